@@ -1,0 +1,1 @@
+//! Fast and correct ways to move bytes through Unix pipes.

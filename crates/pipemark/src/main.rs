@@ -1,0 +1,4 @@
+//! pipemark: parse, dispatch, exit code.
+#![forbid(unsafe_code)]
+
+fn main() {}
