@@ -1,4 +1,6 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
 
+mod model;
+
 fn main() {}
