@@ -12,6 +12,7 @@ pub mod noise;
 pub mod outliers;
 pub mod percentile;
 mod ranks;
+pub mod verdict;
 
 #[cfg(test)]
 mod simulations;

@@ -1,6 +1,7 @@
 //! The noise floor: what comparing a thing with itself says here, and the smallest change that could be seen.
 
-use super::compare::{CompareError, Criterion, Pairing, Test, Verdict, logarithms};
+use super::compare::{CompareError, MOST_RUNS, Pairing, Test, logarithms};
+use super::verdict::{Criterion, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use schemars::JsonSchema;
@@ -25,9 +26,9 @@ pub struct NoiseFloor {
 
 /// Draws `comparisons` comparisons of `runs` against `runs` out of A/A runs: `base` and `new` measured alike.
 ///
-/// Whole runs are drawn, with replacement; for [`Pairing::Rounds`] whole rounds, each with its sides swapped or not. Twenty
-/// rounds or more make a fair picture; what fewer have not met, the floor can't know. The same arguments give the same
-/// result on every machine and in every version (xoshiro256++ seeded by SplitMix64).
+/// Whole runs are drawn, with replacement; for [`Pairing::Rounds`] whole rounds, each with its sides swapped or not.
+/// Twenty rounds or more make a fair picture; what fewer have not met, the floor can't know. The same arguments give the
+/// same result on every machine and in every version (xoshiro256++ seeded by SplitMix64).
 ///
 /// # Errors
 ///
@@ -48,7 +49,7 @@ pub fn noise_floor(
     if runs == 0 || comparisons == 0 {
         return Err(CompareError::NoRuns);
     }
-    if runs > super::compare::MOST_RUNS {
+    if runs > MOST_RUNS {
         return Err(CompareError::TooManyRuns(runs));
     }
     let pool: Vec<f64> = base.iter().chain(&new).copied().collect();
@@ -106,7 +107,8 @@ pub(super) fn below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::compare::{Better, compare};
+    use crate::stats::compare::compare;
+    use crate::stats::verdict::Better;
 
     const BASE: [f64; 12] = [
         100.0, 101.5, 99.0, 98.5, 100.5, 102.0, 99.5, 100.2, 97.9, 101.1, 100.8, 99.2,
@@ -177,6 +179,27 @@ mod tests {
         };
         assert!(seen(change) >= 240, "{change}");
         assert!(seen(change / 2.0) <= 210, "{change}");
+    }
+
+    /// A lasting difference between the sides is noise in an A/A measurement: rounds are drawn with sides swapped.
+    #[test]
+    fn sides_are_swapped() {
+        let lopsided = BASE.map(|figure| figure * 1.1);
+        let floor = noise_floor(
+            &BASE,
+            &lopsided,
+            Pairing::Rounds,
+            Criterion::new(Better::Higher),
+            6,
+            400,
+            3,
+        )
+        .unwrap();
+        assert!(floor.false_verdicts <= 0.05, "{floor:?}");
+        assert!(
+            (floor.smallest_change.unwrap() - (1.1 * 1.005 - 1.0)).abs() < 1e-4,
+            "{floor:?}"
+        );
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The promises that no single example can show: how often an interval covers, how often a comparison errs.
 //! Seeds are fixed, so these pass or fail for good.
 
-use super::compare::{Better, Criterion, Pairing, Verdict, compare, geometric_means};
+use super::compare::{Pairing, compare, geometric_means};
 use super::drift::Drift;
 use super::estimate::Estimate;
 use super::fit::Linearity;
 use super::noise::below;
+use super::verdict::{Better, Criterion, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
