@@ -3,6 +3,7 @@
 //! * [`pipe`]: a pipe with its capacity and fill level.
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
+//! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
 //! * [`shared`]: counters and gates that several processes share.
@@ -11,6 +12,7 @@
 //! Linux only. All of the workspace's `unsafe` is in this crate.
 
 pub mod memory;
+pub mod pattern;
 pub mod pipe;
 pub mod recv;
 pub mod send;
