@@ -185,7 +185,12 @@ pub fn io_uring() -> io::Result<()> {
     let write = opcode::WriteFixed::new(types::Fd(writer.as_raw_fd()), part.iov_base.cast(), len, 0).build();
     // SAFETY: pipe and buffer outlive the ring, and with it the request.
     unsafe { ring.submission().push(&write) }.map_err(|_| io::ErrorKind::OutOfMemory)?;
-    ring.submit_and_wait(1)?;
+    // A signal may end the wait, not the request.
+    while let Err(error) = ring.submit_and_wait(1) {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
     let result = ring.completion().next().ok_or(io::ErrorKind::UnexpectedEof)?.result();
     whole(usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))?)?;
     expect_message(take_from(&reader)?)
