@@ -8,12 +8,14 @@
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
 //! * [`shared`]: counters and gates that several processes share.
 //! * [`usage`]: what this process has used.
+//! * [`probe`]: which of all this the kernel permits here, found by trying.
 //!
 //! Linux only. All of the workspace's `unsafe` is in this crate.
 
 pub mod memory;
 pub mod pattern;
 pub mod pipe;
+pub mod probe;
 pub mod recv;
 pub mod send;
 pub mod shared;

@@ -1,6 +1,8 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
 
+mod cli;
+mod host;
 mod model;
 mod stats;
 

@@ -81,6 +81,8 @@ pub enum Warning {
     Load { busy: f64 },
     /// The kernel saw tasks wait for a CPU.
     CpuPressure { percent: f64 },
+    /// The control group's CPU limit held our processes back.
+    Throttled { percent: f64 },
     /// The frequency governor may change the clock while measuring.
     Governor { governor: String },
 }
@@ -128,6 +130,12 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "tasks waited for a CPU {percent:.1} % of the time before the start; wait until the machine is idle"
+                )
+            }
+            Warning::Throttled { percent } => {
+                write!(
+                    f,
+                    "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
                 )
             }
             Warning::Governor { governor } => {

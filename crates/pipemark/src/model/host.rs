@@ -44,8 +44,10 @@ pub struct Host {
     pub pipe_user_pages_soft: u64,
     /// /proc/sys/fs/pipe-user-pages-hard in pages; 0 is no limit.
     pub pipe_user_pages_hard: u64,
-    /// Whether the pipe limits do not bind this process (CAP_SYS_RESOURCE).
+    /// Whether no pipe limit binds this process (CAP_SYS_RESOURCE).
     pub pipe_limits_lifted: bool,
+    /// Whether the limits per user do not bind this process (CAP_SYS_RESOURCE or CAP_SYS_ADMIN).
+    pub pipe_user_limits_lifted: bool,
     /// Whether a page given to a pipe by vmsplice shows later changes at the reader: true is sharing, false is a copy.
     pub vmsplice_shares_pages: Option<bool>,
     /// Each system call pipemark may use, and whether it may be used here.
@@ -61,7 +63,7 @@ pub struct Host {
 pub struct CpuTopology {
     /// The CPU.
     pub cpu: Cpu,
-    /// Its core within the package; CPUs of one core share its execution units.
+    /// Its core, named by the lowest CPU on it; CPUs of one core share its execution units.
     pub core: u32,
     /// Its package (socket).
     pub package: u32,
