@@ -12,6 +12,7 @@ mod footnotes;
 mod head;
 mod json;
 mod markdown;
+mod output;
 mod table;
 mod text;
 
@@ -23,6 +24,7 @@ mod schema;
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
+pub use output::{Destination, OutputError};
 pub use table::Table;
 pub use text::{Colour, neutral};
 
