@@ -13,6 +13,7 @@ mod head;
 mod json;
 mod markdown;
 mod output;
+mod progress;
 mod table;
 mod text;
 
@@ -25,6 +26,7 @@ pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use output::{Destination, OutputError};
+pub use progress::Progress;
 pub use table::Table;
 pub use text::{Colour, neutral};
 
