@@ -4,6 +4,7 @@
 mod cli;
 mod host;
 mod model;
+mod show;
 mod stats;
 
 fn main() {}
