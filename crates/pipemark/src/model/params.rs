@@ -250,8 +250,32 @@ pub const MAX_PAIRS: u32 = 256;
 fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::iter().map(Into::into).collect();
-        BadValue(format!("'{text}' is not a {what}; use {}", all.join(", ")))
+        let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
+        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
+}
+
+/// The word that was probably meant, if one is close enough: one slip in three letters.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distance is quadratic in the lengths, and no word of ours is this long.
+    if text.len() > 64 {
+        return None;
+    }
+    let allowed = (text.chars().count() / 3).max(1);
+    let distance = |word| strsim::damerau_levenshtein(text, word);
+    words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
+}
+
+/// A size in the largest unit that loses nothing, so that it reads back as the same number of bytes.
+fn exact_size(size: ByteSize) -> String {
+    let shown = size.to_string();
+    if shown.parse() == Ok(size) { shown } else { format!("{} B", size.0) }
+}
+
+/// As [`exact_size`], for times.
+fn exact_time(time: Nanos) -> String {
+    let shown = time.to_string();
+    if shown.parse() == Ok(time) { shown } else { format!("{} ns", time.0) }
 }
 
 fn bounded<T: FromStr + PartialOrd + fmt::Display>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
@@ -330,6 +354,24 @@ impl Params {
         }
     }
 
+    /// The parameter called `key` as text that [`set`](Params::set) reads back as exactly this value, where [`get`](Params::get)
+    /// may round; empty where it does not apply.
+    pub fn exact(&self, key: Key) -> String {
+        match (key, self.volume) {
+            (Key::Capacity, _) => match self.capacity {
+                Capacity::Named(name) => name.to_string(),
+                Capacity::Bytes(size) => exact_size(size),
+            },
+            (Key::Block, _) => exact_size(self.block),
+            (Key::ReadBlock, _) => exact_size(self.read_block()),
+            (Key::ReadDelay, _) => exact_time(self.read_delay.0),
+            (Key::WriteDelay, _) => exact_time(self.write_delay.0),
+            (Key::Total, Volume::Total(size)) => exact_size(size),
+            (Key::Time, Volume::Time(time)) => exact_time(time),
+            _ => self.get(key),
+        }
+    }
+
     /// Bytes asked for per call of the sink.
     pub fn read_block(&self) -> ByteSize {
         self.read_block.unwrap_or(self.block)
@@ -381,8 +423,8 @@ impl Params {
         for key in Key::iter() {
             let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
             // A read block equal to the block is the default, however it was written.
-            let value = self.get(key);
-            let usual = if key == Key::ReadBlock { self.block.to_string() } else { default.get(key) };
+            let value = self.exact(key);
+            let usual = if key == Key::ReadBlock { self.exact(Key::Block) } else { default.exact(key) };
             if !named && value != usual && !value.is_empty() {
                 id.push_str(&format!(" {key}={}", value.replace(' ', "")));
             }
@@ -458,6 +500,33 @@ mod tests {
         other.set(Key::Capacity, "1m").unwrap();
         assert_ne!(plain.id(), other.id());
         assert_eq!(other.id(), "pipe write-read 65536 cross count capacity=1MiB");
+    }
+
+    #[test]
+    fn ids_do_not_round() {
+        let with = |key, text| {
+            let mut params = Params::default();
+            params.set(key, text).unwrap();
+            params.id()
+        };
+        for (key, one, other) in [
+            (Key::Total, "1664000000", "1664000001"),
+            (Key::Time, "100000001ns", "100ms"),
+            (Key::Capacity, "1000001", "1000002"),
+            (Key::ReadBlock, "1000001", "1000002"),
+            (Key::ReadDelay, "1000001ns", "1000002ns"),
+        ] {
+            assert_ne!(with(key, one), with(key, other), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_recognised() {
+        let words = || SendMethod::iter().map(Into::into);
+        assert_eq!(nearest("wriite", words()), Some("write"));
+        assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
+        assert_eq!(nearest("carrier-pigeon", words()), None);
+        assert_eq!(nearest("", words()), None);
     }
 
     #[test]
