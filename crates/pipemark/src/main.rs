@@ -2,5 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod model;
+mod plan;
 
 fn main() {}
