@@ -1,0 +1,90 @@
+//! From suites and flags to an ordered list of trials.
+//!
+//! Pure: no files, no clock, no randomness. Reading a suite's file is `cli`'s part, running the trials is `run`'s.
+
+mod design;
+mod embedded;
+mod expand;
+mod refusal;
+mod schedule;
+mod suite;
+mod toml_form;
+
+#[cfg(test)]
+mod tests;
+
+pub use design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+pub use embedded::{EMBEDDED, embedded};
+pub use refusal::PlanError;
+pub use schedule::{Runs, Schedule, ScheduleChoices};
+pub use suite::{MAX_SUITE_BYTES, MAX_TRIALS, Scale, Suite};
+
+use crate::model::{Key, LinkKind, Nanos, Params, Place, Trial, Volume};
+
+/// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
+/// [`Schedule::seed`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The suite's name, or the verb for trials made of flags.
+    pub suite: String,
+    /// What it is about, in a line.
+    pub title: String,
+    /// The same at length; may be empty.
+    pub about: String,
+    /// The groups that the trials belong to, in order; each has at least one trial.
+    pub experiments: Vec<Experiment>,
+    /// The trials, those of one experiment next to each other.
+    pub trials: Vec<Trial>,
+    /// How often and how long.
+    pub schedule: Schedule,
+}
+
+/// A group of trials that are shown in one table and compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Experiment {
+    /// The name that [`Trial::experiment`] refers to; unique in the plan.
+    pub name: String,
+    /// The heading of its table.
+    pub title: String,
+    /// What it shows; may be empty.
+    pub about: String,
+    /// The parameters that tell its trials apart, the most important first; empty for a single trial.
+    pub varies: Vec<Key>,
+}
+
+impl Plan {
+    /// The trials of one experiment, in order.
+    pub fn trials_of<'a>(&'a self, experiment: &'a Experiment) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().filter(move |trial| trial.experiment == experiment.name)
+    }
+
+    /// Puts a copy within one process in front, unless the plan measures that already: the limit that figures are held
+    /// against has to come from the same minutes as the figures.
+    pub fn precede_with_memory_copy(&mut self) {
+        const NAME: &str = "memory-copy";
+        let measured = self.trials.iter().any(|trial| trial.params.link == LinkKind::MemoryCopy);
+        if measured || self.experiments.iter().any(|experiment| experiment.name == NAME) {
+            return;
+        }
+        // One process needs no second CPU, so this trial exists on machines where `cross` does not.
+        let params = Params {
+            link: LinkKind::MemoryCopy,
+            place: Place::Same,
+            volume: Volume::Time(Nanos(100_000_000)),
+            ..Params::default()
+        };
+        self.experiments.insert(
+            0,
+            Experiment {
+                name: NAME.to_owned(),
+                title: "The memory-copy limit".to_owned(),
+                about: "One core copies 64 KiB blocks from one buffer to another: what a link that copies once could \
+                        reach at best."
+                    .to_owned(),
+                varies: Vec::new(),
+            },
+        );
+        self.trials
+            .insert(0, Trial { id: params.id(), experiment: NAME.to_owned(), params, baseline: None, published: None });
+    }
+}
