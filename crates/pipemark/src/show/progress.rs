@@ -138,7 +138,6 @@ mod tests {
     fn says_nothing_within_the_first_second() {
         let (paper, mut progress) = on_paper(Instant::now() + Duration::from_secs(3600));
         progress.update(10, 40, None, "write read");
-        progress.finish();
         assert_eq!(*paper.0.lock().unwrap(), "");
     }
 
