@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ::csv::WriterBuilder;
+use ::csv::{ErrorKind, WriterBuilder};
 
 use crate::model::{Capacity, Document, Estimate, Record, Volume};
 
@@ -82,11 +82,19 @@ impl Format for Csv {
 
     fn write(&self, document: &Document, out: &mut dyn io::Write) -> io::Result<()> {
         let mut writer = WriterBuilder::new().from_writer(out);
-        writer.write_record(COLUMNS)?;
+        writer.write_record(COLUMNS).map_err(plain)?;
         for record in &document.trials {
-            writer.write_record(row(document, record))?;
+            writer.write_record(row(document, record)).map_err(plain)?;
         }
         writer.flush()
+    }
+}
+
+/// The error of `out` itself: the crate's own conversion hides its kind, and a reader that left is told by its kind.
+fn plain(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ErrorKind::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
     }
 }
 

@@ -28,7 +28,11 @@ impl FromStr for Destination {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(if text == "-" { Destination::Stdout } else { Destination::File(text.into()) })
+        Ok(match text {
+            // Where standard output is a plain file, replacing it under its own name would lose what is in it.
+            "-" | "/dev/stdout" => Destination::Stdout,
+            _ => Destination::File(text.into()),
+        })
     }
 }
 
@@ -61,7 +65,7 @@ impl fmt::Display for OutputError {
             (_, Destination::Stdout) => "write to a FILE instead",
             (_, Destination::File(_)) => "choose another file, or - for standard output",
         };
-        write!(f, "{advice}. Nothing incomplete was left behind, and what is written elsewhere is whole")
+        write!(f, "{advice}. What was written elsewhere is whole")
     }
 }
 
@@ -115,7 +119,11 @@ impl Target {
     fn of(path: &Path) -> io::Result<Target> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(metadata) if metadata.is_file() => Ok(Target::Replaced(fs::canonicalize(path)?)),
+            Ok(metadata) if metadata.is_file() => {
+                // A rename would succeed on a file that its owner protected.
+                writable(path)?;
+                Ok(Target::Replaced(fs::canonicalize(path)?))
+            }
             Ok(_) => Ok(Target::WrittenInto(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replaced(path.to_owned())),
             Err(error) => Err(error),
@@ -129,6 +137,8 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
     // The process's umask takes its part, as for any new file.
     let permissions = fs::metadata(path).map_or_else(|_| Permissions::from_mode(0o666), |known| known.permissions());
     tempfile::Builder::new().prefix(".pipemark-").suffix(".tmp").permissions(permissions).tempfile_in(folder)
@@ -172,7 +182,7 @@ fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
 mod tests {
     use std::io::Read;
 
-    use super::super::{Json, fixture};
+    use super::super::{Colour, Csv, Json, Markdown, Table, fixture};
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -218,9 +228,13 @@ mod tests {
     #[test]
     fn a_full_device_is_a_sentence() {
         let destination = Destination::File("/dev/full".into());
-        destination.check(&Json).unwrap();
-        let error = destination.write(&Json, &fixture::quick()).unwrap_err().to_string();
-        assert!(error.starts_with("cannot write the JSON to /dev/full: No space left on device"), "{error}");
+        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
+        for format in formats {
+            destination.check(format).unwrap();
+            let error = destination.write(format, &fixture::quick()).unwrap_err().to_string();
+            let begin = format!("cannot write the {} to /dev/full: No space left on device", format.name());
+            assert!(error.starts_with(&begin) && error.contains("free some space"), "{error}");
+        }
         assert!(fs::metadata("/dev/full").is_ok());
     }
 
@@ -242,15 +256,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        let reader = std::thread::spawn({
-            let path = path.clone();
-            move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
-        });
-        // Larger than the pipe, so the reader is gone before the last byte.
+        // Larger than the pipe in every format, so the reader is gone before the last byte.
         let mut document = fixture::quick();
-        document.title = "x".repeat(1 << 20);
-        Destination::File(path.clone()).write(&Json, &document).unwrap();
-        assert!(reader.join().unwrap() > 0);
+        let many = document.trials.iter().cycle().take(2000).cloned().collect();
+        document.trials = many;
+        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
+        for format in formats {
+            let reader = std::thread::spawn({
+                let path = path.clone();
+                move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
+            });
+            Destination::File(path.clone()).write(format, &document).unwrap();
+            assert!(reader.join().unwrap() > 0);
+        }
         assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");
     }
 
@@ -258,7 +276,7 @@ mod tests {
     fn what_cannot_work_is_said_before_measuring() {
         for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
             let error = Destination::File(path.into()).check(&Json).unwrap_err().to_string();
-            assert!(error.contains(path), "{error}");
+            assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
         }
     }
 }

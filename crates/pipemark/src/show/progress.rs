@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::text::neutral;
 
@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Progress {
     bar: Option<ProgressBar>,
     began: Instant,
+    /// Where the line goes once it is worth showing.
     shown: Option<ProgressDrawTarget>,
 }
 
@@ -29,7 +30,8 @@ impl Progress {
     fn on(target: Option<ProgressDrawTarget>, runs: u64, began: Instant) -> Progress {
         let bar = target.is_some().then(|| {
             let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::hidden());
-            bar.set_style(style(None));
+            let style = ProgressStyle::with_template("{bar:20.cyan} {wide_msg}").expect("the template is constant");
+            bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
             bar
         });
         Progress { bar, began, shown: target }
@@ -43,14 +45,14 @@ impl Progress {
         if elapsed < PATIENCE {
             return;
         }
-        bar.set_style(style(left.or_else(|| remaining(elapsed, done, total))));
-        bar.set_length(total.max(done));
-        bar.set_message(neutral(trial));
-        bar.set_position(done);
+        let left = left.or_else(|| remaining(elapsed, done, total));
+        let left = left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs_f64().ceil()));
         if let Some(target) = self.shown.take() {
             bar.set_draw_target(target);
         }
-        bar.tick();
+        bar.set_length(total.max(done));
+        bar.set_position(done);
+        bar.set_message(format!("{done} of {total} runs{left} · {}", neutral(trial)));
     }
 
     /// Clears the line.
@@ -68,17 +70,6 @@ impl Drop for Progress {
 /// As long per run as until now.
 fn remaining(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
     (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
-}
-
-fn style(left: Option<Duration>) -> ProgressStyle {
-    let words = left.map_or_else(String::new, |left| format!(", about {} s left", left.as_secs_f64().ceil()));
-    ProgressStyle::with_template("{bar:20.cyan} {pos} of {len} runs{left} · {wide_msg}")
-        .expect("the template is constant")
-        .progress_chars("█▉▊▋▌▍▎▏ ")
-        .with_key("left", move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
-            // Writing into a string cannot fail.
-            let _ = out.write_str(&words);
-        })
 }
 
 #[cfg(test)]
@@ -147,7 +138,6 @@ mod tests {
     fn says_nothing_within_the_first_second() {
         let (paper, mut progress) = on_paper(Instant::now() + Duration::from_secs(3600));
         progress.update(10, 40, None, "write read");
-        progress.finish();
         assert_eq!(*paper.0.lock().unwrap(), "");
     }
 
