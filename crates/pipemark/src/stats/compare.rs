@@ -78,15 +78,9 @@ pub enum CompareError {
 impl fmt::Display for CompareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CompareError::NoRuns => write!(
-                f,
-                "there is no run to compare with; measure both sides at least 5 times"
-            ),
+            CompareError::NoRuns => write!(f, "there is no run to compare with; measure both sides at least 5 times"),
             CompareError::TooManyRuns(runs) => {
-                write!(
-                    f,
-                    "{runs} runs are more than the {MOST_RUNS} that can be compared; use fewer"
-                )
+                write!(f, "{runs} runs are more than the {MOST_RUNS} that can be compared; use fewer")
             }
             CompareError::NotPositive(figure) => {
                 write!(
@@ -96,10 +90,7 @@ impl fmt::Display for CompareError {
                 )
             }
             CompareError::UnequalRounds(one, other) => {
-                write!(
-                    f,
-                    "{one} rounds can't be paired with {other}; keep the rounds in which both were measured"
-                )
+                write!(f, "{one} rounds can't be paired with {other}; keep the rounds in which both were measured")
             }
         }
     }
@@ -112,21 +103,14 @@ impl std::error::Error for CompareError {}
 /// # Errors
 ///
 /// When a side is empty or too long, a figure isn't a number above zero, or paired sides differ in length.
-pub fn compare(
-    base: &[f64],
-    new: &[f64],
-    pairing: Pairing,
-    criterion: Criterion,
-) -> Result<Comparison, CompareError> {
+pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion) -> Result<Comparison, CompareError> {
     let (base, new) = (logarithms(base)?, logarithms(new)?);
     if pairing == Pairing::Rounds && base.len() != new.len() {
         return Err(CompareError::UnequalRounds(base.len(), new.len()));
     }
     let test = Test::new(base.len(), new.len(), pairing);
     let shifts = test.shifts(&base, &new);
-    let interval = test
-        .interval(&shifts)
-        .map(|(low, high)| (low.exp_m1(), high.exp_m1()));
+    let interval = test.interval(&shifts).map(|(low, high)| (low.exp_m1(), high.exp_m1()));
     Ok(Comparison {
         change: median_of_sorted(&shifts).exp_m1(),
         low: interval.map(|(low, _)| low),
@@ -162,14 +146,9 @@ pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, Compar
         if figures.len() != rounds {
             return Err(CompareError::UnequalRounds(rounds, figures.len()));
         }
-        sums.iter_mut()
-            .zip(figures)
-            .for_each(|(sum, figure)| *sum += figure);
+        sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
     }
-    Ok(sums
-        .into_iter()
-        .map(|sum| (sum / trials.len() as f64).exp())
-        .collect())
+    Ok(sums.into_iter().map(|sum| (sum / trials.len() as f64).exp()).collect())
 }
 
 pub(super) fn logarithms(figures: &[f64]) -> Result<Vec<f64>, CompareError> {
@@ -200,39 +179,24 @@ impl Test {
         if pairing == Pairing::Rounds {
             let null = Null::signed_rank(base_runs);
             if let Some(rank) = null.critical_rank(level) {
-                return Test {
-                    pairing,
-                    null,
-                    rank: Some(rank),
-                };
+                return Test { pairing, null, rank: Some(rank) };
             }
         }
         let null = Null::mann_whitney(base_runs, new_runs);
         let rank = null.critical_rank(level);
-        Test {
-            pairing: Pairing::None,
-            null,
-            rank,
-        }
+        Test { pairing: Pairing::None, null, rank }
     }
 
     /// All the shifts from BASE to NEW that the data suggest, ascending: the more of them are on one side of 0, the
     /// more the data speak for that side.
     pub(super) fn shifts(&self, base: &[f64], new: &[f64]) -> Vec<f64> {
         let mut shifts = match self.pairing {
-            Pairing::None => new
-                .iter()
-                .flat_map(|new| base.iter().map(move |base| new - base))
-                .collect(),
+            Pairing::None => new.iter().flat_map(|new| base.iter().map(move |base| new - base)).collect(),
             Pairing::Rounds => {
                 let ratios: Vec<f64> = new.iter().zip(base).map(|(new, base)| new - base).collect();
                 let mut means = Vec::with_capacity(ratios.len() * (ratios.len() + 1) / 2);
                 for (position, one) in ratios.iter().enumerate() {
-                    means.extend(
-                        ratios[position..]
-                            .iter()
-                            .map(|other| f64::midpoint(*one, *other)),
-                    );
+                    means.extend(ratios[position..].iter().map(|other| f64::midpoint(*one, *other)));
                 }
                 means
             }
@@ -242,8 +206,7 @@ impl Test {
     }
 
     pub(super) fn interval(&self, shifts: &[f64]) -> Option<(f64, f64)> {
-        self.rank
-            .map(|rank| (shifts[rank - 1], shifts[shifts.len() - rank]))
+        self.rank.map(|rank| (shifts[rank - 1], shifts[shifts.len() - rank]))
     }
 
     /// Ties (shifts of exactly 0) count for neither side, that is, against a difference.
@@ -269,10 +232,7 @@ mod tests {
     }
 
     fn near(value: f64, published: f64, by: f64) {
-        assert!(
-            (value - published).abs() <= by,
-            "{value} is not {published}"
-        );
+        assert!((value - published).abs() <= by, "{value} is not {published}");
     }
 
     /// Hollander and Wolfe 1973, pages 29 f. (depression scale before and after), as in R's wilcox.test: two-sided
@@ -287,10 +247,7 @@ mod tests {
         near(comparison.change.ln_1p(), 0.46, 5e-4);
         near(comparison.low.unwrap().ln_1p(), 0.010, 5e-4);
         near(comparison.high.unwrap().ln_1p(), 0.786, 5e-4);
-        assert_eq!(
-            (comparison.verdict, comparison.pairing),
-            (Verdict::Better, Pairing::Rounds)
-        );
+        assert_eq!((comparison.verdict, comparison.pairing), (Verdict::Better, Pairing::Rounds));
     }
 
     /// Hollander and Wolfe 1973, pages 69 f. (permeability of the placenta at term and earlier), as in R's wilcox.test:
@@ -311,10 +268,7 @@ mod tests {
     fn too_few_runs_have_a_change_and_no_verdict() {
         let one = compare(&[100.0], &[200.0], Pairing::None, bare()).unwrap();
         near(one.change, 1.0, 1e-12);
-        assert_eq!(
-            (one.low, one.p, one.verdict),
-            (None, 1.0, Verdict::CantTell)
-        );
+        assert_eq!((one.low, one.p, one.verdict), (None, 1.0, Verdict::CantTell));
         let three = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], Pairing::Rounds, bare()).unwrap();
         assert_eq!(three.verdict, Verdict::CantTell);
     }
@@ -324,67 +278,33 @@ mod tests {
         let base = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
         let new = base.map(|figure| figure * 1.1);
         let five = compare(&base[..5], &new[..5], Pairing::Rounds, bare()).unwrap();
-        assert_eq!(
-            (five.pairing, five.verdict),
-            (Pairing::None, Verdict::Better)
-        );
+        assert_eq!((five.pairing, five.verdict), (Pairing::None, Verdict::Better));
         let six = compare(&base, &new, Pairing::Rounds, bare()).unwrap();
-        assert_eq!(
-            (six.pairing, six.verdict),
-            (Pairing::Rounds, Verdict::Better)
-        );
+        assert_eq!((six.pairing, six.verdict), (Pairing::Rounds, Verdict::Better));
     }
 
     #[test]
     fn pairing_sees_through_drift() {
         let base = [100.0, 120.0, 140.0, 160.0, 180.0, 200.0, 220.0, 240.0];
         let wobble = [0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.002, -0.002];
-        let new: Vec<f64> = base
-            .iter()
-            .zip(wobble)
-            .map(|(figure, by)| figure * (1.05 + by))
-            .collect();
-        assert_eq!(
-            compare(&base, &new, Pairing::Rounds, bare())
-                .unwrap()
-                .verdict,
-            Verdict::Better
-        );
-        assert_eq!(
-            compare(&base, &new, Pairing::None, bare()).unwrap().verdict,
-            Verdict::CantTell
-        );
+        let new: Vec<f64> = base.iter().zip(wobble).map(|(figure, by)| figure * (1.05 + by)).collect();
+        assert_eq!(compare(&base, &new, Pairing::Rounds, bare()).unwrap().verdict, Verdict::Better);
+        assert_eq!(compare(&base, &new, Pairing::None, bare()).unwrap().verdict, Verdict::CantTell);
     }
 
     #[test]
     fn refuses_what_cannot_be_compared() {
-        let error =
-            |base: &[f64], new: &[f64], pairing| compare(base, new, pairing, bare()).unwrap_err();
+        let error = |base: &[f64], new: &[f64], pairing| compare(base, new, pairing, bare()).unwrap_err();
         assert_eq!(error(&[], &[1.0], Pairing::None), CompareError::NoRuns);
-        assert_eq!(
-            error(&[1.0], &[0.0], Pairing::None),
-            CompareError::NotPositive(0.0)
-        );
-        assert!(matches!(
-            error(&[f64::NAN], &[1.0], Pairing::None),
-            CompareError::NotPositive(_)
-        ));
-        assert_eq!(
-            error(&[1.0], &[1.0, 2.0], Pairing::Rounds),
-            CompareError::UnequalRounds(1, 2)
-        );
-        assert_eq!(
-            error(&[1.0; 1001], &[1.0], Pairing::None),
-            CompareError::TooManyRuns(1001)
-        );
+        assert_eq!(error(&[1.0], &[0.0], Pairing::None), CompareError::NotPositive(0.0));
+        assert!(matches!(error(&[f64::NAN], &[1.0], Pairing::None), CompareError::NotPositive(_)));
+        assert_eq!(error(&[1.0], &[1.0, 2.0], Pairing::Rounds), CompareError::UnequalRounds(1, 2));
+        assert_eq!(error(&[1.0; 1001], &[1.0], Pairing::None), CompareError::TooManyRuns(1001));
     }
 
     #[test]
     fn samples_of_a_run_become_one_figure() {
-        assert_eq!(
-            per_run(&[vec![1.0, 2.0, 9.0], vec![4.0], vec![]]),
-            [2.0, 4.0]
-        );
+        assert_eq!(per_run(&[vec![1.0, 2.0, 9.0], vec![4.0], vec![]]), [2.0, 4.0]);
     }
 
     #[test]
@@ -392,10 +312,7 @@ mod tests {
         let means = geometric_means(&[[1.0, 4.0], [100.0, 9.0]]).unwrap();
         near(means[0], 10.0, 1e-12);
         near(means[1], 6.0, 1e-12);
-        assert_eq!(
-            geometric_means(&[vec![1.0], vec![1.0, 2.0]]),
-            Err(CompareError::UnequalRounds(1, 2))
-        );
+        assert_eq!(geometric_means(&[vec![1.0], vec![1.0, 2.0]]), Err(CompareError::UnequalRounds(1, 2)));
         assert_eq!(geometric_means::<Vec<f64>>(&[]), Err(CompareError::NoRuns));
     }
 

@@ -28,9 +28,7 @@ impl Drift {
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let middle = median(figures)?;
-        if !(FEWEST_RUNS..=MOST_RUNS).contains(&n)
-            || middle == 0.0
-            || figures.iter().any(|figure| !figure.is_finite())
+        if !(FEWEST_RUNS..=MOST_RUNS).contains(&n) || middle == 0.0 || figures.iter().any(|figure| !figure.is_finite())
         {
             return None;
         }

@@ -109,9 +109,7 @@ fn interval_rank(n: usize) -> Option<usize> {
 /// The share of resampled medians left out on each side: 2.5 % for large n, less for few runs.
 fn expanded_tail(n: usize) -> f64 {
     let n = n as f64;
-    let t = StudentsT::new(0.0, 1.0, n - 1.0)
-        .expect("n is above 1")
-        .inverse_cdf((1.0 + CONFIDENCE) / 2.0);
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).expect("n is above 1").inverse_cdf((1.0 + CONFIDENCE) / 2.0);
     Normal::standard().cdf(-(n / (n - 1.0)).sqrt() * t)
 }
 
@@ -132,10 +130,7 @@ mod tests {
     fn four_runs_have_no_interval_and_five_have_their_range() {
         assert_eq!(Estimate::of(&[4.0, 1.0, 3.0, 2.0]).unwrap().low, None);
         let five = Estimate::of(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
-        assert_eq!(
-            (five.low, five.median, five.high),
-            (Some(1.0), 3.0, Some(5.0))
-        );
+        assert_eq!((five.low, five.median, five.high), (Some(1.0), 3.0, Some(5.0)));
     }
 
     #[test]
@@ -147,58 +142,24 @@ mod tests {
 
     #[test]
     fn narrow_means_both_sides() {
-        let estimate = Estimate {
-            median: 100.0,
-            low: Some(97.0),
-            high: Some(103.0),
-            min: 90.0,
-            max: 110.0,
-            runs: 9,
-        };
+        let estimate = Estimate { median: 100.0, low: Some(97.0), high: Some(103.0), min: 90.0, max: 110.0, runs: 9 };
         assert!(estimate.narrow_enough(0.03));
-        assert!(
-            !Estimate {
-                high: Some(103.1),
-                ..estimate
-            }
-            .narrow_enough(0.03)
-        );
-        assert!(
-            !Estimate {
-                low: Some(96.9),
-                ..estimate
-            }
-            .narrow_enough(0.03)
-        );
+        assert!(!Estimate { high: Some(103.1), ..estimate }.narrow_enough(0.03));
+        assert!(!Estimate { low: Some(96.9), ..estimate }.narrow_enough(0.03));
     }
 
     /// Hesterberg 2015, table 5: the one-sided 2.5 % becomes 0.0010, 0.0086 and 0.0159 for n = 5, 10 and 20.
     #[test]
     fn percentiles_are_expanded_as_published() {
         for (n, published) in [(5, 0.0010), (10, 0.0086), (20, 0.0159)] {
-            assert!(
-                (expanded_tail(n) - published).abs() < 0.00006,
-                "n = {n}: {}",
-                expanded_tail(n)
-            );
+            assert!((expanded_tail(n) - published).abs() < 0.00006, "n = {n}: {}", expanded_tail(n));
         }
     }
 
     /// The sign test's ranks (e.g. Hollander and Wolfe, table A.2): the figures outside which 95 % can't be.
     #[test]
     fn ranks_of_the_interval() {
-        for (n, rank) in [
-            (5, 1),
-            (6, 1),
-            (7, 1),
-            (8, 1),
-            (9, 2),
-            (10, 2),
-            (12, 3),
-            (15, 4),
-            (20, 6),
-            (100, 40),
-        ] {
+        for (n, rank) in [(5, 1), (6, 1), (7, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (100, 40)] {
             assert_eq!(interval_rank(n), Some(rank), "n = {n}");
         }
     }
@@ -209,10 +170,7 @@ mod tests {
             let below = Binomial::new(0.5, n as u64).unwrap();
             let outside = 2.0 * below.cdf(interval_rank(n).unwrap() as u64 - 1);
             assert!(outside <= 0.066, "n = {n}: outside {outside}");
-            assert!(
-                n < 20 || outside >= 0.016,
-                "n = {n}: needlessly wide, outside {outside}"
-            );
+            assert!(n < 20 || outside >= 0.016, "n = {n}: needlessly wide, outside {outside}");
         }
     }
 

@@ -67,57 +67,33 @@ impl Line {
         let points = || x.iter().copied().zip(y.iter().copied());
         let mean_x = points().map(|(x, y)| weight(y) * x).sum::<f64>() / total;
         let mean_y = points().map(|(_, y)| weight(y) * y).sum::<f64>() / total;
-        let xx: f64 = points()
-            .map(|(x, y)| weight(y) * (x - mean_x).powi(2))
-            .sum();
-        let xy: f64 = points()
-            .map(|(x, y)| weight(y) * (x - mean_x) * (y - mean_y))
-            .sum();
-        let yy: f64 = points()
-            .map(|(_, y)| weight(y) * (y - mean_y).powi(2))
-            .sum();
+        let xx: f64 = points().map(|(x, y)| weight(y) * (x - mean_x).powi(2)).sum();
+        let xy: f64 = points().map(|(x, y)| weight(y) * (x - mean_x) * (y - mean_y)).sum();
+        let yy: f64 = points().map(|(_, y)| weight(y) * (y - mean_y).powi(2)).sum();
         if xx <= 0.0 {
             return None;
         }
         let slope = xy / xx;
         let intercept = mean_y - slope * mean_x;
-        let left: f64 = points()
-            .map(|(x, y)| weight(y) * (y - intercept - slope * x).powi(2))
-            .sum();
+        let left: f64 = points().map(|(x, y)| weight(y) * (y - intercept - slope * x).powi(2)).sum();
 
         let interval = |value: f64, variance_factor: f64| match n {
-            2 => Coefficient {
-                value,
-                low: None,
-                high: None,
-            },
+            2 => Coefficient { value, low: None, high: None },
             _ => {
                 let freedom = (n - 2) as f64;
                 let t = StudentsT::new(0.0, 1.0, freedom).expect("freedom is above 0");
-                let half = t.inverse_cdf((1.0 + CONFIDENCE) / 2.0)
-                    * (left / freedom * variance_factor).sqrt();
-                Coefficient {
-                    value,
-                    low: Some(value - half),
-                    high: Some(value + half),
-                }
+                let half = t.inverse_cdf((1.0 + CONFIDENCE) / 2.0) * (left / freedom * variance_factor).sqrt();
+                Coefficient { value, low: Some(value - half), high: Some(value + half) }
             }
         };
         let line = Line {
             intercept: interval(intercept, 1.0 / total + mean_x * mean_x / xx),
             slope: interval(slope, 1.0 / xx),
-            r_squared: if yy > 0.0 {
-                (1.0 - left / yy).max(0.0)
-            } else {
-                1.0
-            },
+            r_squared: if yy > 0.0 { (1.0 - left / yy).max(0.0) } else { 1.0 },
             points: n,
         };
         // Numbers near the ends of what f64 holds may have overflowed on the way.
-        (line.intercept.value.is_finite()
-            && line.slope.value.is_finite()
-            && line.r_squared.is_finite())
-        .then_some(line)
+        (line.intercept.value.is_finite() && line.slope.value.is_finite() && line.r_squared.is_finite()).then_some(line)
     }
 
     /// y on the line at `x`.
@@ -175,24 +151,14 @@ impl Linearity {
         for points in FEWEST_POINTS..=x.len() {
             let (x, y) = (&x[..points], &y[..points]);
             let line = Line::fit(x, y, Weighting::Relative)?;
-            if x.iter()
-                .zip(y)
-                .any(|(&x, &y)| line.excess(x, y).abs() > tolerance)
-            {
+            if x.iter().zip(y).any(|(&x, &y)| line.excess(x, y).abs() > tolerance) {
                 break;
             }
             straight = Some(line);
         }
         let line = straight?;
-        let departure = x.get(line.points).map(|&x| Departure {
-            x,
-            excess: line.excess(x, y[line.points]),
-        });
-        Some(Linearity {
-            line,
-            until: x[line.points - 1],
-            departure,
-        })
+        let departure = x.get(line.points).map(|&x| Departure { x, excess: line.excess(x, y[line.points]) });
+        Some(Linearity { line, until: x[line.points - 1], departure })
     }
 }
 
@@ -202,10 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn near(value: f64, published: f64) {
-        assert!(
-            (value - published).abs() <= 1e-9 * published.abs(),
-            "{value} is not {published}"
-        );
+        assert!((value - published).abs() <= 1e-9 * published.abs(), "{value} is not {published}");
     }
 
     /// NIST Statistical Reference Datasets, linear regression, "Norris" (36 observations, certified values).
@@ -227,36 +190,22 @@ mod tests {
         near(line.intercept.value, -0.262323073774029);
         near(line.slope.value, 1.00211681802045);
         near(line.r_squared, 0.999993745883712);
-        let left: f64 = line
-            .residuals(&x, &y)
-            .iter()
-            .map(|residual| residual * residual)
-            .sum();
+        let left: f64 = line.residuals(&x, &y).iter().map(|residual| residual * residual).sum();
         near((left / 34.0).sqrt(), 0.884796396144373);
         // Certified standard deviation of the slope, times t(0.975; 34).
         let half = line.slope.high.unwrap() - line.slope.value;
-        assert!(
-            (half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10,
-            "{half}"
-        );
+        assert!((half / 2.032_244_509 - 0.429_796_848_199_937e-3).abs() < 1e-10, "{half}");
     }
 
     /// Anscombe 1973: four sets of points, one line, y = 3.00 + 0.500 x, R² 0.67. The second is a curve.
     #[test]
     fn anscombe_is_one_line_but_not_straight() {
         let x = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0];
-        let scattered = [
-            4.26, 5.68, 7.24, 4.82, 6.95, 8.81, 8.04, 8.33, 10.84, 7.58, 9.96,
-        ];
-        let curved = [
-            3.10, 4.74, 6.13, 7.26, 8.14, 8.77, 9.14, 9.26, 9.13, 8.74, 8.10,
-        ];
+        let scattered = [4.26, 5.68, 7.24, 4.82, 6.95, 8.81, 8.04, 8.33, 10.84, 7.58, 9.96];
+        let curved = [3.10, 4.74, 6.13, 7.26, 8.14, 8.77, 9.14, 9.26, 9.13, 8.74, 8.10];
         for y in [scattered, curved] {
             let line = Line::fit(&x, &y, Weighting::Equal).unwrap();
-            assert!(
-                (line.intercept.value - 3.0).abs() < 0.01 && (line.slope.value - 0.5).abs() < 0.001,
-                "{line:?}"
-            );
+            assert!((line.intercept.value - 3.0).abs() < 0.01 && (line.slope.value - 0.5).abs() < 0.001, "{line:?}");
             assert!((line.r_squared - 0.6665).abs() < 0.001, "{line:?}");
         }
         let straight = Linearity::of(&x, &curved, 0.05).unwrap();
@@ -268,58 +217,32 @@ mod tests {
     fn cost_per_call_survives_noise_on_large_blocks() {
         let blocks: Vec<f64> = (6..=20).map(|power| f64::from(1 << power)).collect();
         let noise = [0.02, -0.02, 0.01, -0.01, 0.02, -0.01, -0.02, 0.01];
-        let times: Vec<f64> = blocks
-            .iter()
-            .enumerate()
-            .map(|(i, block)| (700.0 + 0.08 * block) * (1.0 + noise[i % 8]))
-            .collect();
+        let times: Vec<f64> =
+            blocks.iter().enumerate().map(|(i, block)| (700.0 + 0.08 * block) * (1.0 + noise[i % 8])).collect();
         let relative = Line::fit(&blocks, &times, Weighting::Relative).unwrap();
-        assert!(
-            (relative.intercept.value / 700.0 - 1.0).abs() < 0.02,
-            "{relative:?}"
-        );
-        assert!(
-            (relative.slope.value / 0.08 - 1.0).abs() < 0.02,
-            "{relative:?}"
-        );
-        assert!(
-            relative.intercept.low.unwrap() < 700.0 && 700.0 < relative.intercept.high.unwrap()
-        );
+        assert!((relative.intercept.value / 700.0 - 1.0).abs() < 0.02, "{relative:?}");
+        assert!((relative.slope.value / 0.08 - 1.0).abs() < 0.02, "{relative:?}");
+        assert!(relative.intercept.low.unwrap() < 700.0 && 700.0 < relative.intercept.high.unwrap());
         let equal = Line::fit(&blocks, &times, Weighting::Equal).unwrap();
-        assert!(
-            (equal.intercept.value / 700.0 - 1.0).abs() > 0.1,
-            "equal weights should have lost it: {equal:?}"
-        );
+        assert!((equal.intercept.value / 700.0 - 1.0).abs() > 0.1, "equal weights should have lost it: {equal:?}");
     }
 
     #[test]
     fn finds_the_bend() {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
-        let times = lengths.map(|length| {
-            if length <= 16.0 {
-                1.0 + 0.5 * length
-            } else {
-                9.0 + 0.8 * (length - 16.0)
-            }
-        });
+        let times = lengths.map(|length| if length <= 16.0 { 1.0 + 0.5 * length } else { 9.0 + 0.8 * (length - 16.0) });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
         assert_eq!(straight.until, 16.0);
         let departure = straight.departure.unwrap();
         assert_eq!(departure.x, 32.0);
-        assert!(
-            (departure.excess - 4.8 / 17.0).abs() < 1e-9,
-            "{departure:?}"
-        );
+        assert!((departure.excess - 4.8 / 17.0).abs() < 1e-9, "{departure:?}");
     }
 
     /// The last point pulls a line towards itself, most of all where nearly all points are startup.
     #[test]
     fn finds_a_bend_at_the_very_end() {
-        let lengths = [
-            0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0,
-        ];
-        let times =
-            lengths.map(|length| (50.0 + 0.1 * length) * if length > 512.0 { 1.25 } else { 1.0 });
+        let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
+        let times = lengths.map(|length| (50.0 + 0.1 * length) * if length > 512.0 { 1.25 } else { 1.0 });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
         assert_eq!(straight.until, 512.0);
         assert!((straight.departure.unwrap().excess - 0.25).abs() < 1e-9);

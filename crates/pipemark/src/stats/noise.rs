@@ -61,18 +61,11 @@ pub fn noise_floor(
         let (mut one, mut other) = (Vec::with_capacity(runs), Vec::with_capacity(runs));
         for _ in 0..runs {
             let (a, b) = match pairing {
-                Pairing::None => (
-                    pool[below(&mut random, pool.len())],
-                    pool[below(&mut random, pool.len())],
-                ),
+                Pairing::None => (pool[below(&mut random, pool.len())], pool[below(&mut random, pool.len())]),
                 Pairing::Rounds => {
                     let side = below(&mut random, pool.len());
                     let round = side % base.len();
-                    if side < base.len() {
-                        (base[round], new[round])
-                    } else {
-                        (new[round], base[round])
-                    }
+                    if side < base.len() { (base[round], new[round]) } else { (new[round], base[round]) }
                 }
             };
             one.push(a);
@@ -93,9 +86,7 @@ pub fn noise_floor(
         runs,
         comparisons,
         false_verdicts: false_verdicts as f64 / comparisons as f64,
-        smallest_change: enough
-            .checked_sub(1)
-            .map(|position| visible[position].max(0.0).exp_m1()),
+        smallest_change: enough.checked_sub(1).map(|position| visible[position].max(0.0).exp_m1()),
     })
 }
 
@@ -110,24 +101,11 @@ mod tests {
     use crate::stats::compare::compare;
     use crate::stats::verdict::Better;
 
-    const BASE: [f64; 12] = [
-        100.0, 101.5, 99.0, 98.5, 100.5, 102.0, 99.5, 100.2, 97.9, 101.1, 100.8, 99.2,
-    ];
-    const NEW: [f64; 12] = [
-        100.4, 99.1, 100.9, 98.8, 101.9, 100.1, 99.7, 98.2, 100.6, 101.3, 99.4, 100.0,
-    ];
+    const BASE: [f64; 12] = [100.0, 101.5, 99.0, 98.5, 100.5, 102.0, 99.5, 100.2, 97.9, 101.1, 100.8, 99.2];
+    const NEW: [f64; 12] = [100.4, 99.1, 100.9, 98.8, 101.9, 100.1, 99.7, 98.2, 100.6, 101.3, 99.4, 100.0];
 
     fn floor(runs: usize, pairing: Pairing) -> NoiseFloor {
-        noise_floor(
-            &BASE,
-            &NEW,
-            pairing,
-            Criterion::new(Better::Higher),
-            runs,
-            400,
-            7,
-        )
-        .unwrap()
+        noise_floor(&BASE, &NEW, pairing, Criterion::new(Better::Higher), runs, 400, 7).unwrap()
     }
 
     /// The stored result has to be the same for ever: these figures, checked against a second
@@ -144,14 +122,8 @@ mod tests {
     fn more_runs_see_smaller_changes() {
         for pairing in [Pairing::None, Pairing::Rounds] {
             let (few, many) = (floor(6, pairing), floor(40, pairing));
-            assert!(
-                few.false_verdicts <= 0.05 && many.false_verdicts <= 0.05,
-                "{few:?} {many:?}"
-            );
-            assert!(
-                many.smallest_change.unwrap() < 0.6 * few.smallest_change.unwrap(),
-                "{few:?} {many:?}"
-            );
+            assert!(few.false_verdicts <= 0.05 && many.false_verdicts <= 0.05, "{few:?} {many:?}");
+            assert!(many.smallest_change.unwrap() < 0.6 * few.smallest_change.unwrap(), "{few:?} {many:?}");
         }
     }
 
@@ -163,17 +135,10 @@ mod tests {
         let mut seen = |change: f64| {
             (0..300)
                 .filter(|_| {
-                    let mut draw = || {
-                        (0..10)
-                            .map(|_| BASE[below(&mut random, BASE.len())])
-                            .collect::<Vec<f64>>()
-                    };
+                    let mut draw = || (0..10).map(|_| BASE[below(&mut random, BASE.len())]).collect::<Vec<f64>>();
                     let (base, new) = (draw(), draw());
                     let new: Vec<f64> = new.iter().map(|figure| figure * (1.0 + change)).collect();
-                    compare(&base, &new, Pairing::None, criterion)
-                        .unwrap()
-                        .verdict
-                        == Verdict::Better
+                    compare(&base, &new, Pairing::None, criterion).unwrap().verdict == Verdict::Better
                 })
                 .count()
         };
@@ -185,49 +150,15 @@ mod tests {
     #[test]
     fn sides_are_swapped() {
         let lopsided = BASE.map(|figure| figure * 1.1);
-        let floor = noise_floor(
-            &BASE,
-            &lopsided,
-            Pairing::Rounds,
-            Criterion::new(Better::Higher),
-            6,
-            400,
-            3,
-        )
-        .unwrap();
+        let floor = noise_floor(&BASE, &lopsided, Pairing::Rounds, Criterion::new(Better::Higher), 6, 400, 3).unwrap();
         assert!(floor.false_verdicts <= 0.05, "{floor:?}");
-        assert!(
-            (floor.smallest_change.unwrap() - (1.1 * 1.005 - 1.0)).abs() < 1e-4,
-            "{floor:?}"
-        );
+        assert!((floor.smallest_change.unwrap() - (1.1 * 1.005 - 1.0)).abs() < 1e-4, "{floor:?}");
     }
 
     #[test]
     fn three_runs_see_nothing() {
         assert_eq!(floor(3, Pairing::None).smallest_change, None);
-        assert!(
-            noise_floor(
-                &BASE,
-                &NEW[1..],
-                Pairing::Rounds,
-                Criterion::new(Better::Higher),
-                5,
-                9,
-                1
-            )
-            .is_err()
-        );
-        assert!(
-            noise_floor(
-                &BASE,
-                &NEW,
-                Pairing::None,
-                Criterion::new(Better::Higher),
-                0,
-                9,
-                1
-            )
-            .is_err()
-        );
+        assert!(noise_floor(&BASE, &NEW[1..], Pairing::Rounds, Criterion::new(Better::Higher), 5, 9, 1).is_err());
+        assert!(noise_floor(&BASE, &NEW, Pairing::None, Criterion::new(Better::Higher), 0, 9, 1).is_err());
     }
 }

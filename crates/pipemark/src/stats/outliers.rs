@@ -14,24 +14,14 @@ pub fn modified_z_scores(figures: &[f64]) -> Vec<f64> {
     let Some(middle) = median(figures) else {
         return Vec::new();
     };
-    let deviations: Vec<f64> = figures
-        .iter()
-        .map(|figure| (figure - middle).abs())
-        .collect();
+    let deviations: Vec<f64> = figures.iter().map(|figure| (figure - middle).abs()).collect();
     let mad = median(&deviations).unwrap_or(0.0);
     let mean = deviations.iter().sum::<f64>() / deviations.len() as f64;
-    let unit = if mad > 0.0 {
-        1.482_602 * mad
-    } else {
-        1.253_314 * mean
-    };
+    let unit = if mad > 0.0 { 1.482_602 * mad } else { 1.253_314 * mean };
     if unit == 0.0 {
         return vec![0.0; figures.len()];
     }
-    figures
-        .iter()
-        .map(|figure| (figure - middle) / unit)
-        .collect()
+    figures.iter().map(|figure| (figure - middle) / unit).collect()
 }
 
 /// The positions, in the order of the runs, of those that are outliers.
@@ -42,9 +32,7 @@ pub fn outliers(figures: &[f64]) -> Vec<usize> {
         return Vec::new();
     }
     let scores = modified_z_scores(figures);
-    (0..figures.len())
-        .filter(|&run| scores[run].abs() > OUTLIER_SCORE)
-        .collect()
+    (0..figures.len()).filter(|&run| scores[run].abs() > OUTLIER_SCORE).collect()
 }
 
 #[cfg(test)]

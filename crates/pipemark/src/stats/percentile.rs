@@ -27,11 +27,7 @@ mod tests {
     fn sample_sizes_are_the_published_ones() {
         for (percentile, needed) in [(50.0, 5), (90.0, 29), (95.0, 59), (99.0, 299), (99.9, 2995)] {
             assert!(supports(needed, percentile), "p{percentile} from {needed}");
-            assert!(
-                !supports(needed - 1, percentile),
-                "p{percentile} from {}",
-                needed - 1
-            );
+            assert!(!supports(needed - 1, percentile), "p{percentile} from {}", needed - 1);
         }
     }
 

@@ -39,11 +39,7 @@ impl Null {
             for b in 1..=m {
                 let first = a as f64 / (a + b) as f64;
                 for u in (0..=a * b).rev() {
-                    let with_first = if u >= b {
-                        columns[b][u - b] * first
-                    } else {
-                        0.0
-                    };
+                    let with_first = if u >= b { columns[b][u - b] * first } else { 0.0 };
                     columns[b][u] = with_first + columns[b - 1][u] * (1.0 - first);
                 }
             }
@@ -94,17 +90,11 @@ impl Null {
             sum += *chance;
             *chance = sum;
         }
-        Null {
-            greatest,
-            shape: Shape::Counted(chance),
-        }
+        Null { greatest, shape: Shape::Counted(chance) }
     }
 
     fn normal(greatest: usize, deviation: f64) -> Null {
-        Null {
-            greatest,
-            shape: Shape::Normal { deviation },
-        }
+        Null { greatest, shape: Shape::Normal { deviation } }
     }
 
     /// P(statistic <= u).
@@ -159,11 +149,7 @@ mod tests {
             (15, 15, 64),
             (20, 20, 127),
         ] {
-            assert_eq!(
-                Null::mann_whitney(n, m).critical_rank(0.05),
-                Some(u + 1),
-                "{n} against {m}"
-            );
+            assert_eq!(Null::mann_whitney(n, m).critical_rank(0.05), Some(u + 1), "{n} against {m}");
         }
         assert_eq!(Null::mann_whitney(3, 3).critical_rank(0.05), None);
         assert_eq!(Null::mann_whitney(1, 1).critical_rank(0.05), None);
@@ -172,21 +158,8 @@ mod tests {
     /// Two-sided 5 % critical values of the signed-rank statistic (e.g. Siegel 1956, table G).
     #[test]
     fn signed_rank_has_the_tabled_critical_values() {
-        for (n, sum) in [
-            (6, 0),
-            (7, 2),
-            (8, 3),
-            (9, 5),
-            (10, 8),
-            (15, 25),
-            (20, 52),
-            (25, 89),
-        ] {
-            assert_eq!(
-                Null::signed_rank(n).critical_rank(0.05),
-                Some(sum + 1),
-                "n = {n}"
-            );
+        for (n, sum) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (15, 25), (20, 52), (25, 89)] {
+            assert_eq!(Null::signed_rank(n).critical_rank(0.05), Some(sum + 1), "n = {n}");
         }
         assert_eq!(Null::signed_rank(5).critical_rank(0.05), None);
     }
@@ -195,41 +168,19 @@ mod tests {
     #[test]
     fn inversions_are_mahonian() {
         let null = Null::inversions(5);
-        for (count, permutations) in [
-            (0, 1.0),
-            (1, 5.0),
-            (2, 14.0),
-            (3, 29.0),
-            (4, 49.0),
-            (10, 120.0),
-        ] {
-            assert!(
-                (null.at_most(count) - permutations / 120.0).abs() < 1e-12,
-                "{count}"
-            );
+        for (count, permutations) in [(0, 1.0), (1, 5.0), (2, 14.0), (3, 29.0), (4, 49.0), (10, 120.0)] {
+            assert!((null.at_most(count) - permutations / 120.0).abs() < 1e-12, "{count}");
         }
     }
 
     #[test]
     fn the_normal_form_joins_the_counted_one() {
         for (counted, normal) in [
-            (
-                Null::mann_whitney(31, 32),
-                Null::normal(992, (31.0 * 32.0 * 64.0 / 12.0f64).sqrt()),
-            ),
-            (
-                Null::signed_rank(44),
-                Null::normal(990, (44.0 * 45.0 * 89.0 / 24.0f64).sqrt()),
-            ),
-            (
-                Null::inversions(45),
-                Null::normal(990, (45.0 * 44.0 * 95.0 / 72.0f64).sqrt()),
-            ),
+            (Null::mann_whitney(31, 32), Null::normal(992, (31.0 * 32.0 * 64.0 / 12.0f64).sqrt())),
+            (Null::signed_rank(44), Null::normal(990, (44.0 * 45.0 * 89.0 / 24.0f64).sqrt())),
+            (Null::inversions(45), Null::normal(990, (45.0 * 44.0 * 95.0 / 72.0f64).sqrt())),
         ] {
-            let (exact, near) = (
-                counted.critical_rank(0.05).unwrap(),
-                normal.critical_rank(0.05).unwrap(),
-            );
+            let (exact, near) = (counted.critical_rank(0.05).unwrap(), normal.critical_rank(0.05).unwrap());
             assert!(exact.abs_diff(near) <= 1, "{exact} and {near}");
         }
     }

@@ -27,14 +27,7 @@ enum Noise {
     Coarse,
 }
 
-const ALL: [Noise; 6] = [
-    Noise::Quiet,
-    Noise::Skewed,
-    Noise::Outliers,
-    Noise::TwoModes,
-    Noise::Loud,
-    Noise::Coarse,
-];
+const ALL: [Noise; 6] = [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::Loud, Noise::Coarse];
 
 struct Dice(Xoshiro256PlusPlus);
 
@@ -57,16 +50,10 @@ impl Dice {
                 Noise::Quiet => (0.015 * self.normal()).exp(),
                 Noise::Skewed => 1.0 / (1.0 + 0.03 * (0.8 * self.normal()).exp()),
                 Noise::Outliers => {
-                    let lost = if below(&mut self.0, 10) == 0 {
-                        0.3 * self.uniform()
-                    } else {
-                        0.0
-                    };
+                    let lost = if below(&mut self.0, 10) == 0 { 0.3 * self.uniform() } else { 0.0 };
                     (0.015 * self.normal()).exp() * (1.0 - lost)
                 }
-                Noise::TwoModes => {
-                    (0.005 * self.normal()).exp() * [1.0, 1.1][below(&mut self.0, 2)]
-                }
+                Noise::TwoModes => (0.005 * self.normal()).exp() * [1.0, 1.1][below(&mut self.0, 2)],
                 Noise::Loud => (0.2 * self.normal()).exp(),
                 Noise::Coarse => (0.015 * self.normal()).exp().mul_add(100.0, 0.0).round() / 100.0,
             }
@@ -102,10 +89,7 @@ fn a_against_a_is_seldom_a_difference() {
                     let (base, new) = (dice.runs(noise, runs), dice.runs(noise, runs));
                     differs(compare(&base, &new, pairing, bare).unwrap().verdict)
                 });
-                assert!(
-                    wrong <= 0.056,
-                    "{noise:?}, {pairing:?}, {runs} runs: {wrong}"
-                );
+                assert!(wrong <= 0.056, "{noise:?}, {pairing:?}, {runs} runs: {wrong}");
             }
         }
     }
@@ -120,16 +104,9 @@ fn by_default_it_is_more_seldom_still() {
                 let mut dice = Dice::new(77 + runs as u64);
                 let wrong = share(200, || {
                     let (base, new) = (dice.runs(noise, runs), dice.runs(noise, runs));
-                    differs(
-                        compare(&base, &new, pairing, Criterion::new(Better::Higher))
-                            .unwrap()
-                            .verdict,
-                    )
+                    differs(compare(&base, &new, pairing, Criterion::new(Better::Higher)).unwrap().verdict)
                 });
-                assert!(
-                    wrong <= 0.05,
-                    "{noise:?}, {pairing:?}, {runs} runs: {wrong}"
-                );
+                assert!(wrong <= 0.05, "{noise:?}, {pairing:?}, {runs} runs: {wrong}");
             }
         }
     }
@@ -150,20 +127,12 @@ fn unlike_sides_stay_near_five_per_cent() {
 #[test]
 fn five_per_cent_in_quiet_noise_is_found_nine_times_of_ten() {
     let criterion = Criterion::new(Better::Higher);
-    for (pairing, runs) in [
-        (Pairing::None, 5),
-        (Pairing::Rounds, 5),
-        (Pairing::Rounds, 7),
-        (Pairing::Rounds, 10),
-    ] {
+    for (pairing, runs) in [(Pairing::None, 5), (Pairing::Rounds, 5), (Pairing::Rounds, 7), (Pairing::Rounds, 10)] {
         for (change, expected) in [(0.95, Verdict::Worse), (1.05, Verdict::Better)] {
             let mut dice = Dice::new(5);
             let found = share(2000, || {
                 let (base, new) = (dice.runs(Noise::Quiet, runs), dice.runs(Noise::Quiet, runs));
-                compare(&base, &scaled(&new, change), pairing, criterion)
-                    .unwrap()
-                    .verdict
-                    == expected
+                compare(&base, &scaled(&new, change), pairing, criterion).unwrap().verdict == expected
             });
             assert!(found >= 0.92, "{pairing:?}, {runs} runs, {change}: {found}");
         }
@@ -174,15 +143,9 @@ fn five_per_cent_in_quiet_noise_is_found_nine_times_of_ten() {
 fn five_per_cent_is_found_under_outliers_from_ten_runs() {
     let mut dice = Dice::new(6);
     let found = share(2000, || {
-        let (base, new) = (
-            dice.runs(Noise::Outliers, 10),
-            dice.runs(Noise::Outliers, 10),
-        );
+        let (base, new) = (dice.runs(Noise::Outliers, 10), dice.runs(Noise::Outliers, 10));
         let criterion = Criterion::new(Better::Higher);
-        compare(&base, &scaled(&new, 0.95), Pairing::None, criterion)
-            .unwrap()
-            .verdict
-            == Verdict::Worse
+        compare(&base, &scaled(&new, 0.95), Pairing::None, criterion).unwrap().verdict == Verdict::Worse
     });
     assert!(found >= 0.9, "{found}");
 }
@@ -192,17 +155,10 @@ fn rounds_that_differ_wildly_do_not_hide_a_change() {
     let mut dice = Dice::new(8);
     let found = share(1000, || {
         let rounds = dice.runs(Noise::Loud, 10);
-        let mut side = |by: f64| -> Vec<f64> {
-            rounds
-                .iter()
-                .map(|round| round * by * dice.figure(Noise::Quiet))
-                .collect()
-        };
+        let mut side =
+            |by: f64| -> Vec<f64> { rounds.iter().map(|round| round * by * dice.figure(Noise::Quiet)).collect() };
         let (base, new) = (side(1.0), side(0.95));
-        compare(&base, &new, Pairing::Rounds, Criterion::new(Better::Higher))
-            .unwrap()
-            .verdict
-            == Verdict::Worse
+        compare(&base, &new, Pairing::Rounds, Criterion::new(Better::Higher)).unwrap().verdict == Verdict::Worse
     });
     assert!(found >= 0.95, "{found}");
 }
@@ -212,10 +168,7 @@ fn the_interval_of_a_change_covers_it() {
     for pairing in [Pairing::None, Pairing::Rounds] {
         let mut dice = Dice::new(9);
         let covered = share(3000, || {
-            let (base, new) = (
-                dice.runs(Noise::Skewed, 8),
-                scaled(&dice.runs(Noise::Skewed, 8), 1.2),
-            );
+            let (base, new) = (dice.runs(Noise::Skewed, 8), scaled(&dice.runs(Noise::Skewed, 8), 1.2));
             let comparison = compare(&base, &new, pairing, Criterion::new(Better::Higher)).unwrap();
             comparison.low.unwrap() <= 0.2 && 0.2 <= comparison.high.unwrap()
         });
@@ -231,14 +184,8 @@ fn a_group_against_itself_is_seldom_a_difference() {
     let wrong = share(2000, || {
         let mut side = || {
             let shared = dice.runs(Noise::Loud, 8);
-            let trials: Vec<Vec<f64>> = (0..4)
-                .map(|_| {
-                    shared
-                        .iter()
-                        .map(|round| round * dice.figure(Noise::Quiet))
-                        .collect()
-                })
-                .collect();
+            let trials: Vec<Vec<f64>> =
+                (0..4).map(|_| shared.iter().map(|round| round * dice.figure(Noise::Quiet)).collect()).collect();
             geometric_means(&trials).unwrap()
         };
         let (base, new) = (side(), side());
@@ -273,18 +220,13 @@ fn the_interval_of_a_median_covers_it() {
         medians.sort_by(f64::total_cmp);
         medians[4] <= 100.0 && 100.0 <= medians[195]
     });
-    assert!(
-        covered <= 0.91,
-        "the plain bootstrap is better than it was said to be: {covered}"
-    );
+    assert!(covered <= 0.91, "the plain bootstrap is better than it was said to be: {covered}");
 }
 
 #[test]
 fn drift_is_seen_when_there_and_seldom_else() {
     let mut dice = Dice::new(13);
-    let wrong = share(3000, || {
-        Drift::of(&dice.runs(Noise::Skewed, 10)).unwrap().p <= 0.05
-    });
+    let wrong = share(3000, || Drift::of(&dice.runs(Noise::Skewed, 10)).unwrap().p <= 0.05);
     assert!(wrong <= 0.056, "{wrong}");
     let found = share(1000, || {
         let drifting: Vec<f64> = dice
@@ -301,33 +243,22 @@ fn drift_is_seen_when_there_and_seldom_else() {
 /// Chains of 0 to 1024 stages, medians with 1.5 % of noise, a tolerance of 5 and of 10 %.
 #[test]
 fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
-    let lengths: Vec<f64> = std::iter::once(0.0)
-        .chain((0..=10).map(|power| f64::from(1 << power)))
-        .collect();
+    let lengths: Vec<f64> = std::iter::once(0.0).chain((0..=10).map(|power| f64::from(1 << power))).collect();
     for (startup, tolerance) in [(0.1, 0.05), (1.0, 0.05), (50.0, 0.05), (1.0, 0.1)] {
         let mut dice = Dice::new(14);
         let mut times = |from: f64, by: f64| -> Vec<f64> {
             let time = |length: f64| startup + 0.1 * length + by * (length - from).max(0.0);
-            lengths
-                .iter()
-                .map(|&length| time(length) * dice.figure(Noise::Quiet) / 100.0)
-                .collect()
+            lengths.iter().map(|&length| time(length) * dice.figure(Noise::Quiet) / 100.0).collect()
         };
         let straight = share(500, || {
             let linearity = Linearity::of(&lengths, &times(0.0, 0.0), tolerance);
             linearity.is_some_and(|linearity| linearity.departure.is_none())
         });
-        assert!(
-            straight >= 0.95,
-            "startup {startup}, tolerance {tolerance}: {straight}"
-        );
+        assert!(straight >= 0.95, "startup {startup}, tolerance {tolerance}: {straight}");
         let bent = share(500, || {
             let linearity = Linearity::of(&lengths, &times(256.0, 0.1), tolerance);
             linearity.is_some_and(|linearity| linearity.until == 256.0)
         });
-        assert!(
-            bent >= 0.95,
-            "startup {startup}, tolerance {tolerance}: {bent}"
-        );
+        assert!(bent >= 0.95, "startup {startup}, tolerance {tolerance}: {bent}");
     }
 }

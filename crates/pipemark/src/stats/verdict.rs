@@ -28,20 +28,12 @@ impl Criterion {
     /// What holds if the user says nothing: a difference is one of over 0.5 % for certain; the same is under 3 % for
     /// certain, as an estimate's interval of ±3 % is narrow enough.
     pub fn new(better: Better) -> Criterion {
-        Criterion {
-            better,
-            threshold: 0.005,
-            same_within: 0.03,
-        }
+        Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
     /// One threshold for both: past it for certain is a difference, within it for certain is none.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
-        Criterion {
-            better,
-            threshold,
-            same_within: threshold,
-        }
+        Criterion { better, threshold, same_within: threshold }
     }
 
     pub(super) fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
@@ -93,25 +85,11 @@ mod tests {
             ((-0.04, 0.05), Verdict::Same, Verdict::Same),
             ((0.01, 0.06), Verdict::CantTell, Verdict::CantTell),
         ] {
-            assert_eq!(
-                five.verdict(Some(interval)),
-                higher_is_better,
-                "{interval:?}"
-            );
-            assert_eq!(
-                lower.verdict(Some(interval)),
-                lower_is_better,
-                "{interval:?}"
-            );
+            assert_eq!(five.verdict(Some(interval)), higher_is_better, "{interval:?}");
+            assert_eq!(lower.verdict(Some(interval)), lower_is_better, "{interval:?}");
         }
         assert_eq!(five.verdict(None), Verdict::CantTell);
-        assert_eq!(
-            Criterion::new(Better::Higher).verdict(Some((0.004, 0.02))),
-            Verdict::Same
-        );
-        assert_eq!(
-            Criterion::new(Better::Higher).verdict(Some((0.006, 0.02))),
-            Verdict::Better
-        );
+        assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.004, 0.02))), Verdict::Same);
+        assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.006, 0.02))), Verdict::Better);
     }
 }
