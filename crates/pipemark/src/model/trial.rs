@@ -61,7 +61,7 @@ pub enum Stopped {
 /// What the samples of a trial say about one quantity: never a single number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The middle sample.
+    /// The middle sample, or the mean of the two in the middle.
     pub median: f64,
     /// Lower end of the 95 % bootstrap interval of the median; `None` for fewer samples than can support one.
     pub low: Option<f64>,
