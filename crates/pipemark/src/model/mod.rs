@@ -17,5 +17,5 @@ pub use methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy
 pub use params::{BadValue, Capacity, Key, Params, Volume};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Sample};
-pub use trial::{Estimate, Estimates, Published, Record, Status, Stopped, Trial};
-pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput};
+pub use trial::{Estimate, Estimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};
