@@ -18,4 +18,4 @@ pub use params::{BadValue, Capacity, Key, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Sample};
 pub use trial::{Estimate, Estimates, Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput};
+pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

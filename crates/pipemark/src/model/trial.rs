@@ -58,10 +58,29 @@ pub enum Stopped {
     Interrupted,
 }
 
+/// A trial and what came of running it, before anything is computed from the samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What was to be run.
+    pub trial: Trial,
+    /// How it ended.
+    pub status: Status,
+    /// Why it was skipped or failed.
+    pub reason: Option<String>,
+    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
+    pub verified: Option<bool>,
+    /// Each run, in order.
+    pub samples: Vec<Sample>,
+    /// Why no more runs were made.
+    pub stopped: Option<Stopped>,
+    /// What was noticed while it ran and cannot be seen in the samples, such as huge pages that were not given.
+    pub notes: Vec<Warning>,
+}
+
 /// What the samples of a trial say about one quantity: never a single number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The middle sample.
+    /// The middle sample, or the mean of the two in the middle.
     pub median: f64,
     /// Lower end of the 95 % bootstrap interval of the median; `None` for fewer samples than can support one.
     pub low: Option<f64>,

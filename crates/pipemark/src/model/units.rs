@@ -204,7 +204,7 @@ impl fmt::Display for Throughput {
 }
 
 /// At least three significant digits and no more than the figure needs: 1.23, 12.3, 123, 1234.
-fn three_digits(value: f64) -> String {
+pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),

@@ -1,8 +1,8 @@
 //! What the runs of one trial say about it: the median and how far it can be trusted.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
+
+use crate::model::Estimate;
 
 /// The fewest runs for which there is an interval at all.
 ///
@@ -12,23 +12,6 @@ pub const FEWEST_RUNS: usize = 5;
 
 /// The level of every interval in this program.
 pub const CONFIDENCE: f64 = 0.95;
-
-/// Median, 95 % interval of the median, and range of the figures of a trial's runs, in the unit of those figures.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// The middle figure, or the mean of the two in the middle.
-    pub median: f64,
-    /// Lower end of the 95 % interval of the median; absent with fewer than five runs.
-    pub low: Option<f64>,
-    /// Upper end of the 95 % interval of the median; absent with fewer than five runs.
-    pub high: Option<f64>,
-    /// The least figure.
-    pub min: f64,
-    /// The greatest figure.
-    pub max: f64,
-    /// How many runs there were.
-    pub runs: usize,
-}
 
 impl Estimate {
     /// The estimate from one figure per run; `None` without runs or if a figure is not finite.
@@ -58,7 +41,7 @@ impl Estimate {
             high: rank.map(|rank| sorted[runs - rank]),
             min: sorted[0],
             max: sorted[runs - 1],
-            runs,
+            runs: u32::try_from(runs).unwrap_or(u32::MAX),
         })
     }
 

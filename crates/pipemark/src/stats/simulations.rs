@@ -3,10 +3,10 @@
 
 use super::compare::{Pairing, compare, geometric_means};
 use super::drift::Drift;
-use super::estimate::Estimate;
 use super::fit::Linearity;
 use super::noise::below;
 use super::verdict::{Better, Criterion, Verdict};
+use crate::model::Estimate;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
