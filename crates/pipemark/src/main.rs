@@ -1,7 +1,10 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
 
+mod cli;
 mod model;
 mod plan;
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -16,7 +16,7 @@ mod tests;
 pub use design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use refusal::PlanError;
-pub use schedule::{Runs, Schedule, ScheduleChoices};
+pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use suite::{MAX_SUITE_BYTES, MAX_TRIALS, Scale, Suite};
 
 use crate::model::{Key, LinkKind, Nanos, Params, Place, Trial, Volume};
