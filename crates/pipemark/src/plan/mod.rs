@@ -13,7 +13,7 @@ mod toml_form;
 #[cfg(test)]
 mod tests;
 
-pub use design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};

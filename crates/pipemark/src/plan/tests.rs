@@ -298,6 +298,15 @@ fn mistakes_are_pointed_at() {
 }
 
 #[test]
+fn the_example_of_the_docs_is_a_suite() {
+    let docs = include_str!("../../../../docs/suites.md");
+    let example = docs.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let plan = plan_of(example).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.trials.len(), 8);
+    assert_eq!(plan.trials.iter().filter(|trial| trial.published.is_some()).count(), 2);
+}
+
+#[test]
 fn syntax_errors_have_a_place() {
     let error = plan_of("name = \"x\ntitle = \"X\"\n").unwrap_err().to_string();
     assert!(error.starts_with("x.toml:1:"), "{error}");

@@ -366,13 +366,12 @@ fn bounded_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
 /// What the TOML library says, as our other errors say it, with the word that was probably meant.
 fn in_our_words(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
-    if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-        if let Some(word) = quoted.next() {
-            let known: Vec<&str> = quoted.collect();
-            let hint =
-                nearest(word, known.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
-            return format!("'{word}' has no meaning here; use {}{hint}", known.join(", "));
-        }
+    let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    if unknown && let Some(word) = quoted.next() {
+        let known: Vec<&str> = quoted.collect();
+        let hint =
+            nearest(word, known.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+        return format!("'{word}' has no meaning here; use {}{hint}", known.join(", "));
     }
     if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("'{key}' is missing here");
