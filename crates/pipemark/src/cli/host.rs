@@ -1,28 +1,41 @@
 //! `pipemark host`: shows what matters about this machine.
 
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
+use clap::Args;
+
+use super::output::destination;
 use super::rows::{self, Row};
-use crate::host::show_cpu_list;
+use super::{failure, written};
+use crate::host::{self, show_cpu_list};
 use crate::model::{ByteSize, Cpu, Host};
+use crate::show::Destination;
 
-/// Shows the machine; with `json` it writes that, too, to a file, or for `-` to `out` instead.
-///
-/// # Errors
-/// When `out` or the file cannot be written; the error of the file names it.
-pub fn run(out: &mut dyn io::Write, host: &Host, json: Option<&Path>) -> io::Result<()> {
-    let Some(path) = json else { return show(out, host) };
-    let mut text = serde_json::to_string_pretty(host)?;
-    text.push('\n');
-    if path == Path::new("-") {
-        return out.write_all(text.as_bytes());
+/// What `host` takes.
+#[derive(Debug, Clone, Args)]
+pub struct HostOptions {
+    /// Write it as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json: Option<Destination>,
+}
+
+/// Shows the machine, or writes it as JSON.
+pub fn run(options: &HostOptions) -> ExitCode {
+    let machine = host::survey();
+    let mut out = io::stdout().lock();
+    match &options.json {
+        None => written(show(&mut out, &machine).and_then(|()| out.flush())),
+        Some(destination) => match destination.write_with("JSON", &|out| json(&machine, out)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failure(error),
+        },
     }
-    fs::write(path, text).map_err(|error| {
-        io::Error::new(error.kind(), format!("cannot write the machine's description to {}: {error}", path.display()))
-    })?;
-    show(out, host)
+}
+
+fn json(machine: &Host, out: &mut dyn io::Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, machine)?;
+    writeln!(out)
 }
 
 fn show(out: &mut dyn io::Write, host: &Host) -> io::Result<()> {
@@ -171,9 +184,9 @@ mod tests {
     use super::*;
     use crate::model::{CpuTopology, Permission};
 
-    fn text(host: &Host, json: Option<&Path>) -> String {
+    fn text(host: &Host) -> String {
         let mut out = Vec::new();
-        run(&mut out, host, json).unwrap();
+        show(&mut out, host).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -183,7 +196,7 @@ mod tests {
         host.kernel = "6.1 ".repeat(60);
         host.permissions =
             vec![Permission { name: "io_uring".to_owned(), missing: Some("because of something ".repeat(20)) }];
-        let text = text(&host, None);
+        let text = text(&host);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("Not here\n  io_uring"), "{text}");
         assert_eq!(text.matches("something").count(), 20, "nothing is cut off\n{text}");
@@ -191,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_tells_nothing_is_shown() {
-        assert!(text(&Host::default(), None).contains("not told"));
+        assert!(text(&Host::default()).contains("not told"));
     }
 
     #[test]
@@ -208,7 +221,7 @@ mod tests {
             page_size: 4096,
             ..Host::default()
         };
-        let text = text(&host, None).split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = text(&host).split_whitespace().collect::<Vec<_>>().join(" ");
         for words in
             ["(0-1): 1 core in 1 package", "the time of 1.5", "may use 1 GiB", "64 MiB per user in all, then 8 KiB"]
         {
@@ -219,8 +232,8 @@ mod tests {
     #[test]
     fn json_reads_back_as_the_same_machine() {
         let host = crate::host::survey();
-        assert_eq!(serde_json::from_str::<Host>(&text(&host, Some(Path::new("-")))).unwrap(), host);
-        let error = run(&mut Vec::new(), &host, Some(Path::new("/nonexistent/host.json"))).unwrap_err();
-        assert!(error.to_string().contains("/nonexistent/host.json"), "{error}");
+        let mut out = Vec::new();
+        json(&host, &mut out).unwrap();
+        assert_eq!(serde_json::from_slice::<Host>(&out).unwrap(), host);
     }
 }

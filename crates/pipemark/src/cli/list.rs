@@ -1,21 +1,41 @@
 //! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
 
-use std::io;
+use std::io::{self, Write};
+use std::process::ExitCode;
 
+use clap::Args;
 use strum::IntoEnumIterator;
 
 use super::rows::{self, Row};
-use crate::host::missing;
+use super::{usage, written};
+use crate::host::{self, missing};
 use crate::model::{Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod, WaitPolicy};
+use crate::plan::{EMBEDDED, Suite};
+
+/// What `list` takes.
+#[derive(Debug, Clone, Args)]
+pub struct ListOptions {}
+
+/// Lists what there is.
+pub fn run(_: &ListOptions) -> ExitCode {
+    let mut suites = Vec::new();
+    for (name, text) in EMBEDDED {
+        match Suite::parse(&format!("suites/{name}.toml"), text) {
+            Ok(suite) => suites.push((name.to_owned(), suite.title)),
+            Err(error) => return usage(error),
+        }
+    }
+    let mut out = io::stdout().lock();
+    written(show(&mut out, &host::survey(), suites).and_then(|()| out.flush()))
+}
 
 /// Shows every choice with what it does, and where it cannot be used on `host`, why. `suites` are names with titles.
 ///
 /// # Errors
 /// When `out` cannot be written.
-pub fn run(out: &mut dyn io::Write, host: &Host, suites: &[(&str, &str)]) -> io::Result<()> {
+fn show(out: &mut dyn io::Write, host: &Host, suites: Vec<Row>) -> io::Result<()> {
     // Apart from the choice itself, nothing that needs anything.
     let plain = Params { place: Place::Free, ..Params::default() };
-    let suites = suites.iter().map(|&(name, title)| (name.to_owned(), title.to_owned())).collect();
     let sections: [(&str, Vec<Row>); 7] = [
         ("Suites (pipemark run SUITE)", suites),
         ("Links (--link)", choices(host, about_link, |link| Params { link, ..plain.clone() })),
@@ -113,7 +133,8 @@ mod tests {
 
     fn text(host: &Host, suites: &[(&str, &str)]) -> String {
         let mut out = Vec::new();
-        run(&mut out, host, suites).unwrap();
+        let suites = suites.iter().map(|&(name, title)| (name.to_owned(), title.to_owned())).collect();
+        show(&mut out, host, suites).unwrap();
         String::from_utf8(out).unwrap()
     }
 

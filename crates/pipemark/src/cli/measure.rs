@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::output::OutputOptions;
 use super::{exit, failure};
-use crate::host::{self, noise};
+use crate::host;
 use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
@@ -48,7 +48,7 @@ fn exports(output: &OutputOptions) -> Vec<(&Destination, &'static dyn Format)> {
 fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Document {
     let started = jiff::Zoned::now().timestamp().to_string();
     let machine = host::survey();
-    let before = noise::Reading::now();
+    let before = host::Reading::now();
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
@@ -63,7 +63,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         elapsed_ns += Nanos::from(measurement.elapsed).0;
         outcomes.extend(measurement.outcomes);
     }
-    let after = noise::Reading::now();
+    let after = host::Reading::now();
     let trials = stats::records(outcomes);
     let memory_copy = stats::memory_copy(&trials);
     Document {
@@ -79,7 +79,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         memory_copy,
         findings: stats::findings(&trials, memory_copy.as_ref()),
         trials,
-        warnings: noise::warnings(&machine, &before, &after),
+        warnings: host::warnings(&machine, &before, &after),
         host: machine,
     }
 }

@@ -14,7 +14,7 @@ mod units;
 pub use document::{Document, Finding, SCHEMA, Warning};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
-pub use params::{BadValue, Capacity, Key, Params, Volume, nearest};
+pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Sample};
 pub use trial::{Estimate, Estimates, Outcome, Published, Record, Status, Stopped, Trial};

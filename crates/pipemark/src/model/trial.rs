@@ -140,22 +140,3 @@ pub struct Record {
     /// What others measured elsewhere.
     pub published: Option<Published>,
 }
-
-/// What the runner hands over for one trial: how it went, and every sample.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
-    /// The trial as the plan ordered it.
-    pub trial: Trial,
-    /// How it ended.
-    pub status: Status,
-    /// Why it was skipped or failed.
-    pub reason: Option<String>,
-    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
-    pub verified: Option<bool>,
-    /// Each run, in order.
-    pub samples: Vec<Sample>,
-    /// Why no more runs were made.
-    pub stopped: Option<Stopped>,
-    /// What was different from what was asked for.
-    pub notes: Vec<Warning>,
-}

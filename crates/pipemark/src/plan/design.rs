@@ -93,6 +93,11 @@ pub struct Design {
 }
 
 impl Design {
+    /// An experiment with nothing fixed and nothing varied: a single trial.
+    pub fn new(name: &str, title: &str) -> Design {
+        Design { name: name.to_owned(), title: title.to_owned(), ..Design::default() }
+    }
+
     /// How many trials are ordered, baselines that have to be added aside.
     pub fn count(&self) -> u128 {
         let cases = self.cases.len().max(1) as u128;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use strum::IntoEnumIterator;
 
-use super::design::{Axis, Design, PublishedFigures, Setting};
+use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
 use super::suite::{MAX_TRIALS, Scale, Suite};
 use super::{Experiment, Plan};
@@ -71,8 +71,11 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
 
 fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<Trial>, Refusal> {
     check_axes(design)?;
-    let refuse =
-        |sentence: String| Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone());
+    // Whoever typed flags knows of one experiment only, and not by its name.
+    let refuse = |sentence: String| match &design.at {
+        Some(at) => Refusal::new(format!("experiment '{}': {sentence}", design.name), Some(at.clone())),
+        None => Refusal::new(sentence, None),
+    };
     let checked = |params: Params| match params.check() {
         Ok(()) => Ok(params),
         Err(error) => Err(refuse(error.to_string())),
@@ -256,7 +259,7 @@ impl<'a> Shelf<'a> {
     fn of(published: &'a [PublishedFigures]) -> Self {
         let table = |column: &'a PublishedFigures| {
             let by = column.figures.first()?.setting.key();
-            let figure = |figure: &'a super::PublishedFigure| {
+            let figure = |figure: &'a PublishedFigure| {
                 let entry = Figure { throughput: figure.throughput, setting: &figure.setting, found: false };
                 (figure.setting.exact(), entry)
             };

@@ -13,10 +13,10 @@ mod toml_form;
 #[cfg(test)]
 mod tests;
 
-pub use design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use refusal::PlanError;
-pub use schedule::{Runs, Schedule, ScheduleChoices};
+pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use suite::{MAX_SUITE_BYTES, MAX_TRIALS, Scale, Suite};
 
 use crate::model::{Key, LinkKind, Nanos, Params, Place, Trial, Volume};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::{Nanos, ParseUnitError};
+
 /// Runs of a trial that adapts, at least: fewer samples have no 95 % interval of the median worth the name.
 const MIN_RUNS: u32 = 5;
 /// Runs of a trial that adapts, at most, unless the minimum is larger.
@@ -113,6 +115,18 @@ impl ScheduleChoices {
             seed: self.seed.unwrap_or(SEED),
         })
     }
+}
+
+/// A budget or a limit: 1 ms to a day.
+///
+/// # Errors
+/// A sentence.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let time: Nanos = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    if !(1_000_000..=86_400_000_000_000).contains(&time.0) {
+        return Err(format!("{time} is out of range; use 1ms to 1440min"));
+    }
+    Ok(time.into())
 }
 
 #[cfg(test)]

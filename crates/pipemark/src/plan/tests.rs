@@ -39,6 +39,16 @@ fn embedded_suites_are_called_what_they_say() {
 }
 
 #[test]
+fn embedded_suites_can_be_run_together() {
+    let mut names = HashSet::new();
+    for (name, _) in EMBEDDED {
+        for experiment in embedded_plan(name).experiments {
+            assert!(names.insert(experiment.name.clone()), "{} is in two suites", experiment.name);
+        }
+    }
+}
+
+#[test]
 fn block_size_is_document_001() {
     let plan = embedded_plan("block-size");
     // test_bandwidth.sh: blocks × size; pipe_bandwidth.c's table of averages, MiB/s.
@@ -253,7 +263,7 @@ fn mistakes_are_pointed_at() {
             "x.toml:2:9: this title is empty",
             "\"\"",
         ),
-        ("name = \"x\"\nexperiment = []\n".to_owned(), "x.toml:1:1: 'title' is missing here", "name = \"x\""),
+        ("name = \"x\"\nexperiment = []\n".to_owned(), "x.toml:1:1: 'title' is missing here", "n"),
         (
             "name = \"x\"\ntitle = \"X\"\nexperiment = []\n".to_owned(),
             "x.toml:3:14: a suite needs at least one [[experiment]]",
@@ -285,6 +295,15 @@ fn mistakes_are_pointed_at() {
         let start = carets.find('^').unwrap();
         assert_eq!(&line[start..start + carets.matches('^').count()], marked, "{error}");
     }
+}
+
+#[test]
+fn the_example_of_the_docs_is_a_suite() {
+    let docs = include_str!("../../../../docs/suites.md");
+    let example = docs.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let plan = plan_of(example).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.trials.len(), 8);
+    assert_eq!(plan.trials.iter().filter(|trial| trial.published.is_some()).count(), 2);
 }
 
 #[test]

@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -13,9 +12,9 @@ use toml::Spanned;
 
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
-use super::schedule::ScheduleChoices;
+use super::schedule::{ScheduleChoices, parse_duration};
 use super::suite::Suite;
-use crate::model::{Key, Nanos, nearest};
+use crate::model::{Key, nearest};
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -266,7 +265,7 @@ fn schedule(form: ScheduleForm) -> Result<ScheduleChoices, Refusal> {
     let duration = |text: Option<Spanned<String>>| match text {
         Some(text) => {
             let clipped = line("time", &text, MAX_VALUE_CHARS)?;
-            duration(&clipped).map(Some).map_err(|sentence| Refusal::new(sentence, Some(text.span())))
+            parse_duration(&clipped).map(Some).map_err(|sentence| Refusal::new(sentence, Some(text.span())))
         }
         None => Ok(None),
     };
@@ -279,18 +278,6 @@ fn schedule(form: ScheduleForm) -> Result<ScheduleChoices, Refusal> {
         run_limit: duration(form.run_limit)?,
         seed: form.seed,
     })
-}
-
-/// A budget or a limit: 1 ms to a day.
-///
-/// # Errors
-/// A sentence.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let time: Nanos = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
-    if !(1_000_000..=86_400_000_000_000).contains(&time.0) {
-        return Err(format!("{time} is out of range; use 1ms to 1440min"));
-    }
-    Ok(time.into())
 }
 
 fn settings(table: &Table<Scalar>) -> Result<Vec<Setting>, Refusal> {
@@ -379,13 +366,12 @@ fn bounded_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
 /// What the TOML library says, as our other errors say it, with the word that was probably meant.
 fn in_our_words(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
-    if message.starts_with("unknown field") || message.starts_with("unknown variant") {
-        if let Some(word) = quoted.next() {
-            let known: Vec<&str> = quoted.collect();
-            let hint =
-                nearest(word, known.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
-            return format!("'{word}' has no meaning here; use {}{hint}", known.join(", "));
-        }
+    let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    if unknown && let Some(word) = quoted.next() {
+        let known: Vec<&str> = quoted.collect();
+        let hint =
+            nearest(word, known.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+        return format!("'{word}' has no meaning here; use {}{hint}", known.join(", "));
     }
     if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("'{key}' is missing here");

@@ -57,7 +57,11 @@ pub fn main() -> ExitCode {
 
 fn take_part(job: Job, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
     let mut descriptors = descriptors.into_iter();
-    let mut next = || descriptors.next().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing from the job"));
+    let mut next = || {
+        descriptors
+            .next()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing from the job"))
+    };
     let control = Control::open(next()?)?;
     let pinned = job.pin.map(pin).transpose()?;
     let end = End { job, control, pinned };

@@ -10,14 +10,8 @@ mod pair;
 mod process;
 mod schedule;
 
-use std::time::Instant;
-
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
-pub use schedule::{Measurement, measure};
+pub use schedule::measure;
 
-/// The moment the program began: what "started" and "elapsed" count from.
-pub fn begin() -> Instant {
-    Instant::now()
-}

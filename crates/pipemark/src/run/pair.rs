@@ -112,7 +112,8 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Processes, RunError> 
                 Role::Sink => link.as_mut().and_then(|link| link.reader.take()),
                 Role::Copy => None,
             };
-            let descriptors: Vec<_> = std::iter::once(page.as_fd()).chain(end.as_ref().map(|end| end.as_fd())).collect();
+            let descriptors: Vec<_> =
+                std::iter::once(page.as_fd()).chain(end.as_ref().map(|end| end.as_fd())).collect();
             let process = Process::start(&job, &descriptors).map_err(|error| RunError::Failed(error.to_string()))?;
             processes.push(process);
         }
@@ -237,7 +238,9 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, wall: Duration) -> Resu
     let capacity = sinks.first().and_then(|(_, done)| done.capacity);
     let mut notes = Vec::new();
     if params.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|(_, done)| done.huge_bytes == Some(0)) {
-        notes.push(Warning::NoHugePages { reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned() });
+        notes.push(Warning::NoHugePages {
+            reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
+        });
     }
     let stats = |ends: Vec<(Role, Done)>| -> Vec<EndStats> { ends.into_iter().map(|(_, done)| done.stats).collect() };
     let (sources, sinks) = (stats(sources), stats(sinks));

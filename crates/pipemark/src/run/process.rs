@@ -37,10 +37,13 @@ impl Process {
             // A group of its own: Ctrl-C is for the parent, which keeps what was measured and then ends its children.
             .process_group(0)
             .spawn()
-            .map_err(|error| io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name())))?;
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
+            })?;
         let process = Process { child, socket, role: job.role, line: job.line, report: None };
-        job::send(&process.socket, job, descriptors)
-            .map_err(|error| io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name())))?;
+        job::send(&process.socket, job, descriptors).map_err(|error| {
+            io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
+        })?;
         Ok(process)
     }
 
@@ -108,7 +111,8 @@ impl Process {
             if !target.as_os_str().to_str()?.starts_with("pipe:") {
                 return None;
             }
-            let pipe = rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+            let pipe =
+                rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
             Some((pipeio::pipe::fill(&pipe).ok()?, pipeio::pipe::capacity(&pipe).ok()? as u64))
         })
     }

@@ -3,15 +3,14 @@
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::interrupt::Interrupt;
 use super::pair::{self, Measured, RunError, Setting};
 use crate::host;
-use crate::model::{Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
+use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
 use crate::plan::{Plan, Runs, Schedule};
 use crate::show::Progress;
-use crate::stats::Estimate;
 
 /// What the runs of a plan gave.
 pub struct Measurement {
@@ -45,7 +44,9 @@ impl Turn<'_> {
         let runs = self.outcome.samples.len();
         let stopped = match schedule.runs {
             Runs::Fixed(wanted) if runs >= wanted as usize => Some(Stopped::Runs),
-            Runs::Adaptive { min, .. } if runs >= min as usize && precise(&self.outcome.samples, schedule.precision) => {
+            Runs::Adaptive { min, .. }
+                if runs >= min as usize && precise(&self.outcome.samples, schedule.precision) =>
+            {
                 Some(Stopped::Narrow)
             }
             Runs::Adaptive { max, .. } if runs >= max as usize => Some(Stopped::Runs),
@@ -76,7 +77,8 @@ pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mu
     let mut partial = false;
     let mut done = 0;
     'rounds: for round in 0.. {
-        let over = matches!(schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() >= schedule.budget && round >= least;
+        let over =
+            matches!(schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() >= schedule.budget && round >= least;
         let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].active()).collect();
         if order.is_empty() || over {
             break;

@@ -16,7 +16,7 @@ use super::Format;
 use super::text::neutral;
 
 /// `FILE`, or `-` for standard output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// Standard output.
     Stdout,
@@ -87,7 +87,7 @@ impl Destination {
             Ok(Target::WrittenInto(path)) => writable(&path),
             Err(error) => Err(error),
         };
-        outcome.map_err(|cause| self.error(format, cause))
+        outcome.map_err(|cause| self.error(format.name(), cause))
     }
 
     /// Writes the document. A reader of standard output that has left (EPIPE) is no error: it has what it wanted.
@@ -95,17 +95,28 @@ impl Destination {
     /// # Errors
     /// When the bytes could not be written; a plain file is then as it was before, and no temporary file is left.
     pub fn write(&self, format: &dyn Format, document: &Document) -> Result<(), OutputError> {
-        let outcome = match self {
-            Destination::Stdout => quiet_if_left(buffered(&mut io::stdout().lock(), format, document)),
-            Destination::File(path) => to_file(path, format, document),
-        };
-        outcome.map_err(|cause| self.error(format, cause))
+        self.write_with(format.name(), &|out| format.write(document, out))
     }
 
-    fn error(&self, format: &dyn Format, cause: io::Error) -> OutputError {
-        OutputError { what: format.name(), destination: self.clone(), cause }
+    /// Writes what `content` writes, called `what` in messages, in the same way.
+    ///
+    /// # Errors
+    /// As [`Destination::write`].
+    pub fn write_with(&self, what: &'static str, content: Content<'_>) -> Result<(), OutputError> {
+        let outcome = match self {
+            Destination::Stdout => quiet_if_left(buffered(&mut io::stdout().lock(), content)),
+            Destination::File(path) => to_file(path, content),
+        };
+        outcome.map_err(|cause| self.error(what, cause))
+    }
+
+    fn error(&self, what: &'static str, cause: io::Error) -> OutputError {
+        OutputError { what, destination: self.clone(), cause }
     }
 }
+
+/// Something that writes itself.
+type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// How a path is written to.
 enum Target {
@@ -149,14 +160,12 @@ fn writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 
-fn to_file(path: &Path, format: &dyn Format, document: &Document) -> io::Result<()> {
+fn to_file(path: &Path, content: Content<'_>) -> io::Result<()> {
     match Target::of(path)? {
-        Target::WrittenInto(path) => {
-            quiet_if_left(buffered(&mut File::options().write(true).open(path)?, format, document))
-        }
+        Target::WrittenInto(path) => quiet_if_left(buffered(&mut File::options().write(true).open(path)?, content)),
         Target::Replaced(path) => {
             let mut file = beside(&path)?;
-            buffered(file.as_file_mut(), format, document)?;
+            buffered(file.as_file_mut(), content)?;
             // Some file systems find out that they are full only now.
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
@@ -165,9 +174,9 @@ fn to_file(path: &Path, format: &dyn Format, document: &Document) -> io::Result<
     }
 }
 
-fn buffered(out: &mut dyn Write, format: &dyn Format, document: &Document) -> io::Result<()> {
+fn buffered(out: &mut dyn Write, content: Content<'_>) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    format.write(document, &mut out)?;
+    content(&mut out)?;
     out.flush()
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pipeio::usage::{Usage, monotonic_ns, thread_cpu_ns};
 use rand_xoshiro::SplitMix64;
-use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::model::{Cpu, Delay, EndStats};
 

@@ -51,8 +51,12 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
         RecvMethod::Vmsplice => pipeio::recv::Method::Vmsplice,
         RecvMethod::IoUring => pipeio::recv::Method::IoUring,
     };
-    let options =
-        Options { block, align: params.align as usize, pages: super::pages(params.pages), wait: super::wait(params.wait) };
+    let options = Options {
+        block,
+        align: params.align as usize,
+        pages: super::pages(params.pages),
+        wait: super::wait(params.wait),
+    };
     let receiver = pipeio::recv::open(method, link, &options)?;
     let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
     let stats = EndStats {
