@@ -78,6 +78,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         partial,
         memory_copy,
         findings: stats::findings(&trials, memory_copy.as_ref()),
+        experiments: plans.iter().flat_map(|plan| plan.experiments.clone()).collect(),
         trials,
         warnings: host::warnings(&machine, &before, &after),
         host: machine,

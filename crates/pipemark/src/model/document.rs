@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::host::Host;
+use super::params::Key;
 use super::trial::{Estimate, Record};
 
 /// The version of the document's form; bumped when a field changes its meaning.
@@ -36,12 +37,27 @@ pub struct Document {
     pub host: Host,
     /// Copying within one process on this machine, in bytes per second: the limit that figures are held against.
     pub memory_copy: Option<Estimate>,
+    /// The groups that the trials belong to, in order.
+    pub experiments: Vec<Experiment>,
     /// One record per trial, in the order of the plan.
     pub trials: Vec<Record>,
     /// Sentences computed from the estimates.
     pub findings: Vec<Finding>,
     /// What disturbed the measurement as a whole.
     pub warnings: Vec<Warning>,
+}
+
+/// A group of trials that are shown in one table and compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Experiment {
+    /// The name that a trial's `experiment` refers to; unique in the document.
+    pub name: String,
+    /// The heading of its table.
+    pub title: String,
+    /// What it shows; may be empty.
+    pub about: String,
+    /// The parameters that tell its trials apart, the most important first; empty for a single trial.
+    pub varies: Vec<Key>,
 }
 
 /// A sentence computed from estimates, with the figures that support it.

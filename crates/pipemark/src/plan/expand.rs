@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use strum::IntoEnumIterator;
 
+use super::Plan;
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
 use super::suite::{MAX_TRIALS, Scale, Suite};
-use super::{Experiment, Plan};
+use crate::model::Experiment;
 use crate::model::{ByteSize, Key, Params, Published, Trial, Volume};
 
 pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {

@@ -19,7 +19,7 @@ pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use suite::{MAX_SUITE_BYTES, MAX_TRIALS, Scale, Suite};
 
-use crate::model::{Key, LinkKind, Nanos, Params, Place, Trial, Volume};
+use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};
 
 /// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
 /// [`Schedule::seed`].
@@ -39,25 +39,7 @@ pub struct Plan {
     pub schedule: Schedule,
 }
 
-/// A group of trials that are shown in one table and compared with each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Experiment {
-    /// The name that [`Trial::experiment`] refers to; unique in the plan.
-    pub name: String,
-    /// The heading of its table.
-    pub title: String,
-    /// What it shows; may be empty.
-    pub about: String,
-    /// The parameters that tell its trials apart, the most important first; empty for a single trial.
-    pub varies: Vec<Key>,
-}
-
 impl Plan {
-    /// The trials of one experiment, in order.
-    pub fn trials_of<'a>(&'a self, experiment: &'a Experiment) -> impl Iterator<Item = &'a Trial> {
-        self.trials.iter().filter(move |trial| trial.experiment == experiment.name)
-    }
-
     /// Puts a copy within one process in front, unless the plan measures that already: the limit that figures are held
     /// against has to come from the same minutes as the figures.
     pub fn precede_with_memory_copy(&mut self) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use strum::IntoEnumIterator;
 
 use super::*;
-use crate::model::{ByteSize, Place, RecvMethod, SendMethod, Verify};
+use crate::model::{ByteSize, Key, Place, RecvMethod, SendMethod, Verify};
 
 fn plan_of(text: &str) -> Result<Plan, PlanError> {
     Suite::parse("x.toml", text)?.expand(Scale::ONE)
@@ -92,8 +92,13 @@ fn baselines_are_trials_of_the_same_experiment() {
     for (name, _) in EMBEDDED {
         let plan = embedded_plan(name);
         for experiment in &plan.experiments {
-            let ids: HashSet<&str> = plan.trials_of(experiment).map(|trial| trial.id.as_str()).collect();
-            for trial in plan.trials_of(experiment) {
+            let ids: HashSet<&str> = plan
+                .trials
+                .iter()
+                .filter(|trial| trial.experiment == experiment.name)
+                .map(|trial| trial.id.as_str())
+                .collect();
+            for trial in plan.trials.iter().filter(|trial| trial.experiment == experiment.name) {
                 let Some(baseline) = &trial.baseline else { continue };
                 assert!(ids.contains(baseline.as_str()), "{} has a baseline elsewhere: {baseline}", trial.id);
                 assert_ne!(*baseline, trial.id);

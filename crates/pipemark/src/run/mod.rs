@@ -14,4 +14,3 @@ pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
-

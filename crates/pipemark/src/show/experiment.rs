@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use strum::IntoEnumIterator;
 
-use crate::model::{Document, Estimate, Key, LinkKind, Params, Published, Record, Status, Throughput, WaitPolicy};
+use crate::model::{
+    self, Document, Estimate, Key, LinkKind, Params, Published, Record, Status, Throughput, WaitPolicy,
+};
 
 use super::footnotes::Footnotes;
 use super::text::{Side, digits, neutral, percent};
@@ -101,7 +103,7 @@ impl Group<'_> {
 /// One experiment of a document, ready to be laid out.
 #[derive(Debug)]
 pub(super) struct Experiment<'a> {
-    pub(super) name: String,
+    pub(super) title: String,
     /// The parameters that all its trials share, in words.
     pub(super) shared: Vec<String>,
     pub(super) columns: Vec<Column>,
@@ -114,23 +116,28 @@ pub(super) struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
-    /// The experiments of a document, in the order of their first trials.
+    /// The experiments of a document, in its order.
     pub(super) fn all(document: &'a Document) -> Vec<Experiment<'a>> {
-        let mut named: Vec<(&str, Vec<&Record>)> = Vec::new();
-        for record in &document.trials {
-            match named.iter_mut().find(|(name, _)| *name == record.experiment) {
-                Some((_, records)) => records.push(record),
-                None => named.push((&record.experiment, vec![record])),
-            }
-        }
         let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
-        named.into_iter().map(|(name, records)| Experiment::new(name, &records, copy)).collect()
+        let records = |name: &str| -> Vec<&Record> {
+            document.trials.iter().filter(|record| record.experiment == name).collect()
+        };
+        document
+            .experiments
+            .iter()
+            .map(|experiment| (experiment, records(&experiment.name)))
+            .filter(|(_, records)| !records.is_empty())
+            .map(|(experiment, records)| Experiment::new(experiment, &records, copy))
+            .collect()
     }
 
-    fn new(name: &str, records: &[&'a Record], copy: Option<f64>) -> Experiment<'a> {
-        let varying: Vec<Key> = Key::iter().filter(|key| *key != Key::Wait && varies(*key, records)).collect();
+    fn new(about: &model::Experiment, records: &[&'a Record], copy: Option<f64>) -> Experiment<'a> {
+        // In the order that the author of the suite gave them, and then what differs besides.
+        let mut varying: Vec<Key> = about.varies.clone();
+        varying.extend(Key::iter().filter(|key| !about.varies.contains(key)));
+        varying.retain(|key| *key != Key::Wait && varies(*key, records));
         let mut experiment = Experiment {
-            name: neutral(name),
+            title: neutral(if about.title.is_empty() { &about.name } else { &about.title }),
             shared: shared(records),
             columns: Vec::new(),
             groups: groups(records),
@@ -236,19 +243,35 @@ impl<'a> Experiment<'a> {
         }
     }
 
+    /// What ratios are taken to, in words: one row, or what several rows have in common.
+    fn baseline(&self) -> String {
+        let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
+        if others.is_empty() {
+            return format!("'{}'", neutral(&first.name));
+        }
+        let common: Vec<String> = self
+            .columns
+            .iter()
+            .filter_map(|column| if let Column::Param(key) = column { Some(*key) } else { None })
+            .filter(|key| others.iter().all(|other| other.params.get(*key) == first.params.get(*key)))
+            .map(|key| format!("{key} {}", neutral(&first.params.get(key))))
+            .collect();
+        if common.is_empty() {
+            return "the row marked 'base' that is otherwise the same".to_owned();
+        }
+        format!("the row with {} that is otherwise the same", common.join(", "))
+    }
+
     /// What has to stand below the table: its footnotes, and where ratios and published figures come from.
     pub(super) fn notes(&self) -> Vec<(String, String)> {
         let mut notes = self.footnotes.notes();
         if self.columns.contains(&Column::Ratio) {
-            let names: Vec<String> =
-                self.baselines.iter().map(|record| format!("'{}'", neutral(&record.name))).collect();
             let unclear = self.groups.iter().flat_map(|group| &group.records).any(|record| {
                 let ratio = record.estimate.as_ref().and_then(|e| e.ratio.as_ref());
                 !self.is_baseline(record) && ratio.is_some_and(|ratio| !differs(ratio))
             });
-            let base = if names.is_empty() { "the baseline".to_owned() } else { names.join(", or ") };
             let unclear = if unclear { "; ~ means that no difference is shown" } else { "" };
-            notes.push(("ratio".to_owned(), format!("to {base}, taken within each round{unclear}")));
+            notes.push(("ratio".to_owned(), format!("to {}, taken within each round{unclear}", self.baseline())));
         }
         for (index, source) in self.sources.iter().enumerate() {
             let mark =

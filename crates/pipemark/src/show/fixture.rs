@@ -150,10 +150,24 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         partial: false,
         host: host(),
         memory_copy: Some(estimate(9.31 * GIB, Some(0.008))),
+        experiments: experiments(&trials),
         trials,
         findings: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// One for each name, with a title made of it.
+fn experiments(trials: &[Record]) -> Vec<Experiment> {
+    let mut names: Vec<&str> = trials.iter().map(|record| record.experiment.as_str()).collect();
+    names.dedup();
+    let named = |name: &str| Experiment {
+        name: name.to_owned(),
+        title: format!("About {name}"),
+        about: String::new(),
+        varies: Vec::new(),
+    };
+    names.into_iter().map(named).collect()
 }
 
 fn finding(rule: &str, text: &str) -> Finding {

@@ -46,7 +46,7 @@ fn join(parts: &[String]) -> String {
 }
 
 fn section(experiment: &Experiment, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "\n## {}\n", escaped(&experiment.name))?;
+    writeln!(out, "\n## {}\n", escaped(&experiment.title))?;
     if !experiment.shared.is_empty() {
         writeln!(out, "{}\n", escaped(&join(&experiment.shared)))?;
     }

@@ -112,7 +112,7 @@ impl Table {
     }
 
     fn experiment(&self, experiment: &Experiment, out: &mut dyn io::Write) -> io::Result<()> {
-        self.lines(Style::Heading, &wrap(&experiment.name, self.room(0)), 0, out)?;
+        self.lines(Style::Heading, &wrap(&experiment.title, self.room(0)), 0, out)?;
         self.lines(Style::Aside, &join_wrapped(&experiment.shared, self.room(INDENT)), INDENT, out)?;
         let layout = Layout::fitting(experiment, self.room(INDENT));
         for line in layout.heading() {

@@ -318,7 +318,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{ByteSize, Published};
+    use crate::model::Published;
     use crate::stats::fixture::{GIB, STEADY, outcome};
 
     fn one(outcome: Outcome) -> Record {
@@ -507,12 +507,12 @@ mod tests {
         let record = one(planned.clone());
         assert_eq!((record.id, record.params), (planned.trial.id, planned.trial.params));
         assert_eq!((record.published, record.samples), (planned.trial.published, planned.samples));
-        assert!(record.touched && record.verified == Some(true) && record.params.block == ByteSize(65536));
+        assert!(record.touched && record.verified == Some(true));
     }
 
     proptest! {
         #[test]
-        fn no_samples_make_it_panic(
+        fn odd_samples_make_neither_panic_nor_nonsense(
             bytes in prop::collection::vec((0..u64::MAX, 0..u64::MAX, 0u32..9), 0..9),
             ceiling in prop::option::of(prop::num::f64::ANY),
         ) {
@@ -524,8 +524,9 @@ mod tests {
             let mut other = outcome("e", &[("place", "cross")], 1.0, &STEADY);
             other.trial.baseline = Some(odd.trial.id.clone());
             for record in records(vec![odd, other]) {
-                let text = serde_json::to_string(&record.estimate).unwrap();
-                prop_assert!(!text.contains("\":null,\"min"), "half an interval: {text}");
+                // Figures that are no numbers become null, which does not read back.
+                let text = serde_json::to_string(&record).unwrap();
+                prop_assert!(serde_json::from_str::<Record>(&text).is_ok(), "{text}");
             }
         }
     }

@@ -49,6 +49,8 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
 
     end.control.meet(1)?;
     source.warm_up()?;
+    // Asked before the sender, and its memory, is gone, and outside the window.
+    let huge_bytes = super::huge_bytes(params);
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
@@ -64,7 +66,7 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     stats.xor = pattern.xor(source.position);
     // Dropping the sender closes the link, which is how the sink knows the end.
     drop(source);
-    Ok(Done { stats, huge_bytes: super::huge_bytes(params), ..Done::default() })
+    Ok(Done { stats, huge_bytes, ..Done::default() })
 }
 
 impl Source<'_> {
