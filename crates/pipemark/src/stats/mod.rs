@@ -1,6 +1,6 @@
-//! What the samples say: estimates, fits and comparisons.
+//! What the samples say: estimates, fits and comparisons; records of them, and findings.
 //!
-//! Pure functions of slices of `f64`: no I/O, no clock, and no randomness but from a seed that is an argument. A slice
+//! Pure: no I/O, no clock, and no randomness but from a seed that is an argument. Most are functions of slices: a slice
 //! holds one figure per run, in the order the runs were made, because a run is the unit that was repeated: what was
 //! measured many times within a run is summed up per run ([`compare::per_run`]) before it comes here.
 
@@ -12,7 +12,10 @@ pub mod noise;
 pub mod outliers;
 pub mod percentile;
 mod ranks;
+pub mod records;
 pub mod verdict;
 
+#[cfg(test)]
+mod fixture;
 #[cfg(test)]
 mod simulations;
