@@ -7,6 +7,7 @@
 pub mod compare;
 pub mod drift;
 pub mod estimate;
+pub mod findings;
 pub mod fit;
 pub mod noise;
 pub mod outliers;
