@@ -12,7 +12,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// How the figures of a run may be spread; all have a scale of 100.
 #[derive(Debug, Clone, Copy)]
-enum Noise {
+pub(super) enum Noise {
     /// 1.5 % normal.
     Quiet,
     /// A floor of time with a long tail above, turned to throughput.
@@ -29,10 +29,10 @@ enum Noise {
 
 const ALL: [Noise; 6] = [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::Loud, Noise::Coarse];
 
-struct Dice(Xoshiro256PlusPlus);
+pub(super) struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
-    fn new(seed: u64) -> Dice {
+    pub fn new(seed: u64) -> Dice {
         Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
@@ -59,7 +59,7 @@ impl Dice {
             }
     }
 
-    fn runs(&mut self, noise: Noise, runs: usize) -> Vec<f64> {
+    pub fn runs(&mut self, noise: Noise, runs: usize) -> Vec<f64> {
         (0..runs).map(|_| self.figure(noise)).collect()
     }
 }
