@@ -100,7 +100,8 @@ impl Region {
     /// When the memory is locked.
     pub fn drop_pages(&mut self) -> io::Result<()> {
         // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes.
-        Ok(unsafe { madvise(self.pointer().cast(), self.len, Advice::LinuxDontNeed)? })
+        unsafe { madvise(self.pointer().cast(), self.len, Advice::LinuxDontNeed) }?;
+        Ok(())
     }
 }
 

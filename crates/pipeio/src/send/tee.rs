@@ -38,7 +38,7 @@ pub(super) struct TeeSender {
 
 impl TeeSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options) -> io::Result<Self> {
-        if options.block > page_size() && options.block % page_size() != 0 {
+        if options.block > page_size() && !options.block.is_multiple_of(page_size()) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("tee sends whole pages; use a block size that is a multiple of {}", page_size()),

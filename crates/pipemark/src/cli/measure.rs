@@ -64,8 +64,8 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         outcomes.extend(measurement.outcomes);
     }
     let after = host::Reading::now();
-    let trials = stats::records(outcomes);
-    let memory_copy = stats::memory_copy(&trials);
+    let trials = stats::records::records(outcomes);
+    let memory_copy = stats::records::memory_copy(&trials);
     Document {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -77,7 +77,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        findings: stats::findings(&trials, memory_copy.as_ref()),
+        findings: stats::findings::findings(&trials, memory_copy.as_ref()),
         experiments: plans.iter().flat_map(|plan| plan.experiments.clone()).collect(),
         trials,
         warnings: host::warnings(&machine, &before, &after),

@@ -15,9 +15,8 @@ mod tests;
 
 pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
-pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
-pub use suite::{MAX_SUITE_BYTES, MAX_TRIALS, Scale, Suite};
+pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
 use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};
 

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use strum::IntoEnumIterator;
 
+use super::refusal::PlanError;
+use super::suite::MAX_TRIALS;
 use super::*;
 use crate::model::{ByteSize, Key, Place, RecvMethod, SendMethod, Verify};
 

@@ -53,7 +53,8 @@ impl Control {
         if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
             line.words[RELEASED_AT].store(monotonic_ns(), Release);
             line.gate.store(nth, Release);
-            futex::wake(&line.gate, futex::Flags::empty(), u32::MAX)?;
+            // The kernel takes the count as a signed number: u32::MAX would wake one.
+            futex::wake(&line.gate, futex::Flags::empty(), i32::MAX as u32)?;
         }
         loop {
             let now = line.gate.load(Acquire);

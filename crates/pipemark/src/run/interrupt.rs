@@ -1,10 +1,9 @@
-//! Ctrl-C and SIGTERM as a descriptor to wait on and a question to ask.
+//! Ctrl-C and SIGTERM as a descriptor to wait on.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Becomes readable, and stays so, when the person asks to stop.
@@ -21,12 +20,6 @@ impl Interrupt {
             signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
         }
         Ok(Interrupt(ours))
-    }
-
-    /// Whether it happened.
-    pub fn happened(&self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)), Ok(1..))
     }
 }
 

@@ -25,10 +25,10 @@ mod schema;
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use output::{Destination, OutputError};
+pub use output::Destination;
 pub use progress::Progress;
 pub use table::Table;
-pub use text::{Colour, neutral};
+pub use text::Colour;
 
 /// A way to write a document.
 pub trait Format {

@@ -20,5 +20,3 @@ pub mod verdict;
 mod fixture;
 #[cfg(test)]
 mod simulations;
-pub use records::*;
-pub fn findings(_: &[crate::model::Record], _: Option<&crate::model::Estimate>) -> Vec<crate::model::Finding> { vec![] }
