@@ -43,7 +43,8 @@ fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
             "ratio": ratio(figure),
         })).collect::<Vec<_>>(),
     });
-    let elsewhere = format!("Published, from other hardware ({source})");
+    // The source says on which hardware.
+    let elsewhere = format!("Published figures of {source}");
     let effect = figures.len() as f64;
     if figures.len() < FEWEST {
         let names = |figure: &(Subject, &Published)| {
@@ -77,7 +78,7 @@ fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
     let shape = shape.map_or_else(String::new, |(words, _)| format!("; {words}"));
     let text = format!(
-        "{elsewhere}: their figures are best with {} ({}), ours with {} ({}){shape}. Ours are {} to {} theirs.",
+        "{elsewhere} are best with {} ({}), ours with {} ({}){shape}. Ours are {} to {} theirs.",
         theirs_at.record.name,
         Throughput(theirs.throughput),
         ours.record.name,
@@ -123,7 +124,7 @@ mod tests {
         let found = &found(&ours, &STEADY)[0].finding;
         assert_eq!(
             found.text,
-            "Published, from other hardware (pipe_bandwidth.c): their figures are best with 8 KiB blocks (3.11 GiB/s), ours \
+            "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
              with 64 KiB blocks (2.93 GiB/s); the shapes differ. Ours are 0.39 to 2.73 times theirs."
         );
         assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);

@@ -144,7 +144,7 @@ pub(super) fn rate(subject: Subject) -> String {
     Throughput(subject.throughput()).to_string()
 }
 
-/// `64 B, 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
+/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
 pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
     let mut spans: Vec<(ByteSize, ByteSize)> = Vec::new();
     let mut before = false;
@@ -161,7 +161,11 @@ pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
         true => first.to_string(),
         false => format!("{first} to {last}"),
     };
-    spans.into_iter().map(words).collect::<Vec<_>>().join(", ")
+    let spans: Vec<String> = spans.into_iter().map(words).collect();
+    match spans.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => spans.join(""),
+    }
 }
 
 /// A trial's figures, as evidence.
@@ -194,7 +198,7 @@ mod tests {
     fn neighbours_are_drawn_together() {
         let all = [64, 256, 1024, 4096, 16384].map(ByteSize);
         let some = |indices: &[usize]| indices.iter().map(|&i| all[i]).collect::<Vec<_>>();
-        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B, 1 KiB to 16 KiB");
+        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B and 1 KiB to 16 KiB");
         assert_eq!(spans(&some(&[1]), &all), "256 B");
         assert_eq!(spans(&[], &all), "");
     }
