@@ -3,6 +3,7 @@
 
 mod cli;
 mod host;
+mod link;
 mod model;
 mod plan;
 mod run;

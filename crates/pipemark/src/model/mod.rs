@@ -13,9 +13,9 @@ mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
-pub use sample::{EndStats, Sample};
-pub use trial::{Estimate, Estimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use sample::{EndStats, Latency, Sample};
+pub use trial::{Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
-use super::methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::units::{ByteSize, Delay, Nanos};
 
@@ -154,6 +154,7 @@ impl fmt::Display for Volume {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Key {
+    Mode,
     Link,
     Send,
     Recv,
@@ -161,12 +162,15 @@ pub enum Key {
     Pages,
     Place,
     Capacity,
+    Buffer,
     Block,
     ReadBlock,
     Align,
     Pairs,
     ReadDelay,
     WriteDelay,
+    Rate,
+    Gap,
     Verify,
     Total,
     Time,
@@ -185,6 +189,9 @@ impl Key {
 /// One fully specified experiment: what the ends do, where, with how much.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Params {
+    /// What is measured.
+    #[serde(default)]
+    pub mode: Mode,
     /// The mechanism between source and sink.
     pub link: LinkKind,
     /// How the source sends.
@@ -199,6 +206,10 @@ pub struct Params {
     pub place: Place,
     /// The pipe capacity asked for; what was granted is in each sample.
     pub capacity: Capacity,
+    /// SO_SNDBUF and SO_RCVBUF asked for, where the link has them; `None` leaves the system's. What was granted is in each
+    /// sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<ByteSize>,
     /// Bytes per call of the source.
     pub block: ByteSize,
     /// Bytes asked for per call of the sink; `None` means the same as `block`.
@@ -212,6 +223,12 @@ pub struct Params {
     pub read_delay: Delay,
     /// Mean busy work before each call of the source, in nanoseconds.
     pub write_delay: Delay,
+    /// Messages per second in latency mode, each timed from when it was due; `None` sends the next when the last is back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Pause between messages in latency mode, in nanoseconds.
+    #[serde(default)]
+    pub gap: Nanos,
     /// How much is proven about the bytes.
     pub verify: Verify,
     /// How much one run moves.
@@ -222,6 +239,7 @@ impl Default for Params {
     /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
     fn default() -> Self {
         Params {
+            mode: Mode::Throughput,
             link: LinkKind::Pipe,
             send: SendMethod::Write,
             recv: RecvMethod::Read,
@@ -229,12 +247,15 @@ impl Default for Params {
             pages: PageKind::Base,
             place: Place::Cross,
             capacity: Capacity::DEFAULT,
+            buffer: None,
             block: ByteSize(64 << 10),
             read_block: None,
             align: 0,
             pairs: 1,
             read_delay: Delay::default(),
             write_delay: Delay::default(),
+            rate: None,
+            gap: Nanos(0),
             verify: Verify::Count,
             volume: Volume::Time(Nanos(250_000_000)),
         }
@@ -297,6 +318,7 @@ impl Params {
     pub fn set(&mut self, key: Key, text: &str) -> Result<(), BadValue> {
         let text = text.trim();
         match key {
+            Key::Mode => self.mode = word("mode", text)?,
             Key::Link => self.link = word("link", text)?,
             Key::Send => self.send = word("send method", text)?,
             Key::Recv => self.recv = word("receive method", text)?,
@@ -304,6 +326,19 @@ impl Params {
             Key::Pages => self.pages = word("page kind", text)?,
             Key::Place => self.place = text.parse()?,
             Key::Capacity => self.capacity = text.parse()?,
+            Key::Buffer => {
+                self.buffer = match text {
+                    "default" => None,
+                    _ => Some(bounded("socket buffer", text, ByteSize(1), MAX_BLOCK)?),
+                }
+            }
+            Key::Rate => {
+                self.rate = match text {
+                    "closed" => None,
+                    _ => Some(bounded("rate", text, 1, 10_000_000)?),
+                }
+            }
+            Key::Gap => self.gap = bounded("gap", text, Nanos(0), Nanos(10_000_000_000))?,
             Key::Block => self.block = bounded("block size", text, ByteSize(1), MAX_BLOCK)?,
             Key::ReadBlock => self.read_block = Some(bounded("read block size", text, ByteSize(1), MAX_BLOCK)?),
             Key::Align => {
@@ -329,6 +364,7 @@ impl Params {
     /// The parameter called `key` as people read it; empty where it does not apply (`total` of a trial with a time).
     pub fn get(&self, key: Key) -> String {
         match key {
+            Key::Mode => self.mode.to_string(),
             Key::Link => self.link.to_string(),
             Key::Send => self.send.to_string(),
             Key::Recv => self.recv.to_string(),
@@ -336,6 +372,9 @@ impl Params {
             Key::Pages => self.pages.to_string(),
             Key::Place => self.place.to_string(),
             Key::Capacity => self.capacity.to_string(),
+            Key::Buffer => self.buffer.map_or_else(|| "default".to_owned(), |size| size.to_string()),
+            Key::Rate => self.rate.map_or_else(|| "closed".to_owned(), |rate| rate.to_string()),
+            Key::Gap => self.gap.to_string(),
             Key::Block => self.block.to_string(),
             Key::ReadBlock => self.read_block().to_string(),
             Key::Align => self.align.to_string(),
@@ -362,6 +401,8 @@ impl Params {
                 Capacity::Named(name) => name.to_string(),
                 Capacity::Bytes(size) => exact_size(size),
             },
+            (Key::Buffer, _) => self.buffer.map_or_else(|| "default".to_owned(), exact_size),
+            (Key::Gap, _) => exact_time(self.gap),
             (Key::Block, _) => exact_size(self.block),
             (Key::ReadBlock, _) => exact_size(self.read_block()),
             (Key::ReadDelay, _) => exact_time(self.read_delay.0),
@@ -399,6 +440,38 @@ impl Params {
                     self.block
                 )));
             }
+        }
+        let words = |methods: Vec<String>| methods.join(", ");
+        if !self.link.senders().contains(&self.send) {
+            let all = words(self.link.senders().iter().map(ToString::to_string).collect());
+            return Err(BadValue(format!("--send {} does not go with --link {}; use {all}", self.send, self.link)));
+        }
+        if !self.link.receivers().contains(&self.recv) {
+            let all = words(self.link.receivers().iter().map(ToString::to_string).collect());
+            return Err(BadValue(format!("--recv {} does not go with --link {}; use {all}", self.recv, self.link)));
+        }
+        if !self.link.transfers() && matches!(self.verify, Verify::Xor | Verify::Full) {
+            return Err(BadValue(format!(
+                "--link {} moves no bytes that --verify {} could see; use --verify count",
+                self.link, self.verify
+            )));
+        }
+        if self.mode == Mode::Latency && (!self.recv.touches() || self.send == SendMethod::Tee) {
+            return Err(BadValue::new(
+                "a round trip has to be read to be answered; use another --send or --recv with --mode latency",
+            ));
+        }
+        if self.mode == Mode::Latency && self.link == LinkKind::MemoryCopy {
+            return Err(BadValue::new("--link memory-copy has no other end to wait for; use --mode throughput"));
+        }
+        if self.mode == Mode::Latency && self.verify == Verify::Xor {
+            return Err(BadValue::new("--verify xor is for streams; use count or full with --mode latency"));
+        }
+        if self.mode == Mode::Throughput && (self.rate.is_some() || self.gap != Nanos(0)) {
+            return Err(BadValue::new("--rate and --gap pace messages; use them with --mode latency"));
+        }
+        if self.rate.is_some() && self.gap != Nanos(0) {
+            return Err(BadValue::new("--rate already says when the next message is due; leave out --gap"));
         }
         if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
             return Err(BadValue(format!(

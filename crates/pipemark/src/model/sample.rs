@@ -33,6 +33,18 @@ pub struct Sample {
     /// Pipe capacity in bytes after the run: an end may have changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_after: Option<u64>,
+    /// Send buffer in bytes as the kernel granted it (it doubles what is asked for), for sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<u64>,
+    /// Receive buffer in bytes as the kernel granted it, for sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recv_buffer: Option<u64>,
+    /// The most bytes one message of this link takes, where there is a limit; larger blocks are split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_limit: Option<u64>,
+    /// Round trips, in latency mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
     /// Each source, in the order of the pairs.
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
@@ -50,10 +62,36 @@ impl Sample {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / (1u64 << 30) as f64)
     }
 
+    /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
+    pub fn headline(&self) -> f64 {
+        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
+    }
+
     /// Source and sink ends, all of them.
     pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
         self.sources.iter().chain(&self.sinks)
     }
+}
+
+/// The round trips of one run, in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// How many there were.
+    pub round_trips: u64,
+    /// The fastest.
+    pub min: u64,
+    /// Half were at most this.
+    pub p50: u64,
+    /// 90 % were at most this; `None` here and below where there were too few round trips to tell.
+    pub p90: Option<u64>,
+    /// 99 % were at most this.
+    pub p99: Option<u64>,
+    /// 99.9 % were at most this.
+    pub p999: Option<u64>,
+    /// The slowest.
+    pub max: u64,
+    /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
+    pub histogram: String,
 }
 
 /// What one end (a process) did in the measured window, and in all.

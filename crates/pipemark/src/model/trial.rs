@@ -104,6 +104,28 @@ pub struct Estimates {
     /// Throughput over that of the baseline in the same round, where there is a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
+    /// Round trips, in latency mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyEstimates>,
+}
+
+/// Round trips over all runs. Each run has its own percentiles, and these are estimated: runs are not pooled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyEstimates {
+    /// The median round trip of a run, in nanoseconds.
+    pub p50: Estimate,
+    /// The 90th percentile in nanoseconds; `None` here and below where a run had too few round trips to tell.
+    pub p90: Option<Estimate>,
+    /// The 99th percentile.
+    pub p99: Option<Estimate>,
+    /// The 99.9th percentile.
+    pub p999: Option<Estimate>,
+    /// The slowest of a run.
+    pub max: Estimate,
+    /// Round trips per second.
+    pub round_trips_per_second: Estimate,
+    /// CPU seconds of both ends per million messages; a round trip is two messages.
+    pub cpu_seconds_per_million: Estimate,
 }
 
 /// A trial, how it ended and everything measured: what is stored and exported.

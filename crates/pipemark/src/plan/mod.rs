@@ -63,6 +63,7 @@ impl Plan {
                         reach at best."
                     .to_owned(),
                 varies: Vec::new(),
+                across: None,
             },
         );
         self.trials

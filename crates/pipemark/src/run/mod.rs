@@ -6,6 +6,7 @@ mod control;
 mod end;
 mod interrupt;
 mod job;
+mod keeper;
 mod pair;
 mod process;
 mod schedule;

@@ -5,8 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use rustix::net::{Shutdown, shutdown};
 
 use super::job::{self, Job, Report, Role};
 
@@ -52,19 +56,36 @@ impl Process {
         self.socket.as_fd()
     }
 
-    /// Takes the report that `socket` announced.
+    /// Takes the report that `socket` announced; returns what was attached to it.
     ///
     /// # Errors
     /// When the process ended without one: a sentence that says how.
-    pub fn take_report(&mut self) -> Result<(), String> {
+    pub fn take_report(&mut self) -> Result<Vec<OwnedFd>, String> {
         match job::receive(&self.socket) {
-            Ok(Some((report, _))) => {
+            Ok(Some((report, descriptors))) => {
                 self.report = Some(report);
-                Ok(())
+                Ok(descriptors)
             }
             Ok(None) => Err(self.how_it_ended()),
             Err(error) => Err(format!("the {}'s report is unreadable: {error}", self.role.name())),
         }
+    }
+
+    /// Waits for the report, and takes it.
+    ///
+    /// # Errors
+    /// As [`Process::take_report`], and when it takes longer than `patience`.
+    pub fn wait_for_report(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match retry_on_intr(|| poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&patience))) {
+            Ok(1..) => self.take_report(),
+            _ => Err(format!("the {} did not answer in time", self.role.name())),
+        }
+    }
+
+    /// Tells the process, by ending the conversation, that it is no longer needed.
+    pub fn hang_up(&self) {
+        let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Reaps the process after its report.

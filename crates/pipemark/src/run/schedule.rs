@@ -60,7 +60,7 @@ impl Turn<'_> {
 }
 
 fn precise(samples: &[Sample], precision: f64) -> bool {
-    let figures: Vec<f64> = samples.iter().map(Sample::throughput).collect();
+    let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
     Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
 }
 
@@ -103,6 +103,7 @@ pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mu
                     turn.end_if_enough(schedule);
                 }
                 Err(RunError::Failed(reason)) => turn.end(Status::Failed, Some(reason)),
+                Err(RunError::NotHere(reason)) => turn.end(Status::Skipped, Some(reason)),
                 Err(RunError::Unverified(reason)) => {
                     turn.outcome.verified = Some(false);
                     turn.end(Status::Failed, Some(format!("the data did not verify: {reason}")));

@@ -166,6 +166,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
         title: format!("About {name}"),
         about: String::new(),
         varies: Vec::new(),
+        across: None,
     };
     names.into_iter().map(named).collect()
 }

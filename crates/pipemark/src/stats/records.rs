@@ -10,8 +10,8 @@ use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
 use crate::model::{
-    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, LinkKind, Outcome, Params, Place, Record, Sample,
-    Status, Stopped, Warning,
+    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind, Outcome, Params,
+    Place, Record, Sample, Status, Stopped, Warning,
 };
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
@@ -94,6 +94,30 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         throughput: of(Sample::throughput)?,
         cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
         ratio: None,
+        latency: latency(samples),
+    })
+}
+
+fn latency(samples: &[Sample]) -> Option<LatencyEstimates> {
+    let trips: Vec<(&Sample, &Latency)> =
+        samples.iter().map(|sample| Some((sample, sample.latency.as_ref()?))).collect::<Option<_>>()?;
+    // A percentile that one run could not tell is told by none.
+    let of = |figure: &dyn Fn(&Sample, &Latency) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = trips.iter().map(|(sample, latency)| figure(sample, latency)).collect();
+        Estimate::of(&figures?)
+    };
+    let whole = |ns: u64| Some(ns as f64);
+    let messages = |latency: &Latency| 2.0 * latency.round_trips as f64;
+    Some(LatencyEstimates {
+        p50: of(&|_, latency| whole(latency.p50))?,
+        p90: of(&|_, latency| latency.p90.and_then(whole)),
+        p99: of(&|_, latency| latency.p99.and_then(whole)),
+        p999: of(&|_, latency| latency.p999.and_then(whole)),
+        max: of(&|_, latency| whole(latency.max))?,
+        round_trips_per_second: of(&|sample, latency| Some(latency.round_trips as f64 * 1e9 / sample.ns as f64))?,
+        cpu_seconds_per_million: of(&|sample, latency| {
+            Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages(latency) * 1e6)
+        })?,
     })
 }
 

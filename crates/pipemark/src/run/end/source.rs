@@ -1,14 +1,14 @@
 //! The source: writes blocks into the link until the load is over.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use pipeio::pattern::Pattern;
-use pipeio::send::{Content, Moved, Options, Sender};
+use pipeio::send::{Content, Moved, Sender};
 use pipeio::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End};
+use crate::link::{self, Handle, Link};
 use crate::model::EndStats;
 
 /// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
@@ -27,19 +27,12 @@ struct Source<'a> {
     position: u64,
 }
 
-pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
+pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
     let params = end.params();
     let block = params.block.as_usize();
-    let content = super::content(params);
-    let options = Options {
-        block,
-        align: params.align as usize,
-        pages: super::pages(params.pages),
-        wait: super::wait(params.wait),
-        content,
-    };
-    let mut sender = pipeio::send::open(super::send_method(params.send), link, &options)?;
-    let pattern = end.pattern();
+    let content = link::content(params);
+    let mut sender = link.sender(handle, params)?;
+    let pattern = end.pattern(0);
     if content == Content::Prepared {
         sender.prepare(&mut |position, bytes| pattern.fill(position, bytes))?;
     }
