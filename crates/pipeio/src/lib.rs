@@ -3,6 +3,7 @@
 //! * [`pipe`]: a pipe with its capacity and fill level.
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
+//! * [`ring`]: the same two ends over shared memory, without the kernel.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
@@ -12,11 +13,13 @@
 //!
 //! Linux only. All of the workspace's `unsafe` is in this crate.
 
+mod handover;
 pub mod memory;
 pub mod pattern;
 pub mod pipe;
 pub mod probe;
 pub mod recv;
+pub mod ring;
 pub mod send;
 pub mod shared;
 mod uring;

@@ -137,10 +137,10 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     })
 }
 
-fn only_prepared(call: &str) -> io::Error {
+pub(crate) fn only_prepared(call: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{call} sends prepared content only"))
 }
 
-fn only_fresh() -> io::Error {
+pub(crate) fn only_fresh() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "this sender was set up for fresh content")
 }
