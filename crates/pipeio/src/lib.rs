@@ -15,6 +15,10 @@
 
 mod handover;
 pub mod memory;
+#[allow(missing_docs)]
+pub mod message;
+#[allow(missing_docs)]
+pub mod mq;
 pub mod pattern;
 pub mod pipe;
 pub mod probe;
@@ -24,4 +28,8 @@ pub mod send;
 pub mod shared;
 mod uring;
 pub mod usage;
+#[allow(missing_docs)]
+pub mod vm;
 pub mod wait;
+#[allow(missing_docs)]
+pub mod zerocopy;

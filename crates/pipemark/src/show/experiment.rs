@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use strum::IntoEnumIterator;
 
-use crate::model::{self, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status, Throughput, WaitPolicy,
+use crate::model::{
+    self, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status, Throughput,
+    WaitPolicy,
 };
 
 use super::footnotes::Footnotes;
@@ -88,7 +90,9 @@ impl Column {
     /// Words keep left, figures keep right.
     pub(super) fn side(self) -> Side {
         match self {
-            Column::Param(Key::Mode | Key::Link | Key::Send | Key::Recv | Key::Wait | Key::Pages | Key::Place | Key::Verify)
+            Column::Param(
+                Key::Mode | Key::Link | Key::Send | Key::Recv | Key::Wait | Key::Pages | Key::Place | Key::Verify,
+            )
             | Column::Name
             | Column::Touched
             | Column::Flags
@@ -271,7 +275,9 @@ impl<'a> Experiment<'a> {
                 Some(_) => "–".to_owned(),
                 None => String::new(),
             },
-            Column::OfCopy => self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0)),
+            Column::OfCopy => {
+                self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
+            }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
             Column::Param(_) | Column::Name | Column::Published | Column::Bar => String::new(),
         }

@@ -172,9 +172,8 @@ fn short(value: &str) -> String {
 }
 
 fn notes(records: &[&Record]) -> Vec<String> {
-    let latency = records.iter().any(|record| {
-        record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some())
-    });
+    let latency =
+        records.iter().any(|record| record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some()));
     let mut notes = vec![if latency {
         "median round trip in seconds (n, µ, m); * the shortest of the column, or not to be told from it".to_owned()
     } else {

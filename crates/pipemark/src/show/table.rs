@@ -7,8 +7,8 @@ use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
 use super::experiment::{Column, Experiment, Group, legend, missing};
-use super::matrix::Matrix;
 use super::head::{host, method, partial};
+use super::matrix::Matrix;
 use super::text::{Colour, Side, Style, abridge, bar, join_wrapped, neutral, pad, width as columns_of, wrap};
 
 /// The terminal's table.
