@@ -100,7 +100,7 @@ fn ring_ends(
 ) -> (Box<dyn Sender + Send>, Box<dyn Receiver + Send>) {
     let fd = ring::create(bytes, slot).unwrap();
     let capacity = ring::capacity(&fd).unwrap();
-    assert!(capacity >= bytes && capacity >= 2 * slot && capacity % slot == 0);
+    assert!(capacity >= bytes && capacity >= 2 * slot && capacity.is_multiple_of(slot));
     let other = fd.try_clone().unwrap();
     (
         ring::sender(fd, &send_options(block, wait, content), accesses.0).unwrap(),

@@ -26,7 +26,7 @@ fn put(map: &Map, offset: usize, bytes: &[u8]) {
     let (head, rest) = bytes.split_at(bytes.len().min(map.capacity() - offset));
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
     // the protocol, does not look at it, and if it does nevertheless, it sees bytes that are all valid.
-    unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().add(offset).as_ptr(), head.len()) };
+    unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().as_ptr().wrapping_add(offset), head.len()) };
     // SAFETY: as above, from offset 0.
     unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), map.start().as_ptr(), rest.len()) };
 }
@@ -38,7 +38,7 @@ fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
     let (head, rest) = bytes.split_at_mut(here);
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
     // the protocol, does not write to it, and if it does nevertheless, we get other bytes, all of them valid.
-    unsafe { ptr::copy_nonoverlapping(map.start().add(offset).as_ptr(), head.as_mut_ptr(), head.len()) };
+    unsafe { ptr::copy_nonoverlapping(map.start().as_ptr().wrapping_add(offset), head.as_mut_ptr(), head.len()) };
     // SAFETY: as above, from offset 0.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr(), rest.as_mut_ptr(), rest.len()) };
 }

@@ -68,7 +68,7 @@ impl<M: Memory> InPlaceSender<M> {
         assert!(offset + len <= self.source.capacity());
         // SAFETY: within the memory, as asserted, and the borrow of `self` is exclusive. The receiver, by the protocol,
         // neither reads nor writes what is not published; if it does nevertheless, bytes change that are all valid.
-        unsafe { slice::from_raw_parts_mut(self.source.lines.start().add(offset).as_ptr(), len) }
+        unsafe { slice::from_raw_parts_mut(self.source.lines.start().as_ptr().wrapping_add(offset), len) }
     }
 }
 
@@ -82,7 +82,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
         let start = self.source.lines.start();
         for offset in (block..capacity).step_by(block) {
             // SAFETY: the block before and this one are in the memory, do not overlap, and nobody holds a reference.
-            unsafe { ptr::copy_nonoverlapping(start.as_ptr(), start.as_ptr().add(offset), block) };
+            unsafe { ptr::copy_nonoverlapping(start.as_ptr(), start.as_ptr().wrapping_add(offset), block) };
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Receiver for InPlaceReceiver {
         // SAFETY: offset + bytes is within the capacity, so it is mapped while `self` lives. The sender, by the protocol,
         // does not write to what is not released, and the borrow of `self` keeps us from releasing it. A sender that does
         // so nevertheless changes bytes that are all valid; whoever has to fear that receives by copy.
-        let data = unsafe { slice::from_raw_parts(self.sink.lines.start().add(offset).as_ptr(), bytes) };
+        let data = unsafe { slice::from_raw_parts(self.sink.lines.start().as_ptr().wrapping_add(offset), bytes) };
         Ok(Received { bytes, calls, data: Some(data) })
     }
 }

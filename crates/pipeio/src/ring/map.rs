@@ -47,7 +47,7 @@ impl Map {
         // Now, and as an error: a page that could not be had later would kill whoever touches it.
         fallocate(&fd, FallocateFlags::empty(), 0, total as u64)?;
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let map = Map::map(&fd, total, capacity)?;
+        let map = Map::new(&fd, total, capacity)?;
         map[ABOUT].words[1].store(capacity as u64, Relaxed);
         map[ABOUT].words[0].store(MAGIC, Relaxed);
         Ok(fd)
@@ -60,7 +60,7 @@ impl Map {
         }
         let total = usize::try_from(fstat(&fd)?.st_size).map_err(|_| refused("its size is negative"))?;
         let room = total.checked_sub(page_size()).filter(|&room| room > 0).ok_or_else(|| refused("it is too small"))?;
-        let mut map = Map::map(&fd, total, room)?;
+        let mut map = Map::new(&fd, total, room)?;
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it does not say so"));
         }
@@ -72,7 +72,7 @@ impl Map {
         Ok(map)
     }
 
-    fn map(fd: impl AsFd, total: usize, capacity: usize) -> io::Result<Map> {
+    fn new(fd: impl AsFd, total: usize, capacity: usize) -> io::Result<Map> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new shared mapping at an address of the kernel's choice overlaps nothing.
         let address = unsafe { mmap(ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags, fd, 0)? };
