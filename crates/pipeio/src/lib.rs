@@ -4,6 +4,7 @@
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
+//! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
@@ -15,9 +16,7 @@
 
 mod handover;
 pub mod memory;
-#[allow(missing_docs)]
 pub mod message;
-#[allow(missing_docs)]
 pub mod mq;
 pub mod pattern;
 pub mod pipe;

@@ -1,15 +1,19 @@
 //! Every link that is not a pipe: what arrives is what was sent, at sizes around every boundary, with every wait policy.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::thread;
 
 use pipeio::memory::Pages;
+use pipeio::message;
+use pipeio::mq;
 use pipeio::pattern::{Checker, Pattern, Rule};
 use pipeio::recv::Receiver;
 use pipeio::ring::{self, Access};
 use pipeio::send::{Content, Sender};
 use pipeio::wait::Wait;
 use pipeio::{recv, send};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
 const WAITS: [Wait; 3] = [Wait::Block, Wait::Poll, Wait::Spin];
@@ -270,4 +274,181 @@ fn what_is_no_ring_is_refused() {
     let fd = ring::create(1000, 100).unwrap();
     rustix::io::pwrite(&fd, &(1u64 << 40).to_le_bytes(), 8 * 64 + 16).unwrap();
     assert_eq!(ring::receiver(fd, &options, Access::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
+}
+
+/// The sizes around a limit on messages, and odd ones.
+fn around(limit: usize) -> [usize; 8] {
+    [1, 7, limit - 1, limit, limit + 1, 2 * limit, 2 * limit + 1, 9 * limit + 5]
+}
+
+fn socket_pair(kind: SocketType) -> (OwnedFd, OwnedFd) {
+    rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+#[test]
+fn sockets_for_messages_carry_blocks_of_every_size() {
+    for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        for wait in WAITS {
+            for content in CONTENTS {
+                for block in around(4096) {
+                    for read_block in [block, block.div_ceil(3), 5000] {
+                        let (near, far) = socket_pair(kind);
+                        let sender = message::sender(near, &send_options(block, wait, content), 4096).unwrap();
+                        let receiver = message::receiver(far, &recv_options(read_block, wait), 4096).unwrap();
+                        let what = format!("{kind:?}, {wait:?}");
+                        carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_socket_carries_messages_up_to_its_limit_and_refuses_larger_ones() {
+    for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        let (near, far) = socket_pair(kind);
+        let limit = message::limit(&near).unwrap();
+        let options = send_options(limit + 1, Wait::Block, Content::Fresh);
+        let sender = message::sender(near.try_clone().unwrap(), &options, limit).unwrap();
+        let receiver = message::receiver(far, &recv_options(limit, Wait::Block), limit).unwrap();
+        carry(&format!("{kind:?}"), limit + 1, limit, Content::Fresh, 3, (sender, receiver));
+
+        let (near, _far) = socket_pair(kind);
+        let mut sender = message::sender(near, &options, limit + 1).unwrap();
+        let error = sender.send(limit + 1).unwrap_err();
+        assert!(error.to_string().contains(&limit.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_message_that_was_cut_off_is_an_error() {
+    let (near, far) = socket_pair(SocketType::SEQPACKET);
+    let mut sender = message::sender(near, &send_options(100, Wait::Block, Content::Fresh), 100).unwrap();
+    let mut receiver = message::receiver(far, &recv_options(200, Wait::Block), 99).unwrap();
+    sender.send(100).unwrap();
+    assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::InvalidData);
+}
+
+#[test]
+fn sockets_tell_that_the_other_end_is_gone_as_far_as_the_kernel_does() {
+    for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        let (near, far) = socket_pair(kind);
+        drop(far);
+        let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
+        assert_eq!(sender.send(8).unwrap_err().kind(), ErrorKind::BrokenPipe, "{kind:?}");
+    }
+    // What had been sent still comes, although the sender left without reading what was sent to it.
+    let (near, far) = socket_pair(SocketType::SEQPACKET);
+    rustix::net::send(&far, b"unread", rustix::net::SendFlags::empty()).unwrap();
+    let mut sender = message::sender(near, &send_options(8, Wait::Block, Content::Fresh), 8).unwrap();
+    let mut receiver = message::receiver(far, &recv_options(8, Wait::Block), 8).unwrap();
+    sender.send(8).unwrap();
+    drop(sender);
+    assert_eq!(receiver.recv().unwrap().bytes, 8);
+    assert_eq!(receiver.recv().unwrap().bytes, 0);
+}
+
+#[test]
+fn streams_are_no_sockets_for_messages() {
+    let (near, _far) = socket_pair(SocketType::STREAM);
+    assert!(message::receiver(near, &recv_options(8, Wait::Block), 8).is_err());
+}
+
+/// A POSIX queue that is unlinked at once; no other test has its name.
+fn posix_queue(message: usize) -> OwnedFd {
+    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let name = format!("/pipeio-test-{}-{number}", std::process::id());
+    let fd = mq::posix_create(&name, message, 4).unwrap();
+    assert_eq!(mq::posix_create(&name, message, 4).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    mq::posix_unlink(&name).unwrap();
+    assert_eq!(mq::posix_unlink(&name).unwrap_err().kind(), ErrorKind::NotFound, "{name} is still there");
+    fd
+}
+
+#[test]
+fn posix_queues_carry_blocks_of_every_size() {
+    if let Err(error) = mq::posix_limits() {
+        return eprintln!("skipped: {error}");
+    }
+    for limit in [100, 4096] {
+        for wait in WAITS {
+            for content in CONTENTS {
+                for block in around(limit) {
+                    for read_block in [block, block.div_ceil(3), limit + 1] {
+                        let fd = posix_queue(limit);
+                        assert_eq!(mq::posix_message_size(&fd).unwrap(), limit);
+                        let other = fd.try_clone().unwrap();
+                        let options = send_options(block, wait, content);
+                        let sender = mq::posix_sender(fd, &options, limit).unwrap();
+                        let receiver = mq::posix_receiver(other, &recv_options(read_block, wait), limit).unwrap();
+                        let what = format!("POSIX queue of {limit}, {wait:?}");
+                        carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_posix_queue_beyond_the_limits_says_what_they_are() {
+    let Ok(limits) = mq::posix_limits() else { return };
+    let error = mq::posix_create("/pipeio-test-large", 1 << 30, limits.messages).unwrap_err().to_string();
+    assert!(error.contains("1073741824 bytes"), "{error}");
+    assert!(mq::posix_create("/pipeio/test", 8, 8).is_err());
+}
+
+#[test]
+fn system_v_queues_carry_blocks_of_every_size() {
+    let limits = match mq::sysv_limits() {
+        Ok(limits) => limits,
+        Err(error) => return eprintln!("skipped: {error}"),
+    };
+    for wait in WAITS {
+        for content in CONTENTS {
+            for block in around(limits.message_bytes) {
+                for read_block in [block, block.div_ceil(3), limits.message_bytes + 1] {
+                    let id = mq::sysv_create().unwrap();
+                    let limit = mq::sysv_message_size(id).unwrap();
+                    assert!(limit <= limits.message_bytes && limit <= limits.queue_bytes);
+                    let sender = mq::sysv_sender(id, &send_options(block, wait, content)).unwrap();
+                    let receiver = mq::sysv_receiver(id, &recv_options(read_block, wait)).unwrap();
+                    let what = format!("System V queue, {wait:?}");
+                    carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
+                    mq::sysv_remove(id).unwrap();
+                    assert!(mq::sysv_message_size(id).is_err(), "the queue is still there");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ends_that_wait_on_a_removed_system_v_queue_fail() {
+    if mq::sysv_limits().is_err() {
+        return;
+    }
+    for wait in WAITS {
+        let id = mq::sysv_create().unwrap();
+        let mut sender = mq::sysv_sender(id, &send_options(8192, wait, Content::Fresh)).unwrap();
+        let full = thread::spawn(move || {
+            loop {
+                if let Err(error) = sender.send(8192) {
+                    break error.kind();
+                }
+            }
+        });
+        thread::sleep(std::time::Duration::from_millis(20));
+        mq::sysv_remove(id).unwrap();
+        assert_eq!(full.join().unwrap(), ErrorKind::BrokenPipe);
+
+        let id = mq::sysv_create().unwrap();
+        let mut receiver = mq::sysv_receiver(id, &recv_options(8192, wait)).unwrap();
+        let empty = thread::spawn(move || receiver.recv().unwrap_err().kind());
+        thread::sleep(std::time::Duration::from_millis(20));
+        mq::sysv_remove(id).unwrap();
+        assert_eq!(empty.join().unwrap(), ErrorKind::BrokenPipe);
+    }
 }

@@ -21,8 +21,8 @@ impl Link for PosixMq {
     }
 
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
-        let limit = limit(params);
-        let queue = mq::posix_create(&queue_name(name), limit, MESSAGES.min(mq::posix_limits().1))?;
+        let limit = limit(params)?;
+        let queue = mq::posix_create(&queue_name(name), limit, MESSAGES.min(mq::posix_limits()?.messages))?;
         mq::posix_unlink(&queue_name(name))?;
         let ends = Ends::new(queue.try_clone()?, queue);
         Ok(Ends { message_limit: Some(limit as u64), ..ends })
@@ -34,11 +34,11 @@ impl Link for PosixMq {
     }
 
     fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
-        mq::posix_sender(end.fd()?, &options::send(params), limit(params))
+        mq::posix_sender(end.fd()?, &options::send(params), limit(params)?)
     }
 
     fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
-        mq::posix_receiver(end.fd()?, &options::recv(params), limit(params))
+        mq::posix_receiver(end.fd()?, &options::recv(params), limit(params)?)
     }
 }
 
@@ -48,6 +48,6 @@ fn queue_name(name: &Path) -> String {
 }
 
 /// A queue is made for messages of one size: a block, or as much as the system allows.
-fn limit(params: &Params) -> usize {
-    params.block.as_usize().min(mq::posix_limits().0)
+fn limit(params: &Params) -> io::Result<usize> {
+    Ok(params.block.as_usize().min(mq::posix_limits()?.message_bytes))
 }

@@ -48,8 +48,3 @@ pub fn set_buffers(source: impl AsFd, sink: impl AsFd, wanted: Option<ByteSize>)
     }
     Ok((sockopt::socket_send_buffer_size(&source)? as u64, sockopt::socket_recv_buffer_size(&sink)? as u64))
 }
-
-/// The largest message a UNIX socket with this send buffer takes: unix_dgram_sendmsg keeps 32 bytes for itself.
-pub fn message_limit(ends: &Ends) -> u64 {
-    ends.buffers.map_or(0, |(send, _)| send.saturating_sub(32)).max(1)
-}

@@ -18,8 +18,8 @@ impl Link for SysvMq {
     }
 
     fn connect(&self, _: &Params, name: &Path) -> io::Result<Ends> {
-        let id = mq::sysv_create(key(name))?;
-        let limit = mq::sysv_limits().0 as u64;
+        let id = mq::sysv_create_keyed(key(name))?;
+        let limit = mq::sysv_message_size(id)? as u64;
         Ok(Ends { source: Handle::Queue(id), sink: Handle::Queue(id), message_limit: Some(limit), buffers: None })
     }
 

@@ -15,8 +15,9 @@ pub struct UnixDgram;
 impl Link for UnixDgram {
     fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
         let (source, sink) = socketpair::pair(SocketType::DGRAM)?;
-        let ends = socketpair::sized(source, sink, params)?;
-        Ok(Ends { message_limit: Some(socketpair::message_limit(&ends)), ..ends })
+        let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
+        let limit = pipeio::message::limit(&source)? as u64;
+        Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
     }
 
     fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {

@@ -15,8 +15,9 @@ pub struct UnixSeqpacket;
 impl Link for UnixSeqpacket {
     fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
         let (source, sink) = socketpair::pair(SocketType::SEQPACKET)?;
-        let ends = socketpair::sized(source, sink, params)?;
-        Ok(Ends { message_limit: Some(socketpair::message_limit(&ends)), ..ends })
+        let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
+        let limit = pipeio::message::limit(&source)? as u64;
+        Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
     }
 
     fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
@@ -31,15 +32,11 @@ impl Link for UnixSeqpacket {
 /// The limit follows from the socket's own buffer, which both ends can ask for.
 pub fn message_sender(end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
     let socket = end.fd()?;
-    let limit = limit(rustix::net::sockopt::socket_send_buffer_size(&socket)?);
+    let limit = pipeio::message::limit(&socket)?;
     pipeio::message::sender(socket, &options::send(params), limit)
 }
 
 /// A message is at most a block, because the sender splits larger ones and sends smaller ones as they are.
 pub fn message_receiver(end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
     pipeio::message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
-}
-
-fn limit(send_buffer: usize) -> usize {
-    send_buffer.saturating_sub(32).max(1)
 }
