@@ -3,6 +3,7 @@
 //! * [`pipe`]: a pipe with its capacity and fill level.
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
+//! * [`relay`]: one descriptor's bytes passed to another, as fast as the system can.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
@@ -17,6 +18,7 @@ pub mod pattern;
 pub mod pipe;
 pub mod probe;
 pub mod recv;
+pub mod relay;
 pub mod send;
 pub mod shared;
 mod uring;
