@@ -80,7 +80,8 @@ pub enum Capacity {
     /// It becomes 1 MiB where it is less and the system allows that. A refusal is no error.
     #[default]
     Raise,
-    /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error.
+    /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
+    /// pipe holds more already: the other end may have made it larger, and what it has filled it with cannot wait.
     Set(usize),
 }
 
@@ -249,7 +250,10 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Opti
     }
     match wanted {
         Capacity::Keep => {}
-        Capacity::Set(bytes) => return pipe::set_capacity(fd, bytes).map(Some),
+        Capacity::Set(bytes) => match pipe::set_capacity(fd, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            outcome => return outcome.map(Some),
+        },
         Capacity::Raise => {
             if pipe::capacity(fd)? < RAISED {
                 let _ = pipe::set_capacity(fd, RAISED);

@@ -437,6 +437,16 @@ fn capacities_are_as_asked() {
     assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
     let raised = capacity(Capacity::Raise);
     assert!(raised.iter().all(|capacity| capacity.is_some_and(|bytes| bytes >= 65536)), "{raised:?}");
+    // The other end may have filled it beyond what is asked for here.
+    let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
+    rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
+    drop(from.writer);
+    let options = Options { capacity: Capacity::Set(4096), ..Options::default() };
+    let reader = collect(to.reader);
+    let report = relay(&from.reader, to.writer, &options).unwrap();
+    assert_eq!((report.bytes, report.capacities), (50_000, [Some(65536), Some(4096)]));
+    assert_eq!(reader.join().unwrap().len(), 50_000);
+
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     let options = Options { capacity: Capacity::Set(1 << 31), ..Options::default() };
     assert!(
