@@ -5,6 +5,7 @@
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
 //! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
+//! * [`relay`]: one descriptor's bytes passed to another, as fast as the system can.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
@@ -23,6 +24,7 @@ pub mod pipe;
 pub mod probe;
 pub mod recv;
 pub mod ring;
+pub mod relay;
 pub mod send;
 pub mod shared;
 mod uring;

@@ -5,6 +5,7 @@ mod host;
 mod list;
 mod measure;
 mod output;
+mod relay;
 mod rows;
 mod run;
 mod schedule;
@@ -76,6 +77,9 @@ enum Verb {
     Bw(Box<bw::BwOptions>),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
+    /// Pass standard input to standard output as fast as the system can
+    #[command(after_long_help = relay::EXAMPLES)]
+    Relay(relay::RelayOptions),
     /// Show what matters about this machine
     Host(host::HostOptions),
 }
@@ -87,6 +91,7 @@ pub fn main() -> ExitCode {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::List(options) => list::run(&options),
+        Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),
     }
 }
