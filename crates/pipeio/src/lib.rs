@@ -4,6 +4,7 @@
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
+//! * [`vm`]: over the sender's memory, read from outside.
 //! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
@@ -27,4 +28,5 @@ pub mod send;
 pub mod shared;
 mod uring;
 pub mod usage;
+pub mod vm;
 pub mod wait;
