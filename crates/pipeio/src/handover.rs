@@ -222,6 +222,15 @@ impl<L: Deref<Target = [Line]>> Sink<L> {
         self.capacity as usize
     }
 
+    /// Corrects the capacity, when something is there already.
+    ///
+    /// # Errors
+    /// `InvalidData` when more is there than that.
+    pub(crate) fn learn(&mut self, capacity: usize) -> io::Result<()> {
+        self.capacity = capacity as u64;
+        if self.head - self.tail > self.capacity { Err(lying("sender")) } else { Ok(()) }
+    }
+
     /// Where the next byte is.
     pub(crate) fn offset(&self) -> usize {
         (self.tail % self.capacity) as usize

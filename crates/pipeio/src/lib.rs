@@ -4,6 +4,7 @@
 //! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
+//! * [`vm`]: over the sender's memory, read from outside.
 //! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
 //! * [`relay`]: one descriptor's bytes passed to another, as fast as the system can.
 //! * [`pattern`]: content that proves itself.
@@ -23,13 +24,12 @@ pub mod pattern;
 pub mod pipe;
 pub mod probe;
 pub mod recv;
-pub mod ring;
 pub mod relay;
+pub mod ring;
 pub mod send;
 pub mod shared;
 mod uring;
 pub mod usage;
-#[allow(missing_docs)]
 pub mod vm;
 pub mod wait;
 #[allow(missing_docs)]

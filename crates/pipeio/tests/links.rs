@@ -1,7 +1,8 @@
 //! Every link that is not a pipe: what arrives is what was sent, at sizes around every boundary, with every wait policy.
 
-use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use pipeio::memory::Pages;
@@ -12,7 +13,7 @@ use pipeio::recv::Receiver;
 use pipeio::ring::{self, Access};
 use pipeio::send::{Content, Sender};
 use pipeio::wait::Wait;
-use pipeio::{recv, send};
+use pipeio::{recv, send, vm};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
@@ -451,4 +452,151 @@ fn ends_that_wait_on_a_removed_system_v_queue_fail() {
         mq::sysv_remove(id).unwrap();
         assert_eq!(empty.join().unwrap(), ErrorKind::BrokenPipe);
     }
+}
+
+#[test]
+fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
+    if let Err(error) = pipeio::probe::process_vm_readv() {
+        return eprintln!("skipped: {error}");
+    }
+    for wait in WAITS {
+        for content in CONTENTS {
+            for block in [1usize, 7, 4095, 4096, 4097, 65536, 100_001, 3 << 20] {
+                for read_block in [block, block.div_ceil(2) + 1, 2 * block] {
+                    let fd = vm::create().unwrap();
+                    let other = fd.try_clone().unwrap();
+                    let sender = vm::sender(fd, &send_options(block, wait, content)).unwrap();
+                    let receiver = vm::receiver(other, &recv_options(read_block, wait)).unwrap();
+                    let blocks = (3 * vm::RING_BYTES / block).clamp(3, 500);
+                    carry(&format!("vm, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn private_memory_that_went_before_it_was_read_is_an_error() {
+    if pipeio::probe::process_vm_readv().is_err() {
+        return;
+    }
+    let fd = vm::create().unwrap();
+    let mut receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block)).unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    for _ in 0..2 {
+        sender.fresh(100).unwrap().fill(1);
+        sender.send(100).unwrap();
+    }
+    assert_eq!(receiver.recv().unwrap().bytes, 100);
+    drop(sender);
+    assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn a_sender_of_private_memory_learns_that_its_receiver_left() {
+    let fd = vm::create().unwrap();
+    let receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block)).unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    sender.send(100).unwrap();
+    drop(receiver);
+    assert_eq!(sender.send(100).unwrap_err().kind(), ErrorKind::BrokenPipe);
+    sender.finish().unwrap();
+}
+
+#[test]
+fn a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
+    let fd = vm::create().unwrap();
+    let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
+    assert_eq!(sender.send(100).unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn what_is_no_link_for_private_memory_is_refused() {
+    let (lines, _shared) = pipeio::shared::Shared::create(1).unwrap();
+    assert!(vm::receiver(lines, &recv_options(1, Wait::Block)).is_err());
+    let fd = vm::create().unwrap();
+    let _receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(1, Wait::Block)).unwrap();
+    assert!(vm::receiver(fd, &recv_options(1, Wait::Block)).is_err(), "a second receiver");
+}
+
+const CHILD_BLOCK: usize = 5000;
+const CHILD_BLOCKS: usize = 2000;
+
+/// Runs [`child`] in a process of its own, with the link as its standard input.
+fn spawn(role: &str, link: impl AsFd) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .env("PIPEIO_TEST_ROLE", role)
+        .stdin(Stdio::from(link.as_fd().try_clone_to_owned().unwrap()))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "the other process of other tests"]
+fn child() {
+    let Ok(role) = std::env::var("PIPEIO_TEST_ROLE") else { return };
+    let link = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let recv_options = recv_options(3000, Wait::Block);
+    let send_options = send_options(CHILD_BLOCK, Wait::Block, Content::Fresh);
+    let pattern = pattern(Content::Fresh, CHILD_BLOCK);
+    let received = |receiver| {
+        let bytes = receive_all(receiver, pattern, 3000, &role);
+        assert_eq!(bytes, (CHILD_BLOCK * CHILD_BLOCKS + CHILD_BLOCK.div_ceil(3)) as u64);
+    };
+    match role.as_str() {
+        "ring copy" => received(ring::receiver(link, &recv_options, Access::Copy).unwrap()),
+        "ring in place" => received(ring::receiver(link, &recv_options, Access::InPlace).unwrap()),
+        "vm" => received(vm::receiver(link, &recv_options).unwrap()),
+        "vm sender" => {
+            let mut sender = vm::sender(link, &send_options).unwrap();
+            for _ in 0..2 {
+                sender.send(CHILD_BLOCK).unwrap();
+            }
+            io::stdout().write_all(b"sent\n").unwrap();
+            // Until it is killed; and not for ever, should the test have failed.
+            thread::sleep(std::time::Duration::from_secs(30));
+        }
+        _ => panic!("{role}"),
+    }
+}
+
+#[test]
+fn rings_reach_another_process() {
+    for (role, access) in [("ring copy", Access::Copy), ("ring in place", Access::InPlace)] {
+        let fd = ring::create(1 << 16, CHILD_BLOCK).unwrap();
+        let mut child = spawn(role, &fd);
+        let sender = ring::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, Content::Fresh), access).unwrap();
+        send_all(sender, CHILD_BLOCK, Content::Fresh, CHILD_BLOCKS).unwrap();
+        assert!(child.wait().unwrap().success(), "{role}");
+    }
+}
+
+#[test]
+fn private_memory_is_read_by_another_process() {
+    if pipeio::probe::process_vm_readv().is_err() {
+        return;
+    }
+    let fd = vm::create().unwrap();
+    let mut child = spawn("vm", &fd);
+    let sender = vm::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, Content::Fresh)).unwrap();
+    send_all(sender, CHILD_BLOCK, Content::Fresh, CHILD_BLOCKS).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_killed_sender_of_private_memory_is_an_error_and_not_a_wrong_block() {
+    if pipeio::probe::process_vm_readv().is_err() {
+        return;
+    }
+    let fd = vm::create().unwrap();
+    let mut receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(CHILD_BLOCK, Wait::Block)).unwrap();
+    let mut child = spawn("vm sender", &fd);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("sent")));
+    assert_eq!(receiver.recv().unwrap().bytes, CHILD_BLOCK);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }

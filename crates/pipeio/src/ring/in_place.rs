@@ -63,6 +63,11 @@ impl<M: Memory> InPlaceSender<M> {
         InPlaceSender { source, content, block, aside: Vec::new(), is_aside: false, calls: 0 }
     }
 
+    /// The handover.
+    pub(crate) fn source(&mut self) -> &mut Source<M> {
+        &mut self.source
+    }
+
     /// `len` bytes of the ring from `offset` on.
     fn piece(&mut self, offset: usize, len: usize) -> &mut [u8] {
         assert!(offset + len <= self.source.capacity());

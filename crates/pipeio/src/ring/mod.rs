@@ -19,7 +19,7 @@ use crate::handover::{Sink, Source};
 use crate::recv::{self, Receiver};
 use crate::send::{self, Sender};
 
-use in_place::InPlaceSender;
+pub(crate) use in_place::{InPlaceSender, Memory, fits};
 use map::Map;
 
 /// How large a ring to make: larger than a core's own cache, so that lines have left it for the shared one before the
@@ -75,7 +75,7 @@ pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Resul
     Ok(match access {
         Access::Copy => Box::new(copy::CopySender::new(Source::new(map, capacity, options.wait)?, options)?),
         Access::InPlace => {
-            in_place::fits(capacity, options)?;
+            fits(capacity, options)?;
             map.advise(options.pages);
             Box::new(InPlaceSender::new(Source::new(map, capacity, options.wait)?, options))
         }
