@@ -53,6 +53,10 @@ fn sample(round: u32, throughput: f64) -> Sample {
         involuntary_switches: 1,
         capacity_granted: None,
         capacity_after: None,
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        latency: None,
         sources: vec![end.clone()],
         sinks: vec![end],
     }
