@@ -418,6 +418,19 @@ impl Params {
         self.read_block.unwrap_or(self.block)
     }
 
+    /// The link, and how bytes go in and out where that is not its plain way: `pipe`, `pipe vmsplice splice`,
+    /// `shm in-place`. Tables and findings name a mechanism so.
+    pub fn mechanism(&self) -> String {
+        let mut words = vec![self.link.to_string()];
+        if self.send != SendMethod::Write {
+            words.push(self.send.to_string());
+        }
+        if self.recv != RecvMethod::Read && self.recv.to_string() != self.send.to_string() {
+            words.push(self.recv.to_string());
+        }
+        words.join(" ")
+    }
+
     /// Whether the sink looks at the bytes: moving a page reference is not reading a page.
     pub fn touched(&self) -> bool {
         self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full)

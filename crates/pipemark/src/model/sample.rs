@@ -67,6 +67,12 @@ impl Sample {
         self.latency.as_ref().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
+    /// How fast it was, more being faster in either mode: throughput, or in latency mode the round trips per second that
+    /// the median round trip would make back to back.
+    pub fn speed(&self) -> f64 {
+        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+    }
+
     /// Source and sink ends, all of them.
     pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
         self.sources.iter().chain(&self.sinks)

@@ -101,12 +101,20 @@ pub struct Estimates {
     pub throughput: Estimate,
     /// CPU seconds of all ends per GiB.
     pub cpu_seconds_per_gib: Estimate,
-    /// Throughput over that of the baseline in the same round, where there is a baseline.
+    /// How many times as fast as the baseline in the same round, where there is a baseline: throughput over the
+    /// baseline's, or in latency mode the baseline's median round trip over this one's. Above 1 is faster in both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyEstimates>,
+}
+
+impl Estimates {
+    /// The figure that the trial is told by: the median round trip in latency mode, throughput otherwise.
+    pub fn headline(&self) -> &Estimate {
+        self.latency.as_ref().map_or(&self.throughput, |latency| &latency.p50)
+    }
 }
 
 /// Round trips over all runs. Each run has its own percentiles, and these are estimated: runs are not pooled.

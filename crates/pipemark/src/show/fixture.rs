@@ -62,6 +62,10 @@ fn sample(round: u32, throughput: f64) -> Sample {
         involuntary_switches: 3,
         capacity_granted: Some(65536),
         capacity_after: Some(65536),
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        latency: None,
         sources: vec![end.clone()],
         sinks: vec![end],
     }
@@ -76,6 +80,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         throughput: estimate(throughput * GIB, margin),
         cpu_seconds_per_gib: estimate(cpu, margin),
         ratio: None,
+        latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);
     record.stopped = Some(Stopped::Narrow);
