@@ -1,1 +1,3 @@
 //! Fast and correct ways to move bytes through Unix pipes.
+
+pub mod lines;
