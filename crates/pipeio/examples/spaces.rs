@@ -5,7 +5,7 @@ use std::io::{stdin, stdout};
 use std::num::NonZeroUsize;
 
 use pipeio::lines::transforms::Spaces;
-use pipeio::lines::{Engine, Send};
+use pipeio::lines::{Engine, SendMethod};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -15,9 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         engine = engine.batch(batch.parse()?);
     }
     if arguments.next().is_some() {
-        engine = engine.send(Send::GiveAway);
+        engine = engine.send(SendMethod::GiveAway);
     }
-    let report = engine.run_parallel(stdin(), stdout(), &Spaces::new(), threads)?;
+    let report = engine.run_parallel(stdin(), stdout(), Spaces::new(), threads)?;
     if std::env::var_os("REPORT").is_some() {
         eprintln!("{report:?}");
     }

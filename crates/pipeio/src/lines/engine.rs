@@ -10,7 +10,7 @@ use super::parallel;
 use super::reader::{Extent, Plan, Reader};
 use super::region::Region;
 use super::transform::{Flow, Transform};
-use super::writer::{Readers, Send, Writer};
+use super::writer::{Readers, SendMethod, Writer};
 
 /// Runs lines through a transform.
 ///
@@ -22,7 +22,7 @@ pub struct Engine {
     batch: usize,
     terminator: u8,
     max_line: usize,
-    send: Send,
+    send: SendMethod,
 }
 
 impl Default for Engine {
@@ -35,7 +35,7 @@ impl Engine {
     /// Lines as text files have them: ended by `\n`, of up to 1 GiB; batches of 128 KiB, which with their output stay in
     /// a core's second-level cache; output written, not given away.
     pub fn new() -> Self {
-        Self { batch: 128 << 10, terminator: b'\n', max_line: 1 << 30, send: Send::Write }
+        Self { batch: 128 << 10, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write }
     }
 
     /// Bytes to ask for with one read. Any number is right; few are slow.
@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// How output reaches a pipe.
-    pub fn send(mut self, send: Send) -> Self {
+    pub fn send(mut self, send: SendMethod) -> Self {
         self.send = send;
         self
     }
@@ -103,14 +103,14 @@ impl Engine {
         &self,
         input: impl AsFd,
         output: impl AsFd,
-        transform: &T,
+        mut transform: T,
         threads: NonZeroUsize,
     ) -> Result<Report, Error>
     where
-        T: Transform + Clone + std::marker::Send,
+        T: Transform + Clone + Send,
     {
         if threads.get() == 1 {
-            return self.run(input, output, &mut transform.clone());
+            return self.run(input, output, &mut transform);
         }
         parallel::run(self, input.as_fd(), output.as_fd(), transform, threads)
     }

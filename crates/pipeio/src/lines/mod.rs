@@ -54,4 +54,4 @@ pub use error::{Error, Failure};
 pub use output::{Mark, Output};
 pub use simd::Simd;
 pub use transform::{Fate, Flow, PerLine, Transform, per_line};
-pub use writer::Send;
+pub use writer::SendMethod;

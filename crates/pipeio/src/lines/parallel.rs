@@ -45,7 +45,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     engine: &Engine,
     input: BorrowedFd<'_>,
     output: BorrowedFd<'_>,
-    transform: &T,
+    mut transform: T,
     threads: NonZeroUsize,
 ) -> Result<Report, Error> {
     let cancel = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::Read(e.into()))?;
@@ -68,7 +68,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
             scope.spawn(move || run.work(&mut transform, buffer, store));
         }
         if let Some((buffer, store)) = own {
-            run.work(&mut transform.clone(), buffer, store);
+            run.work(&mut transform, buffer, store);
         }
     });
     let input = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);

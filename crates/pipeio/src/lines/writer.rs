@@ -20,7 +20,7 @@ const WORTH_GIVING: usize = 32 << 10;
 
 /// How output reaches a pipe. Anything else than a pipe is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Send {
+pub enum SendMethod {
     /// write(2): the kernel copies.
     #[default]
     Write,
@@ -39,23 +39,23 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
-    send: Send,
+    send: SendMethod,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
     pub(super) writes: u64,
 }
 
 impl<'fd> Writer<'fd> {
-    pub(super) fn new(output: BorrowedFd<'fd>, send: Send) -> Result<Self, Error> {
+    pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
-        let send = if kind == FileType::Fifo { send } else { Send::Write };
+        let send = if kind == FileType::Fifo { send } else { SendMethod::Write };
         Ok(Self { output, send, bytes: 0, given_away: 0, writes: 0 })
     }
 
     /// Writes all of it, and leaves its memory ready for the next.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
         let given = match (self.send, output.unlent()) {
-            (Send::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
+            (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
             _ => Given::Refused,
         };
         match given {
@@ -107,7 +107,7 @@ impl<'fd> Writer<'fd> {
                 Err(Errno::AGAIN) => wait_for(self.output, PollFlags::OUT).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Given::ReadersGone),
                 Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
-                    self.send = Send::Write;
+                    self.send = SendMethod::Write;
                     return Ok(Given::Refused);
                 }
                 Err(error) => return Err(Error::Write(error.into())),
