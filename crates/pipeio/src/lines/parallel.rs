@@ -2,9 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::time::{Duration, Instant};
+use std::{hint, thread};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -16,16 +17,24 @@ use super::region::Region;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
+/// A batch takes some 20 µs to read and as long to transform, waking a thread of a virtual machine about as much. With
+/// this wait, two threads were 1.5 times as fast as without.
+const PATIENCE: Duration = Duration::from_micros(50);
+
 /// What the threads share.
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
     output: Mutex<Turns<'fd>>,
+    /// The batch whose output is to be written next. Changed with `output` locked.
+    next: AtomicU64,
     /// Signalled when the turn goes to the next batch, and at the end.
     turn: Condvar,
     /// Set at the end, with `cancel` readable, so that nobody reads on.
     over: AtomicBool,
     cancel: &'e OwnedFd,
+    /// How long to wait for a turn before going to sleep.
+    patience: Duration,
 }
 
 struct Input<'fd> {
@@ -35,8 +44,6 @@ struct Input<'fd> {
 
 struct Turns<'fd> {
     writer: Writer<'fd>,
-    /// The batch whose output is to be written next.
-    batch: u64,
     /// How the run ended, once it has.
     ended: Option<Result<Ended, Error>>,
 }
@@ -51,14 +58,19 @@ pub(super) fn run<T: Transform + Clone + Send>(
     let cancel = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::Read(e.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered())?;
     let writer = engine.writer(output)?;
+    // A pipe's other end may take its time and may want this CPU; between files it is another thread's turn that is
+    // waited for, which is over sooner than a sleeper is awake.
+    let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
     let memory = (0..threads.get()).map(|_| engine.memory()).collect::<Result<Vec<_>, _>>()?;
     let run = Run {
         engine,
         input: Mutex::new(Input { reader, batches: 0 }),
-        output: Mutex::new(Turns { writer, batch: 0, ended: None }),
+        output: Mutex::new(Turns { writer, ended: None }),
+        next: AtomicU64::new(0),
         turn: Condvar::new(),
         over: AtomicBool::new(false),
         cancel: &cancel,
+        patience,
     };
     thread::scope(|scope| {
         let mut memory = memory.into_iter();
@@ -82,7 +94,8 @@ impl<'fd> Run<'_, 'fd> {
         let _unwinding = EndIfUnwinding(self);
         loop {
             let (batch, read) = {
-                let mut input = lock(&self.input);
+                let mut input =
+                    wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
                 if self.over.load(Ordering::Relaxed) {
                     return;
                 }
@@ -104,7 +117,7 @@ impl<'fd> Run<'_, 'fd> {
                 (Ok(Readers::Gone), Ok(_)) => Ok(Ended::ReadersGone),
                 (Ok(Readers::Present), Ok(Flow::Stop)) => Ok(Ended::Stopped),
                 (Ok(Readers::Present), Ok(Flow::Continue)) => {
-                    turns.batch += 1;
+                    self.next.store(batch + 1, Ordering::Relaxed);
                     drop(turns);
                     self.turn.notify_all();
                     store = output.into_store();
@@ -117,9 +130,11 @@ impl<'fd> Run<'_, 'fd> {
 
     /// Waits until all batches before this one are written. None if the run ended instead.
     fn turn_of(&self, batch: u64) -> Option<MutexGuard<'_, Turns<'fd>>> {
+        let is_next = || self.next.load(Ordering::Relaxed) == batch;
+        wait_awake(self.patience, || is_next().then_some(()));
         let turns = self
             .turn
-            .wait_while(lock(&self.output), |turns| turns.ended.is_none() && turns.batch != batch)
+            .wait_while(lock(&self.output), |turns| turns.ended.is_none() && !is_next())
             .unwrap_or_else(PoisonError::into_inner);
         turns.ended.is_none().then_some(turns)
     }
@@ -154,4 +169,18 @@ impl Drop for EndIfUnwinding<'_, '_, '_> {
 /// A panicking transform holds no lock, and what a panicking engine held is only looked at to end the run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks again and again, for as long as `patience` lasts.
+fn wait_awake<T>(patience: Duration, ask: impl Fn() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        let answer = ask();
+        if answer.is_some() || patience.is_zero() || start.elapsed() >= patience {
+            return answer;
+        }
+        for _ in 0..64 {
+            hint::spin_loop();
+        }
+    }
 }

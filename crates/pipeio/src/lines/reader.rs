@@ -27,6 +27,7 @@ pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
     /// Readable when reading is to end. Not looked at for files, which never make a reader wait.
     cancel: Option<BorrowedFd<'fd>>,
+    kind: FileType,
     plan: Plan,
     /// The first `filled` bytes are the start of a line whose end hasn't been read.
     pending: Region,
@@ -60,7 +61,12 @@ impl<'fd> Reader<'fd> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(|e| Error::Read(e.into()))?.st_mode);
         let cancel = cancel.filter(|_| kind != FileType::RegularFile);
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
-        Ok(Self { input, cancel, plan, pending, filled: 0, offset: 0, line: 1, state: State::Open, reads: 0 })
+        Ok(Self { input, cancel, kind, plan, pending, filled: 0, offset: 0, line: 1, state: State::Open, reads: 0 })
+    }
+
+    /// Whether a read never waits for someone else.
+    pub(super) fn never_waits(&self) -> bool {
+        self.kind == FileType::RegularFile
     }
 
     /// Bytes of all batches so far.

@@ -39,6 +39,7 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
+    kind: FileType,
     send: SendMethod,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
@@ -49,7 +50,12 @@ impl<'fd> Writer<'fd> {
     pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
         let send = if kind == FileType::Fifo { send } else { SendMethod::Write };
-        Ok(Self { output, send, bytes: 0, given_away: 0, writes: 0 })
+        Ok(Self { output, kind, send, bytes: 0, given_away: 0, writes: 0 })
+    }
+
+    /// Whether a write never waits for a reader.
+    pub(super) fn never_waits(&self) -> bool {
+        matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
     /// Writes all of it, and leaves its memory ready for the next.

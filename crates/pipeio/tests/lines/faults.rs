@@ -64,12 +64,11 @@ fn the_end_reaches_a_thread_which_waits_for_input() {
 #[test]
 fn interrupted_calls_are_repeated() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: a handler that does nothing, without SA_RESTART, so that calls return EINTR.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as *const () as usize;
-        assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
-    }
+    // SAFETY: all zeros is an action: the default handler, no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as *const () as usize;
+    // SAFETY: a handler that does nothing may run at any time. Without SA_RESTART, so that calls return EINTR.
+    assert_eq!(unsafe { libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()) }, 0);
     for send in [SendMethod::Write, SendMethod::GiveAway] {
         let (input, mut to_engine) = pipe().unwrap();
         let (mut from_engine, output) = pipe().unwrap();
