@@ -26,7 +26,17 @@ impl Region {
     /// Maps at least `len` bytes.
     pub(super) fn new(len: usize) -> io::Result<Self> {
         let len = round_up(len)?;
-        let start = map(len)?;
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory in use.
+        let start = unsafe {
+            mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }?;
+        let start =
+            NonNull::new(start.cast()).ok_or_else(|| io::Error::other("the kernel mapped memory at address 0"))?;
         let region = Self { start, len };
         region.prefer_huge_pages();
         Ok(region)
@@ -38,20 +48,10 @@ impl Region {
             return Ok(());
         }
         let len = round_up(len.max(self.len.saturating_mul(2)))?;
-        // The kernel puts a new mapping where huge pages fit, but not one it moves, whose huge pages it then has to
-        // split: eight times the time for a line of 500 MB. So it is told where to.
-        let target = map(len)?;
-        // SAFETY: both mappings are ours and of these lengths, `&mut self` says that nothing borrows from the old one,
-        // and nobody knows of the new one, which the moved pages replace.
-        let moved = unsafe {
-            mm::mremap_fixed(self.start.as_ptr().cast(), self.len, len, MremapFlags::MAYMOVE, target.as_ptr().cast())
-        };
-        if let Err(error) = moved {
-            // SAFETY: the new mapping is ours, of this length, and nothing points to it.
-            let _ = unsafe { mm::munmap(target.as_ptr().cast(), len) };
-            return Err(error.into());
-        }
-        self.start = target;
+        // SAFETY: the mapping is ours and of this length, and `&mut self` says that nothing borrows from it.
+        let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, MremapFlags::MAYMOVE) }?;
+        self.start =
+            NonNull::new(start.cast()).ok_or_else(|| io::Error::other("the kernel mapped memory at address 0"))?;
         self.len = len;
         self.prefer_huge_pages();
         Ok(())
@@ -97,14 +97,6 @@ impl Drop for Region {
         // SAFETY: the mapping is ours, of this length, and nothing borrows from it any more.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
     }
-}
-
-/// Maps `len` zeroed bytes.
-fn map(len: usize) -> io::Result<NonNull<u8>> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory in use.
-    let start = unsafe { mm::mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
-    NonNull::new(start.cast()).ok_or_else(|| io::Error::other("the kernel mapped memory at address 0"))
 }
 
 fn round_up(len: usize) -> io::Result<usize> {
