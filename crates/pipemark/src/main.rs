@@ -1,4 +1,20 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+mod host;
+mod model;
+mod plan;
+mod run;
+mod show;
+mod stats;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // An end of a run starts thousands of times: nothing comes before it.
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::END_VERB) {
+        return run::end();
+    }
+    cli::main()
+}

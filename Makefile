@@ -1,0 +1,45 @@
+# The words people type.
+#
+#   make run     build and measure this machine's pipes (about 30 seconds of measuring)
+#   make test    lint, then every test; installs the tools that the tests need
+#   make bench   what pipemark promises, each as a ratio of two things measured in the same run
+#   make install PREFIX=/usr/local
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+PIPEMARK = target/release/pipemark
+
+.PHONY: all run build test check lint tools bench install clean
+
+all: build
+
+build:
+	$(CARGO) build --release --locked -p pipemark
+
+run: build
+	$(PIPEMARK) run
+
+test: tools lint check
+
+check:
+	$(CARGO) test --locked --workspace
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+tools:
+	tests/tools.sh
+
+bench: build build/pair
+	bench/run.py
+
+build/pair: bench/pair.c
+	mkdir -p build
+	$(CC) -O2 -Wall -Wextra -Werror -o $@ $<
+
+install: build
+	install -D -m 755 $(PIPEMARK) $(DESTDIR)$(PREFIX)/bin/pipemark
+
+clean:
+	rm -rf target build

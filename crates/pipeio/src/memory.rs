@@ -1,0 +1,235 @@
+//! Buffers on base or huge pages, and memory that can safely be given away to a pipe.
+
+use std::io;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// What a buffer is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Base pages only, 4 KiB on x86-64, whatever the system's policy.
+    Base,
+    /// Transparent huge pages where the system gives them; [`huge_bytes`] tells whether it did.
+    Huge,
+}
+
+/// Size of a transparent huge page on x86-64 and on aarch64 with 4 KiB base pages. Elsewhere a mapping aligned to it
+/// still works, only without the gain.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Size of a base page in bytes.
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// Private anonymous memory, page by page zero until it is written.
+#[derive(Debug)]
+pub struct Region {
+    /// What was mapped: a huge page more than asked, if the start had to be aligned to one.
+    mapping: NonNull<u8>,
+    mapped: usize,
+    start: usize,
+    len: usize,
+}
+
+// SAFETY: a region owns its mapping; nothing in it is tied to the thread that made it.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Maps at least `len` bytes, starting on a page boundary (of a huge page, for [`Pages::Huge`]).
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(len: usize, pages: Pages) -> io::Result<Region> {
+        let (grain, slack) = match pages {
+            Pages::Base => (page_size(), 0),
+            Pages::Huge => (HUGE_PAGE, HUGE_PAGE),
+        };
+        let len = len.max(1).checked_next_multiple_of(grain).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapped = len.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let address =
+            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)? };
+        let mapping = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let start = mapping.as_ptr().align_offset(grain);
+        let region = Region { mapping, mapped, start, len };
+        let advice = match pages {
+            Pages::Base => Advice::LinuxNoHugepage,
+            Pages::Huge => Advice::LinuxHugepage,
+        };
+        // SAFETY: the range is ours, and this advice does not change its content. A kernel without transparent huge
+        // pages refuses it, which leaves base pages: what was asked for, or what `huge_bytes` reports.
+        let _ = unsafe { madvise(region.pointer().cast(), len, advice) };
+        Ok(region)
+    }
+
+    /// Bytes in the region.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a region has at least one page.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    fn pointer(&self) -> *mut u8 {
+        // SAFETY: `start` is within the mapping by construction.
+        unsafe { self.mapping.as_ptr().add(self.start) }
+    }
+
+    /// The region's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives, and
+        // only changed through `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.len) }
+    }
+
+    /// The region's bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len) }
+    }
+
+    /// Lets go of all pages: the region reads as zero again, on new pages. Pages that a pipe still refers to live on
+    /// unchanged until the last reader is done with them, wherever it spliced or teed them to. This is what makes giving
+    /// memory away safe: what may be in flight is dropped, never overwritten.
+    ///
+    /// # Errors
+    /// When the memory is locked.
+    pub fn drop_pages(&mut self) -> io::Result<()> {
+        // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes.
+        unsafe { madvise(self.pointer().cast(), self.len, Advice::LinuxDontNeed) }?;
+        Ok(())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped) };
+    }
+}
+
+/// A buffer for one block, used over and over, starting a given number of bytes past a page boundary.
+#[derive(Debug)]
+pub struct Buffer {
+    region: Region,
+    align: usize,
+    len: usize,
+}
+
+impl Buffer {
+    /// `len` bytes, `align` bytes past the start of a page. All pages are touched, so that no fault is left for later.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(len: usize, align: usize, pages: Pages) -> io::Result<Buffer> {
+        let total = len.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut region = Region::new(total, pages)?;
+        for page in region.bytes_mut().chunks_mut(page_size()) {
+            page[0] = 0;
+        }
+        Ok(Buffer { region, align, len })
+    }
+
+    /// The buffer's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.region.bytes()[self.align..self.align + self.len]
+    }
+
+    /// The buffer's bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.region.bytes_mut()[self.align..self.align + self.len]
+    }
+}
+
+/// Memory for blocks that are given away: each block gets bytes that no earlier block had since they were last dropped.
+#[derive(Debug)]
+pub struct GiveAway {
+    region: Region,
+    align: usize,
+    /// Where the next block may start.
+    next: usize,
+    /// Where the last block is.
+    last: std::ops::Range<usize>,
+}
+
+impl GiveAway {
+    /// Memory for blocks of up to `block` bytes, each `align` bytes past the start of a page, in a region of at least
+    /// `region` bytes that is dropped each time it is used up.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(block: usize, align: usize, region: usize, pages: Pages) -> io::Result<GiveAway> {
+        let room = block.checked_add(align).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(GiveAway { region: Region::new(room.max(region), pages)?, align, next: 0, last: 0..0 })
+    }
+
+    /// The next `len` bytes, to be written and then given away. Bytes handed out before stay as they were.
+    ///
+    /// # Errors
+    /// When the used-up region cannot be dropped.
+    pub fn next(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        let mut start = self.next + self.align;
+        if start + len > self.region.len() {
+            self.region.drop_pages()?;
+            start = self.align;
+        }
+        let end = start + len;
+        // Blocks without an offset are packed. With one, each begins on a page of its own.
+        self.next = if self.align == 0 { end } else { end.next_multiple_of(page_size()) };
+        self.last = start..end;
+        Ok(&mut self.region.bytes_mut()[start..end])
+    }
+
+    /// What [`GiveAway::next`] handed out last.
+    pub fn last(&self) -> &[u8] {
+        &self.region.bytes()[self.last.clone()]
+    }
+}
+
+/// How many bytes of this process are on transparent huge pages, from /proc/self/smaps_rollup; 0 where it does not tell.
+pub fn huge_bytes() -> u64 {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+    rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("AnonHugePages:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_start_where_asked() {
+        for pages in [Pages::Base, Pages::Huge] {
+            let buffer = Buffer::new(10_000, 24, pages).unwrap();
+            assert_eq!(buffer.bytes().as_ptr() as usize % page_size(), 24);
+            assert_eq!(buffer.bytes().len(), 10_000);
+        }
+    }
+
+    #[test]
+    fn memory_given_away_is_not_handed_out_again_before_it_was_dropped() {
+        let mut memory = GiveAway::new(1000, 0, 4096, Pages::Base).unwrap();
+        let mut starts = Vec::new();
+        for round in 1..=4u8 {
+            let block = memory.next(1000).unwrap();
+            assert!(block.iter().all(|&byte| byte == 0), "block {round} was used before");
+            block.fill(round);
+            starts.push(block.as_ptr());
+        }
+        let block = memory.next(1000).unwrap();
+        assert_eq!(block.as_ptr(), starts[0]);
+        assert!(block.iter().all(|&byte| byte == 0), "the pages were not dropped");
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        assert!(Buffer::new(usize::MAX, 1, Pages::Base).is_err());
+        assert!(Region::new(usize::MAX - 5000, Pages::Huge).is_err());
+    }
+}

@@ -1,0 +1,420 @@
+//! Content that proves itself: bytes that depend on their position in the stream, made and compared at memory speed.
+//!
+//! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
+//! share a word. A receiver compares every byte with what belongs at its position: a lost, repeated, swapped, moved,
+//! truncated or changed piece of any length is seen, unless it is replaced by equal bytes. And because the rule can be
+//! turned round, wrong bytes tell where they came from.
+
+use std::fmt;
+
+/// Runs a body compiled for the widest vectors this processor has.
+macro_rules! dispatch {
+    ($body:ident($($argument:expr),*) -> $result:ty) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("avx512vl") {
+                // SAFETY: the processor has the features that the function was compiled for.
+                return unsafe { wide::$body::avx512($($argument),*) };
+            }
+            if std::arch::is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has the features that the function was compiled for.
+                return unsafe { wide::$body::avx2($($argument),*) };
+            }
+        }
+        $body($($argument),*)
+    }};
+}
+/// An odd number without pattern in its bits: 2⁶⁴ divided by the golden ratio.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The inverse of [`STEP`] modulo 2⁶⁴.
+const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
+
+/// What the bytes of a stream are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Each word depends on its position and the seed.
+    Position {
+        /// Tells one stream from another.
+        seed: u64,
+    },
+    /// The bytes 0, 1, … 255, over and over. Its XOR is 0 for every whole period, so neither a lost period nor one of
+    /// zeros can be seen.
+    Counting,
+}
+
+/// The content of a stream: a rule, and after how many bytes it starts again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pattern {
+    rule: Rule,
+    period: u64,
+}
+
+impl Pattern {
+    /// A stream that never repeats.
+    pub fn endless(rule: Rule) -> Pattern {
+        Pattern { rule, period: u64::MAX }
+    }
+
+    /// A stream that repeats after `period` bytes.
+    ///
+    /// # Panics
+    /// If `period` is 0.
+    pub fn repeating(rule: Rule, period: u64) -> Pattern {
+        assert_ne!(period, 0, "a period has at least one byte");
+        Pattern { rule, period }
+    }
+
+    /// Writes the bytes that belong at `position` and after it.
+    ///
+    /// ```
+    /// use pipeio::pattern::{Pattern, Rule};
+    /// let mut bytes = [0; 4];
+    /// Pattern::repeating(Rule::Counting, 3).fill(1, &mut bytes);
+    /// assert_eq!(bytes, [1, 2, 0, 1]);
+    /// ```
+    pub fn fill(&self, position: u64, bytes: &mut [u8]) {
+        self.pieces(position, bytes.len(), |start, range| match self.rule {
+            Rule::Position { seed } => fill_words(seed, start, &mut bytes[range]),
+            Rule::Counting => {
+                for (i, byte) in bytes[range].iter_mut().enumerate() {
+                    *byte = start.wrapping_add(i as u64) as u8;
+                }
+            }
+        });
+    }
+
+    /// How many of `bytes` are what belongs at `position` and after it, before the first that is not.
+    fn matching(&self, position: u64, bytes: &[u8]) -> usize {
+        let mut matched = 0;
+        self.pieces(position, bytes.len(), |start, range| {
+            if matched == range.start {
+                let piece = &bytes[range];
+                matched += match self.rule {
+                    Rule::Position { seed } => matching_words(seed, start, piece),
+                    Rule::Counting => piece
+                        .iter()
+                        .enumerate()
+                        .take_while(|&(i, &byte)| byte == start.wrapping_add(i as u64) as u8)
+                        .count(),
+                };
+            }
+        });
+        matched
+    }
+
+    /// Cuts `len` bytes from `position` on at the ends of periods; hands over where each piece is within the period and
+    /// within the bytes.
+    fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
+        let mut done = 0;
+        while done < len {
+            let start = (position + done as u64) % self.period;
+            let room = usize::try_from(self.period - start).unwrap_or(usize::MAX);
+            let end = len.min(done.saturating_add(room));
+            piece(start, done..end);
+            done = end;
+        }
+    }
+
+    /// The XOR of the first `total` bytes of a counting stream; `None` for other rules.
+    pub fn xor(&self, total: u64) -> Option<u8> {
+        let start = |len: u64| (0..=255u8).take((len % 256) as usize).fold(0, |xor, byte| xor ^ byte);
+        match self.rule {
+            Rule::Counting if (total / self.period) % 2 == 1 => Some(start(self.period) ^ start(total % self.period)),
+            Rule::Counting => Some(start(total % self.period)),
+            Rule::Position { .. } => None,
+        }
+    }
+}
+
+/// The XOR of all bytes.
+pub fn xor(bytes: &[u8]) -> u8 {
+    dispatch!(xor_body(bytes) -> u8)
+}
+
+/// The first byte that was not what belongs at its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// Its position in the stream.
+    pub position: u64,
+    /// The position where it and the bytes after it belong, if they are from this stream at all.
+    pub origin: Option<u64>,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { position, origin } = *self;
+        match origin {
+            Some(origin) if origin > position => {
+                write!(
+                    f,
+                    "byte {position} is wrong: the {} bytes before byte {origin} are missing or came later",
+                    origin - position
+                )
+            }
+            Some(origin) => write!(f, "byte {position} is wrong: byte {origin} and those after it came again"),
+            None => write!(f, "byte {position} is wrong: it was changed"),
+        }
+    }
+}
+
+/// Compares a stream with its pattern, piece by piece as it arrives.
+#[derive(Debug, Clone)]
+pub struct Checker {
+    pattern: Pattern,
+    position: u64,
+    fault: Option<Fault>,
+}
+
+impl Checker {
+    /// A checker at the start of a stream.
+    pub fn new(pattern: Pattern) -> Checker {
+        Checker { pattern, position: 0, fault: None }
+    }
+
+    /// Compares the next bytes. After the first fault nothing more is compared.
+    #[inline]
+    pub fn check(&mut self, bytes: &[u8]) {
+        if self.fault.is_none() {
+            let matching = self.pattern.matching(self.position, bytes);
+            if matching < bytes.len() {
+                let position = self.position + matching as u64;
+                self.fault = Some(Fault { position, origin: self.origin(position, &bytes[matching..]) });
+            }
+        }
+        self.position += bytes.len() as u64;
+    }
+
+    /// Takes note of bytes that arrived but were not looked at.
+    #[inline]
+    pub fn skip(&mut self, bytes: usize) {
+        self.position += bytes as u64;
+    }
+
+    /// The first fault, if there was one.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+
+    /// Where wrong bytes would be right. Two whole words have to agree, or a changed byte could seem to come from afar.
+    fn origin(&self, position: u64, bytes: &[u8]) -> Option<u64> {
+        let Rule::Position { seed } = self.pattern.rule else { return None };
+        (0..8.min(bytes.len())).find_map(|shift| {
+            let word = u64::from_le_bytes(bytes[shift..].first_chunk().copied()?);
+            let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
+            let origin = index.checked_mul(8)?.checked_sub(shift as u64)?;
+            let sample = &bytes[..bytes.len().min(shift + 16)];
+            // Bytes just behind a fault are in place again after a change: that is no move.
+            (origin != position && sample.len() >= shift + 16 && self.pattern.matching(origin, sample) == sample.len())
+                .then_some(origin)
+        })
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    macro_rules! widened {
+        ($body:ident($($name:ident: $type:ty),*) -> $result:ty) => {
+            pub(super) mod $body {
+                #[target_feature(enable = "avx512f,avx512vl")]
+                pub(in super::super) fn avx512($($name: $type),*) -> $result {
+                    super::super::$body($($name),*)
+                }
+                #[target_feature(enable = "avx2")]
+                pub(in super::super) fn avx2($($name: $type),*) -> $result {
+                    super::super::$body($($name),*)
+                }
+            }
+        };
+    }
+    widened!(fill_body(first: u64, words: &mut [[u8; 8]]) -> ());
+    widened!(equal_body(first: u64, words: &[[u8; 8]]) -> bool);
+    widened!(xor_body(bytes: &[u8]) -> u8);
+}
+
+#[inline(always)]
+fn word(seed: u64, index: u64) -> u64 {
+    seed.wrapping_add(index.wrapping_mul(STEP))
+}
+
+#[inline(always)]
+fn fill_body(first: u64, words: &mut [[u8; 8]]) {
+    for (i, bytes) in words.iter_mut().enumerate() {
+        *bytes = word(first, i as u64).to_le_bytes();
+    }
+}
+
+#[inline(always)]
+fn equal_body(first: u64, words: &[[u8; 8]]) -> bool {
+    let mut difference = 0;
+    for (i, &bytes) in words.iter().enumerate() {
+        difference |= u64::from_le_bytes(bytes) ^ word(first, i as u64);
+    }
+    difference == 0
+}
+
+#[inline(always)]
+fn xor_body(bytes: &[u8]) -> u8 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let folded = words.iter().fold(0, |xor, &bytes| xor ^ u64::from_le_bytes(bytes));
+    folded.to_le_bytes().iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
+}
+
+fn fill_wide(first: u64, words: &mut [[u8; 8]]) {
+    dispatch!(fill_body(first, words) -> ())
+}
+
+fn equal_wide(first: u64, words: &[[u8; 8]]) -> bool {
+    dispatch!(equal_body(first, words) -> bool)
+}
+
+/// The bytes before the next whole word of the stream.
+fn head(position: u64, len: usize) -> usize {
+    len.min((8 - position % 8) as usize % 8)
+}
+
+fn fill_words(seed: u64, position: u64, bytes: &mut [u8]) {
+    let (before, bytes) = bytes.split_at_mut(head(position, bytes.len()));
+    let byte_at = |at: u64| word(seed, at / 8).to_le_bytes()[(at % 8) as usize];
+    for (i, byte) in before.iter_mut().enumerate() {
+        *byte = byte_at(position + i as u64);
+    }
+    let position = position + before.len() as u64;
+    let (words, after) = bytes.as_chunks_mut::<8>();
+    fill_wide(word(seed, position / 8), words);
+    let position = position + 8 * words.len() as u64;
+    for (i, byte) in after.iter_mut().enumerate() {
+        *byte = byte_at(position + i as u64);
+    }
+}
+
+fn matching_words(seed: u64, position: u64, bytes: &[u8]) -> usize {
+    /// Bytes compared before looking whether all were right: small enough that a fault is found by comparing them again,
+    /// large enough that looking costs nothing.
+    const STRIDE: usize = 512;
+    let byte_at = |at: u64| word(seed, at / 8).to_le_bytes()[(at % 8) as usize];
+    let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes[i] != byte_at(position + i as u64));
+    let start = head(position, bytes.len());
+    if let Some(wrong) = one_by_one(0, start) {
+        return wrong;
+    }
+    let (words, rest) = bytes[start..].as_chunks::<8>();
+    let first = word(seed, (position + start as u64) / 8);
+    if equal_wide(first, words) {
+        return one_by_one(bytes.len() - rest.len(), bytes.len()).unwrap_or(bytes.len());
+    }
+    let mut at = start;
+    for words in words.chunks(STRIDE) {
+        if !equal_body(word(seed, (position + at as u64) / 8), words) {
+            break;
+        }
+        at += 8 * words.len();
+    }
+    one_by_one(at, bytes.len()).unwrap_or(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u64 = 0x0123_4567_89ab_cdef;
+
+    fn stream(position: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        Pattern::endless(Rule::Position { seed: SEED }).fill(position, &mut bytes);
+        bytes
+    }
+
+    fn fault_in(bytes: &[u8], piece: usize) -> Option<Fault> {
+        let mut checker = Checker::new(Pattern::endless(Rule::Position { seed: SEED }));
+        for piece in bytes.chunks(piece) {
+            checker.check(piece);
+        }
+        checker.fault()
+    }
+
+    #[test]
+    fn the_step_can_be_inverted() {
+        assert_eq!(STEP.wrapping_mul(STEP_INVERSE), 1);
+    }
+
+    #[test]
+    fn any_cut_of_the_stream_is_the_same_stream() {
+        let whole = stream(0, 10_000);
+        for piece in [1, 3, 7, 8, 9, 64, 511, 4096, 9999] {
+            let mut cut = Vec::new();
+            while cut.len() < whole.len() {
+                cut.extend(stream(cut.len() as u64, piece.min(whole.len() - cut.len())));
+            }
+            assert_eq!(cut, whole, "pieces of {piece}");
+            assert_eq!(fault_in(&whole, piece), None, "pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_is_seen_where_it_is() {
+        let whole = stream(0, 6000);
+        for position in (0..6000).step_by(37) {
+            let mut changed = whole.clone();
+            changed[position] ^= 1 << (position % 8);
+            assert_eq!(fault_in(&changed, 700), Some(Fault { position: position as u64, origin: None }));
+        }
+    }
+
+    #[test]
+    fn a_lost_piece_tells_what_is_missing() {
+        let mut bytes = stream(0, 20_000);
+        bytes.drain(5000..9096);
+        // The first byte that differs: the words of two pages begin alike.
+        assert_eq!(fault_in(&bytes, 4096), Some(Fault { position: 5001, origin: Some(9097) }));
+    }
+
+    #[test]
+    fn a_repeated_piece_tells_what_came_again() {
+        let mut bytes = stream(0, 8192);
+        bytes.extend_from_within(4096..8192);
+        let fault = fault_in(&bytes, 8192).unwrap();
+        assert_eq!(fault, Fault { position: 8193, origin: Some(4097) });
+        assert_eq!(fault.to_string(), "byte 8193 is wrong: byte 4097 and those after it came again");
+    }
+
+    #[test]
+    fn a_whole_lost_period_of_the_counting_pattern_escapes_xor_but_not_position() {
+        let counting = Pattern::endless(Rule::Counting);
+        let mut bytes = vec![0; 65536];
+        counting.fill(0, &mut bytes);
+        assert_eq!(xor(&bytes), 0);
+        assert_eq!(xor(&bytes[..65536 - 256]), 0, "a lost period cannot be seen");
+        assert_eq!(counting.xor(65536), Some(0));
+        let mut bytes = stream(0, 65536);
+        bytes.drain(1024..1280);
+        assert!(fault_in(&bytes, 65536).is_some());
+    }
+
+    #[test]
+    fn the_xor_of_a_repeating_stream_is_computed_right() {
+        for period in [1, 5, 64, 100, 256, 300] {
+            let pattern = Pattern::repeating(Rule::Counting, period);
+            for total in [0, 1, 63, 64, 100, 255, 256, 777, 5000] {
+                let mut bytes = vec![0; total];
+                pattern.fill(0, &mut bytes);
+                assert_eq!(pattern.xor(total as u64), Some(xor(&bytes)), "period {period}, {total} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn repeating_streams_are_checked_across_the_seam() {
+        let pattern = Pattern::repeating(Rule::Position { seed: SEED }, 1000);
+        let mut bytes = vec![0; 5000];
+        pattern.fill(0, &mut bytes);
+        assert_eq!(bytes[..1000], bytes[3000..4000]);
+        let mut checker = Checker::new(pattern);
+        bytes.chunks(333).for_each(|piece| checker.check(piece));
+        assert_eq!(checker.fault(), None);
+        bytes[4321] ^= 0x80;
+        let mut checker = Checker::new(pattern);
+        bytes.chunks(333).for_each(|piece| checker.check(piece));
+        assert_eq!(checker.fault().unwrap().position, 4321);
+    }
+}

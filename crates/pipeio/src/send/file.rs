@@ -1,0 +1,91 @@
+//! sendfile(2) and splice(2) from a memfd: the kernel takes references to the pages of the file.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::{Moved, Options, Sender, only_prepared};
+use crate::wait::{Direction, Wait};
+
+/// The smallest file that is sent over and over. It stays in the second-level cache of current processors.
+const FILE: usize = 1 << 20;
+
+/// A whole number of blocks, so that none wraps around inside a call.
+pub(super) fn period(block: usize) -> usize {
+    FILE.next_multiple_of(block)
+}
+
+pub(super) enum Call {
+    Sendfile,
+    Splice,
+}
+
+pub(super) struct FileSender {
+    pipe: OwnedFd,
+    file: OwnedFd,
+    call: Call,
+    period: u64,
+    position: u64,
+    flags: SpliceFlags,
+    wait: Wait,
+}
+
+impl FileSender {
+    pub(super) fn new(pipe: OwnedFd, options: &Options, call: Call) -> io::Result<Self> {
+        let file = memfd_create("pipemark", MemfdFlags::CLOEXEC)?;
+        let flags = if options.wait == Wait::Block { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+        Ok(FileSender {
+            pipe,
+            file,
+            call,
+            period: period(options.block) as u64,
+            position: 0,
+            flags,
+            wait: options.wait,
+        })
+    }
+}
+
+impl Sender for FileSender {
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        let mut piece = vec![0; 64 << 10];
+        let mut position = 0;
+        while position < self.period {
+            let len = piece.len().min(usize::try_from(self.period - position).unwrap_or(usize::MAX));
+            fill(position, &mut piece[..len]);
+            let mut written = 0;
+            while written < len {
+                written += rustix::io::pwrite(&self.file, &piece[written..len], position + written as u64)?;
+            }
+            position += len as u64;
+        }
+        Ok(())
+    }
+
+    fn fresh(&mut self, _: usize) -> io::Result<&mut [u8]> {
+        Err(only_prepared("a file"))
+    }
+
+    fn send(&mut self, len: usize) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        while moved.bytes < len {
+            let rest = len - moved.bytes;
+            let mut position = self.position;
+            let sent = self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || match self.call {
+                Call::Sendfile => sendfile(&self.pipe, &self.file, Some(&mut position), rest),
+                Call::Splice => splice(&self.file, Some(&mut position), &self.pipe, None, rest, self.flags),
+            })?;
+            if sent == 0 {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the file to send ended early; was it prepared?",
+                ));
+            }
+            moved.bytes += sent;
+            self.position = (self.position + sent as u64) % self.period;
+        }
+        Ok(moved)
+    }
+}

@@ -1,0 +1,137 @@
+//! Every way to put bytes into a pipe, behind one trait.
+//!
+//! Some senders copy ([`Method::Write`], [`Method::IoUring`]), the others move references to pages. A page that was given
+//! to a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards; so no sender
+//! here ever writes to memory that it has given away. See [`crate::memory::GiveAway`].
+
+mod file;
+mod io_uring;
+mod tee;
+mod vmsplice;
+mod write;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::memory::Pages;
+use crate::wait::Wait;
+
+/// How bytes are handed to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// write(2).
+    Write,
+    /// vmsplice(2).
+    Vmsplice,
+    /// vmsplice(2) with SPLICE_F_GIFT: a promise not to change the pages, of which current kernels make no use.
+    VmspliceGift,
+    /// sendfile(2) from a memfd.
+    Sendfile,
+    /// splice(2) from a memfd.
+    Splice,
+    /// tee(2) from a pipe that stays full.
+    Tee,
+    /// io_uring, one write from a registered buffer at a time.
+    IoUring,
+}
+
+/// Whether a sender's memory changes from block to block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// The same prepared bytes over and over.
+    Prepared,
+    /// Bytes written anew for each block.
+    Fresh,
+}
+
+/// How a sender is set up.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Bytes per [`Sender::send`], at least 1.
+    pub block: usize,
+    /// Offset of the memory from the start of a page, in bytes.
+    pub align: usize,
+    /// What the memory is made of.
+    pub pages: Pages,
+    /// What to do when the pipe is full.
+    pub wait: Wait,
+    /// Whether the bytes change from block to block.
+    pub content: Content,
+}
+
+/// What one send or receive did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// Bytes that were moved.
+    pub bytes: usize,
+    /// System calls that this took, refused attempts and calls that only waited included.
+    pub calls: u32,
+}
+
+/// Puts blocks into a pipe.
+pub trait Sender {
+    /// Sets the content that is sent over and over: `fill` is handed the memory of the first `period` bytes, piece by
+    /// piece in order, each with its position. Call it once, before the first [`Sender::send`]; use [`period`] to know
+    /// how many bytes a method wants.
+    ///
+    /// # Errors
+    /// When the memory cannot be had, or for a sender that was set up for fresh content.
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()>;
+
+    /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. It is never
+    /// memory that may still be in flight, and its content is unspecified: write all of it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a sender that only sends prepared content.
+    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]>;
+
+    /// Sends `len` bytes, at most the block size: what [`Sender::fresh`] handed out last, or the next of the prepared
+    /// content. Returns when the link has taken all of them.
+    ///
+    /// # Errors
+    /// `BrokenPipe` when the reader is gone, and whatever else the kernel says.
+    fn send(&mut self, len: usize) -> io::Result<Moved>;
+}
+
+/// The period of what a method sends when the content is prepared for blocks of `block` bytes: byte `p` of the stream is
+/// byte `p % period` of the content.
+pub fn period(method: Method, block: usize) -> usize {
+    match method {
+        Method::Write | Method::Vmsplice | Method::VmspliceGift | Method::IoUring => block,
+        Method::Sendfile | Method::Splice => file::period(block),
+        Method::Tee => tee::period(block),
+    }
+}
+
+/// A sender for the write end `pipe`.
+///
+/// # Errors
+/// When the method cannot be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or
+/// its memory cannot be had.
+pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+    if options.block == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
+    }
+    // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
+    let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
+    flags.configure(&pipe)?;
+    Ok(match method {
+        Method::Write => Box::new(write::WriteSender::new(pipe, options)?),
+        Method::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, rustix::pipe::SpliceFlags::empty())?),
+        Method::VmspliceGift => {
+            Box::new(vmsplice::VmspliceSender::new(pipe, options, rustix::pipe::SpliceFlags::GIFT)?)
+        }
+        Method::Sendfile => Box::new(file::FileSender::new(pipe, options, file::Call::Sendfile)?),
+        Method::Splice => Box::new(file::FileSender::new(pipe, options, file::Call::Splice)?),
+        Method::Tee => Box::new(tee::TeeSender::new(pipe, options)?),
+        Method::IoUring => Box::new(io_uring::UringSender::new(pipe, options)?),
+    })
+}
+
+fn only_prepared(call: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("{call} sends prepared content only"))
+}
+
+fn only_fresh() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "this sender was set up for fresh content")
+}

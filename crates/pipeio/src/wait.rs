@@ -1,0 +1,76 @@
+//! What to do when a pipe is full or empty: sleep in the call, poll, or spin.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+
+/// How an end waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Calls on a blocking descriptor: the kernel puts the caller to sleep. Costs a wake-up per wait.
+    Block,
+    /// Calls on a non-blocking descriptor, and poll(2) after EAGAIN. Costs two more system calls per wait.
+    Poll,
+    /// Calls on a non-blocking descriptor, repeated at once. Costs a whole CPU, and on one CPU shared by both ends the
+    /// rest of a time slice per wait.
+    Spin,
+}
+
+/// Which way bytes go through a descriptor: what poll(2) has to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Out of this process.
+    Out,
+    /// Into this process.
+    In,
+}
+
+impl Wait {
+    /// Sets or clears O_NONBLOCK on `fd` as this policy needs it. The flag belongs to the open file description: every
+    /// process that inherited the same end sees it too.
+    ///
+    /// # Errors
+    /// When `fd` is not open.
+    pub fn configure(self, fd: impl AsFd) -> io::Result<()> {
+        let flags = fcntl_getfl(&fd)?;
+        Ok(fcntl_setfl(&fd, if self == Wait::Block { flags - OFlags::NONBLOCK } else { flags | OFlags::NONBLOCK })?)
+    }
+
+    /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
+    ///
+    /// # Errors
+    /// Whatever else `call` says, or poll(2) itself.
+    #[inline]
+    pub fn retry<T>(
+        self,
+        fd: BorrowedFd<'_>,
+        direction: Direction,
+        calls: &mut u32,
+        mut call: impl FnMut() -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            *calls += 1;
+            match call() {
+                Ok(value) => return Ok(value),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self == Wait::Spin => std::hint::spin_loop(),
+                // A blocking caller polls too: the descriptor may have been made non-blocking by someone it is shared with.
+                Err(Errno::AGAIN) => {
+                    let events = match direction {
+                        Direction::Out => PollFlags::OUT,
+                        Direction::In => PollFlags::IN,
+                    };
+                    *calls += 1;
+                    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], None) {
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Every sender into every receiver, with every wait policy and page kind: the bytes that arrive are the bytes sent.
+
+use std::thread;
+
+use pipeio::memory::Pages;
+use pipeio::pipe::{Pipe, set_capacity};
+use pipeio::recv::Method as Recv;
+use pipeio::send::{Content, Method as Send};
+use pipeio::wait::Wait;
+use pipeio::{recv, send};
+
+const SENDERS: [Send; 7] =
+    [Send::Write, Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee, Send::IoUring];
+const RECEIVERS: [Recv; 4] = [Recv::Read, Recv::Splice, Recv::Vmsplice, Recv::IoUring];
+
+/// A byte that depends on its position and repeats neither with pages nor with blocks.
+fn byte_at(position: u64) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+struct Trial {
+    send: Send,
+    recv: Recv,
+    wait: Wait,
+    pages: Pages,
+    content: Content,
+    block: usize,
+    read_block: usize,
+    align: usize,
+    capacity: usize,
+}
+
+impl Trial {
+    /// Moves `total` bytes in whole blocks and compares each one that the receiver sees.
+    fn run(&self, total: usize) {
+        let what = format!(
+            "{:?} to {:?}, {:?}, {:?}, {:?}, block {}",
+            self.send, self.recv, self.wait, self.pages, self.content, self.block
+        );
+        let pipe = Pipe::new().unwrap();
+        set_capacity(&pipe.writer, self.capacity).unwrap();
+        let options = send::Options {
+            block: self.block,
+            align: self.align,
+            pages: self.pages,
+            wait: self.wait,
+            content: self.content,
+        };
+        let mut sender = send::open(self.send, pipe.writer, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let period = match self.content {
+            Content::Fresh => u64::MAX,
+            Content::Prepared => send::period(self.send, self.block) as u64,
+        };
+        let options = recv::Options { block: self.read_block, align: self.align, pages: self.pages, wait: self.wait };
+        let blocks = total.div_ceil(self.block);
+        let (block, content, method) = (self.block, self.content, self.recv);
+        let source = thread::spawn(move || {
+            let fill = |position: u64, bytes: &mut [u8]| {
+                for (i, byte) in bytes.iter_mut().enumerate() {
+                    *byte = byte_at(position + i as u64);
+                }
+            };
+            if content == Content::Prepared {
+                sender.prepare(&mut |position, bytes| fill(position, bytes)).unwrap();
+            }
+            for i in 0..blocks {
+                if content == Content::Fresh {
+                    fill((i * block) as u64, sender.fresh(block).unwrap());
+                }
+                assert_eq!(sender.send(block).unwrap().bytes, block);
+            }
+        });
+        let mut receiver = recv::open(method, pipe.reader, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let mut position = 0u64;
+        loop {
+            let received = receiver.recv().unwrap();
+            if received.bytes == 0 {
+                break;
+            }
+            for (i, &byte) in received.data.unwrap_or_default().iter().enumerate() {
+                let at = position + i as u64;
+                assert_eq!(byte, byte_at(at % period), "{what}: byte {at}");
+            }
+            position += received.bytes as u64;
+        }
+        assert_eq!(position, (blocks * block) as u64, "{what}");
+        source.join().unwrap();
+    }
+}
+
+#[test]
+fn every_sender_meets_every_receiver() {
+    for send in SENDERS {
+        for recv in RECEIVERS {
+            for wait in [Wait::Block, Wait::Poll] {
+                for pages in [Pages::Base, Pages::Huge] {
+                    Trial {
+                        send,
+                        recv,
+                        wait,
+                        pages,
+                        content: Content::Prepared,
+                        block: 20480,
+                        read_block: 12000,
+                        align: 0,
+                        capacity: 65536,
+                    }
+                    .run(1 << 20);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn spinning_ends_move_the_same_bytes() {
+    for send in SENDERS {
+        for recv in RECEIVERS {
+            Trial {
+                send,
+                recv,
+                wait: Wait::Spin,
+                pages: Pages::Base,
+                content: Content::Prepared,
+                block: 65536,
+                read_block: 65536,
+                align: 0,
+                capacity: 65536,
+            }
+            .run(1 << 17);
+        }
+    }
+}
+
+#[test]
+fn fresh_content_survives_memory_being_reused() {
+    for send in [Send::Write, Send::Vmsplice, Send::VmspliceGift, Send::IoUring] {
+        for recv in [Recv::Read, Recv::Vmsplice] {
+            for pages in [Pages::Base, Pages::Huge] {
+                for (block, align) in [(1 << 20, 0), (100_001, 24), (777, 0), (777, 3)] {
+                    Trial {
+                        send,
+                        recv,
+                        wait: Wait::Block,
+                        pages,
+                        content: Content::Fresh,
+                        block,
+                        read_block: 1 << 16,
+                        align,
+                        capacity: 1 << 20,
+                    }
+                    .run(if block < 1000 { 1 << 20 } else { 20 << 20 });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_blocks_and_small_pipes() {
+    for send in SENDERS {
+        for block in [1, 2, 255, 4095, 4096, 8192] {
+            Trial {
+                send,
+                recv: Recv::Read,
+                wait: Wait::Block,
+                pages: Pages::Base,
+                content: Content::Prepared,
+                block,
+                read_block: 100,
+                align: 0,
+                capacity: 4096,
+            }
+            .run(20_000);
+        }
+    }
+}
+
+#[test]
+fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
+    let link = Pipe::new().unwrap();
+    let options =
+        send::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
+    let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
+    // A second pipe takes over what the link held: from the sender's view it has been read.
+    let kept = Pipe::new().unwrap();
+    for value in 0..16 {
+        sender.fresh(4096).unwrap().fill(value);
+        sender.send(4096).unwrap();
+        rustix::pipe::splice(&link.reader, None, &kept.writer, None, 4096, rustix::pipe::SpliceFlags::empty()).unwrap();
+    }
+    // The sender goes through its memory several times over.
+    let discard = thread::spawn(move || {
+        let mut buffer = [0; 1 << 16];
+        while rustix::io::read(&link.reader, &mut buffer).unwrap() > 0 {}
+    });
+    for _ in 0..10_000 {
+        sender.fresh(4096).unwrap().fill(0xff);
+        sender.send(4096).unwrap();
+    }
+    drop(sender);
+    discard.join().unwrap();
+    for value in 0..16 {
+        let mut page = [0; 4096];
+        assert_eq!(rustix::io::read(&kept.reader, &mut page).unwrap(), 4096);
+        assert!(page.iter().all(|&byte| byte == value), "page {value} was overwritten while in flight");
+    }
+}
+
+#[test]
+fn an_early_end_of_the_reader_is_a_broken_pipe() {
+    for method in SENDERS {
+        let pipe = Pipe::new().unwrap();
+        let options =
+            send::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Prepared };
+        let mut sender = send::open(method, pipe.writer, &options).unwrap();
+        sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
+        drop(pipe.reader);
+        assert_eq!(sender.send(4096).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe, "{method:?}");
+    }
+}

@@ -1,0 +1,165 @@
+//! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use strum::IntoEnumIterator;
+
+use super::rows::{self, Row};
+use super::{usage, written};
+use crate::host::{self, missing};
+use crate::model::{Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod, WaitPolicy};
+use crate::plan::{EMBEDDED, Suite};
+
+/// What `list` takes.
+#[derive(Debug, Clone, Args)]
+pub struct ListOptions {}
+
+/// Lists what there is.
+pub fn run(_: &ListOptions) -> ExitCode {
+    let mut suites = Vec::new();
+    for (name, text) in EMBEDDED {
+        match Suite::parse(&format!("suites/{name}.toml"), text) {
+            Ok(suite) => suites.push((name.to_owned(), suite.title)),
+            Err(error) => return usage(error),
+        }
+    }
+    let mut out = io::stdout().lock();
+    written(show(&mut out, &host::survey(), suites).and_then(|()| out.flush()))
+}
+
+/// Shows every choice with what it does, and where it cannot be used on `host`, why. `suites` are names with titles.
+///
+/// # Errors
+/// When `out` cannot be written.
+fn show(out: &mut dyn io::Write, host: &Host, suites: Vec<Row>) -> io::Result<()> {
+    // Apart from the choice itself, nothing that needs anything.
+    let plain = Params { place: Place::Free, ..Params::default() };
+    let sections: [(&str, Vec<Row>); 7] = [
+        ("Suites (pipemark run SUITE)", suites),
+        ("Links (--link)", choices(host, about_link, |link| Params { link, ..plain.clone() })),
+        ("Senders (--send)", choices(host, about_send, |send| Params { send, ..plain.clone() })),
+        ("Receivers (--recv)", choices(host, about_recv, |recv| Params { recv, ..plain.clone() })),
+        ("Wait policies (--wait)", choices(host, about_wait, |wait| Params { wait, ..plain.clone() })),
+        ("Pages (--pages)", choices(host, about_pages, |pages| Params { pages, ..plain.clone() })),
+        ("Placements (--place)", places(host, &plain)),
+    ];
+    let width = rows::widest(sections.iter().flat_map(|(_, rows)| rows).map(|(name, _)| name.as_str()));
+    for (index, (heading, rows)) in sections.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        rows::write(out, heading, width, rows)?;
+    }
+    Ok(())
+}
+
+/// A row for each word of a parameter: what it does, and on a line of its own why it is not here.
+fn choices<T: IntoEnumIterator + Copy + ToString>(
+    host: &Host,
+    about: impl Fn(T) -> &'static str,
+    params: impl Fn(T) -> Params,
+) -> Vec<Row> {
+    T::iter().map(|choice| (choice.to_string(), described(host, about(choice), &params(choice)))).collect()
+}
+
+fn described(host: &Host, about: &str, params: &Params) -> String {
+    match missing(params, host) {
+        None => about.to_owned(),
+        Some(reason) => format!("{about}\nnot here: {reason}"),
+    }
+}
+
+fn places(host: &Host, plain: &Params) -> Vec<Row> {
+    let about = [
+        (Place::Free, "wherever the scheduler puts the ends"),
+        (Place::Same, "both ends on one CPU, the first allowed"),
+        (Place::Cross, "on two cores, of one package if there are two"),
+    ];
+    let row =
+        |(place, about): (Place, &str)| (place.to_string(), described(host, about, &Params { place, ..plain.clone() }));
+    let pinned = ("W:R".to_owned(), "writer and reader on the CPUs with these numbers".to_owned());
+    about.into_iter().map(row).chain([pinned]).collect()
+}
+
+fn about_link(link: LinkKind) -> &'static str {
+    match link {
+        LinkKind::Pipe => "an anonymous pipe between two processes",
+        LinkKind::MemoryCopy => "one core copies block to block: the limit that others are held against",
+    }
+}
+
+fn about_send(send: SendMethod) -> &'static str {
+    match send {
+        SendMethod::Write => "write(2): the kernel copies the block",
+        SendMethod::Vmsplice => "vmsplice(2): the pipe takes the block's pages instead of a copy",
+        SendMethod::VmspliceGift => "vmsplice(2) with SPLICE_F_GIFT: the pages are given away for good",
+        SendMethod::Sendfile => "sendfile(2) from memory that is a file (memfd)",
+        SendMethod::Splice => "splice(2) from memory that is a file (memfd)",
+        SendMethod::Tee => "tee(2) from a filled pipe: the same pages over and over",
+        SendMethod::IoUring => "io_uring writes from registered buffers",
+    }
+}
+
+fn about_recv(recv: RecvMethod) -> &'static str {
+    match recv {
+        RecvMethod::Read => "read(2): the kernel copies into the sink's buffer",
+        RecvMethod::Splice => "splice(2) to /dev/null: pages are dropped, no byte is looked at",
+        RecvMethod::Vmsplice => "vmsplice(2) from the pipe to memory: the kernel copies, as with read",
+        RecvMethod::IoUring => "io_uring reads into registered buffers",
+    }
+}
+
+fn about_wait(wait: WaitPolicy) -> &'static str {
+    match wait {
+        WaitPolicy::Block => "the call sleeps in the kernel until it can go on",
+        WaitPolicy::Poll => "calls that do not block, and poll(2) when they would",
+        WaitPolicy::Spin => "calls that do not block, tried again at once; costs a whole CPU",
+    }
+}
+
+fn about_pages(pages: PageKind) -> &'static str {
+    match pages {
+        PageKind::Base => "the system's usual pages",
+        PageKind::Huge => "transparent huge pages, asked for with MADV_HUGEPAGE",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Permission;
+
+    fn text(host: &Host, suites: &[(&str, &str)]) -> String {
+        let mut out = Vec::new();
+        let suites = suites.iter().map(|&(name, title)| (name.to_owned(), title.to_owned())).collect();
+        show(&mut out, host, suites).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_word_is_listed_within_80_columns() {
+        let host = crate::host::survey();
+        let text = text(&host, &[("quick", "pipes in half a minute"), ("block-size", &"long ".repeat(40))]);
+        let words =
+            SendMethod::iter().map(|word| word.to_string()).chain(RecvMethod::iter().map(|word| word.to_string()));
+        for word in words.chain(["quick", "memory-copy", "spin", "cross"].map(str::to_owned)) {
+            assert!(text.lines().any(|line| line.split_whitespace().next() == Some(&word)), "{word} is not in\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_here_says_why() {
+        let mut host = crate::host::survey();
+        host.permissions = vec![Permission { name: "vmsplice".to_owned(), missing: Some("refused".to_owned()) }];
+        host.topology.truncate(1);
+        host.huge_pages = Some("never".to_owned());
+        let text = text(&host, &[]);
+        // Two senders and one receiver use it; then huge pages and two CPUs.
+        assert_eq!(text.matches("needs vmsplice: refused").count(), 3, "{text}");
+        assert_eq!(text.matches("not here: ").count(), 5, "{text}");
+        assert!(text.contains("Suites (pipemark run SUITE)\n  none\n"), "{text}");
+    }
+}

@@ -1,0 +1,130 @@
+//! The command line: what can be typed, and which verb it goes to. One file per verb.
+
+mod bw;
+mod host;
+mod list;
+mod measure;
+mod output;
+mod rows;
+mod run;
+mod schedule;
+mod suite_file;
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Exit codes, the same for every verb.
+pub mod exit {
+    /// A trial failed, or a result could not be written.
+    pub const FAILED: u8 = 1;
+    /// Bad usage: flags, suites or values that make no sense. clap's own.
+    pub const USAGE: u8 = 2;
+    /// Data did not verify.
+    pub const NOT_VERIFIED: u8 = 3;
+    /// Interrupted; what was measured until then is kept.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+#[derive(Parser)]
+#[command(
+    name = "pipemark",
+    version,
+    about = "Measures how fast bytes move through pipes, and says why",
+    long_about = "Measures how fast bytes move through Unix pipes, by which means, at which block size and capacity, on \
+                  one core and across two, against what the machine can copy at all.",
+    after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples; 'pipemark VERB --help' explains a verb.",
+    after_long_help = EXAMPLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  How fast are this machine's pipes? About 30 seconds:
+      pipemark run
+
+  Write and read at three block sizes, across two cores and on one:
+      pipemark bw --block 4k,64k,1m --place cross,same
+
+  What is zero copy worth here?
+      pipemark bw --send write,vmsplice --pages base,huge --recv splice --baseline send=write
+
+  A published table, measured again at a tenth of its volume, kept as JSON:
+      pipemark run block-size --scale 0.1 --json block-size.json
+
+  What can be used here, and where not, why not:
+      pipemark list
+
+EXIT CODES
+  0 all as asked    1 a trial failed    2 bad usage    3 data did not verify    130 interrupted";
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run suites: experiments that someone wrote down
+    #[command(after_long_help = run::EXAMPLES)]
+    Run(run::RunOptions),
+    /// Measure a pipe as you ask, or a matrix of pipes
+    #[command(after_long_help = bw::EXAMPLES)]
+    Bw(Box<bw::BwOptions>),
+    /// List senders, receivers and suites, and what is missing here
+    List(list::ListOptions),
+    /// Show what matters about this machine
+    Host(host::HostOptions),
+}
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    // clap prints help and version itself, and ends with code 2 on bad usage.
+    match Cli::parse().verb {
+        Verb::Run(options) => run::run(&options),
+        Verb::Bw(options) => bw::run(&options),
+        Verb::List(options) => list::run(&options),
+        Verb::Host(options) => host::run(&options),
+    }
+}
+
+/// Says what is wrong with what was typed.
+fn usage(error: impl fmt::Display) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(exit::USAGE)
+}
+
+/// Says what went wrong.
+fn failure(error: impl fmt::Display) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(exit::FAILED)
+}
+
+/// Ends a verb that wrote to standard output; a reader that left early is no error.
+fn written(outcome: io::Result<()>) -> ExitCode {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => failure(error),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_is_short() {
+        let lines = Cli::command().render_help().to_string().lines().count();
+        assert!(lines <= 20, "{lines} lines");
+    }
+}

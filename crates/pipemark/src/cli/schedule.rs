@@ -1,0 +1,41 @@
+//! How often and how long: the options that all verbs which measure share.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::plan::{ScheduleChoices, parse_duration};
+
+/// How often and how long.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "How often and how long")]
+pub struct ScheduleOptions {
+    /// Run each trial exactly N times
+    ///
+    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % of the median or --budget is
+    /// spent. A suite may say otherwise.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "budget")]
+    pub runs: Option<u32>,
+    /// Start no run beyond the least number once all has taken this long, such as 30s or 2min
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub budget: Option<Duration>,
+    /// End a run that hangs for this long [default: 60s more than it is to measure]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub limit: Option<Duration>,
+    /// Seed the order of the runs, the content and the delays [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl ScheduleOptions {
+    /// What was chosen.
+    pub fn choices(&self) -> ScheduleChoices {
+        ScheduleChoices {
+            runs: self.runs,
+            budget: self.budget,
+            run_limit: self.limit,
+            seed: self.seed,
+            ..ScheduleChoices::default()
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What control groups leave to this process: memory and CPU time. Knows both versions of control groups.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use procfs::process::MountInfo;
+use procfs::{FromRead, ProcessCGroups};
+
+use super::files::Files;
+
+/// The control groups this process is in, from its own up to the topmost that can be seen. Limits of all of them bind.
+pub struct ControlGroups {
+    memory: Vec<PathBuf>,
+    cpu: Vec<PathBuf>,
+}
+
+impl ControlGroups {
+    /// Finds them; none where /proc does not tell.
+    pub fn find(files: &Files) -> ControlGroups {
+        let groups = files.text("/proc/self/cgroup").and_then(|text| ProcessCGroups::from_read(text.as_bytes()).ok());
+        let mounts = files.text("/proc/self/mountinfo").unwrap_or_default();
+        let mounts: Vec<MountInfo> = mounts.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect();
+        let groups = groups.map(|groups| groups.0).unwrap_or_default();
+        let folders = |controller: &str| {
+            groups
+                .iter()
+                .filter(|group| {
+                    // Version 2 has one group for all controllers.
+                    group.hierarchy == 0 || group.controllers.iter().any(|name| name == controller)
+                })
+                .flat_map(|group| {
+                    let mount = mounts.iter().find(|mount| match group.hierarchy {
+                        0 => mount.fs_type == "cgroup2",
+                        _ => mount.fs_type == "cgroup" && mount.super_options.contains_key(controller),
+                    });
+                    mount.map(|mount| ancestry(&mount.mount_point, &mount.root, &group.pathname)).unwrap_or_default()
+                })
+                .collect()
+        };
+        ControlGroups { memory: folders("memory"), cpu: folders("cpu") }
+    }
+
+    /// The tightest memory limit in bytes.
+    pub fn memory(&self, files: &Files) -> Option<u64> {
+        // Version 1 says "no limit" with the largest whole number of pages.
+        const NO_LIMIT: u64 = 1 << 62;
+        let limit = |folder: &PathBuf| {
+            ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| files.value::<u64>(folder.join(name)))
+        };
+        self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
+    }
+
+    /// The tightest CPU limit in CPUs.
+    pub fn cpus(&self, files: &Files) -> Option<f64> {
+        let limit = |folder: &PathBuf| {
+            let (quota, period): (f64, f64) = match files.line(folder.join("cpu.max")) {
+                Some(both) => {
+                    let (quota, period) = both.split_once(' ')?;
+                    (quota.parse().ok()?, period.parse().ok()?)
+                }
+                None => (files.value(folder.join("cpu.cfs_quota_us"))?, files.value(folder.join("cpu.cfs_period_us"))?),
+            };
+            (quota > 0.0 && period > 0.0).then(|| quota / period)
+        };
+        self.cpu.iter().filter_map(limit).min_by(f64::total_cmp)
+    }
+
+    /// For how long a CPU limit has held some process of the group back, since the group began.
+    pub fn throttled(&self, files: &Files) -> Option<Duration> {
+        let time = |folder: &PathBuf| {
+            let stat = files.text(folder.join("cpu.stat"))?;
+            let entry = |key: &str| {
+                let mut words = stat.lines().filter_map(|line| line.split_once(' '));
+                words.find(|(name, _)| *name == key)?.1.trim().parse::<u64>().ok()
+            };
+            entry("throttled_usec")
+                .map(Duration::from_micros)
+                .or_else(|| entry("throttled_time").map(Duration::from_nanos))
+        };
+        self.cpu.iter().filter_map(time).max()
+    }
+}
+
+/// The folders of the group called `path` and of those above it, where the group `root` is mounted at `point`.
+fn ancestry(point: &Path, root: &str, path: &str) -> Vec<PathBuf> {
+    // A group outside of what is mounted cannot be seen: all that is left is the mount itself.
+    let inner = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+    let inner = if inner.components().any(|part| part.as_os_str() == "..") { Path::new("") } else { inner };
+    inner.ancestors().map(|part| point.join(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::sample::Tree;
+    use super::*;
+
+    const V2_MOUNT: &str = "30 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const V1_MOUNTS: &str = "\
+31 24 0:28 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory
+32 24 0:29 / /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct
+";
+
+    #[test]
+    fn the_tightest_limit_of_version_2_binds() {
+        let tree = Tree::new(&[
+            ("/proc/self/cgroup", "0::/user.slice/app.scope\n"),
+            ("/proc/self/mountinfo", V2_MOUNT),
+            ("/sys/fs/cgroup/user.slice/memory.max", "1073741824\n"),
+            ("/sys/fs/cgroup/user.slice/app.scope/memory.max", "max\n"),
+            ("/sys/fs/cgroup/user.slice/cpu.max", "max 100000\n"),
+            ("/sys/fs/cgroup/user.slice/app.scope/cpu.max", "150000 100000\n"),
+            ("/sys/fs/cgroup/user.slice/app.scope/cpu.stat", "usage_usec 9\nnr_throttled 2\nthrottled_usec 1500\n"),
+        ]);
+        let groups = ControlGroups::find(&tree.files);
+        assert_eq!(groups.memory(&tree.files), Some(1 << 30));
+        assert_eq!(groups.cpus(&tree.files), Some(1.5));
+        assert_eq!(groups.throttled(&tree.files), Some(Duration::from_micros(1500)));
+    }
+
+    #[test]
+    fn version_1_is_read_where_it_is_mounted() {
+        let tree = Tree::new(&[
+            ("/proc/self/cgroup", "9:memory:/docker/abc\n3:cpu,cpuacct:/\n0::/\n"),
+            ("/proc/self/mountinfo", V1_MOUNTS),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 1\nthrottled_time 2000\n"),
+        ]);
+        let groups = ControlGroups::find(&tree.files);
+        assert_eq!(groups.memory(&tree.files), Some(512 << 20));
+        assert_eq!(groups.cpus(&tree.files), Some(0.5));
+        assert_eq!(groups.throttled(&tree.files), Some(Duration::from_nanos(2000)));
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        let tree = Tree::new(&[
+            ("/proc/self/cgroup", "9:memory:/docker/abc\n3:cpu,cpuacct:/\n"),
+            ("/proc/self/mountinfo", V1_MOUNTS),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
+        ]);
+        let groups = ControlGroups::find(&tree.files);
+        assert_eq!(groups.memory(&tree.files), None);
+        assert_eq!(groups.cpus(&tree.files), None);
+        assert_eq!(groups.throttled(&tree.files), None);
+    }
+
+    #[test]
+    fn hidden_or_odd_files_are_no_limit() {
+        for contents in [
+            &[][..],
+            &[("/proc/self/cgroup", "0::/\n")],
+            &[("/proc/self/cgroup", "nonsense"), ("/proc/self/mountinfo", "nonsense")],
+            &[("/proc/self/cgroup", "0::/../../outside\n"), ("/proc/self/mountinfo", V2_MOUNT)],
+        ] {
+            let tree = Tree::new(contents);
+            assert_eq!(ControlGroups::find(&tree.files).memory(&tree.files), None);
+        }
+    }
+}

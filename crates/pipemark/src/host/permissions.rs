@@ -1,0 +1,259 @@
+//! Which system calls may be used here, found by using them, and for each refusal its reason and what would lift it.
+
+use std::io;
+
+use pipeio::probe::{self, CounterEvent, CounterScope};
+use rustix::io::Errno;
+use rustix::thread::{CapabilitySet, capabilities};
+use strum::{Display, EnumIter, IntoEnumIterator};
+
+use super::files::{Files, field};
+use crate::model::Permission;
+
+/// What pipemark may use of the kernel, under the names that [`Permission`]s have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter)]
+pub enum Facility {
+    #[strum(serialize = "vmsplice")]
+    Vmsplice,
+    #[strum(serialize = "splice")]
+    Splice,
+    #[strum(serialize = "tee")]
+    Tee,
+    #[strum(serialize = "sendfile")]
+    Sendfile,
+    #[strum(serialize = "memfd_create")]
+    Memfd,
+    #[strum(serialize = "io_uring")]
+    IoUring,
+    #[strum(serialize = "F_SETPIPE_SZ")]
+    PipeCapacity,
+    #[strum(serialize = "sched_setaffinity")]
+    Affinity,
+    #[strum(serialize = "futex")]
+    Futex,
+    #[strum(serialize = "pidfd_open")]
+    Pidfd,
+    #[strum(serialize = "MADV_HUGEPAGE")]
+    HugePages,
+    #[strum(serialize = "process_vm_readv")]
+    ProcessVm,
+    #[strum(serialize = "mq_open")]
+    PosixQueues,
+    #[strum(serialize = "msgget")]
+    SysvQueues,
+    #[strum(serialize = "hardware counters")]
+    HardwareCounters,
+    #[strum(serialize = "software counters")]
+    SoftwareCounters,
+}
+
+impl Facility {
+    fn probe(self, pipe_max_size: u64) -> io::Result<()> {
+        match self {
+            Facility::Vmsplice => probe::vmsplice(),
+            Facility::Splice => probe::splice(),
+            Facility::Tee => probe::tee(),
+            Facility::Sendfile => probe::sendfile(),
+            Facility::Memfd => probe::memfd_create(),
+            Facility::IoUring => probe::io_uring(),
+            Facility::PipeCapacity => {
+                // Beyond some tens of MiB a lack of contiguous kernel memory may refuse what the limit allows.
+                let bytes = pipe_max_size.min(16 << 20);
+                probe::pipe_capacity(usize::try_from(bytes).expect("bounded above")).map(drop)
+            }
+            Facility::Affinity => probe::affinity(),
+            Facility::Futex => probe::futex(),
+            Facility::Pidfd => probe::pidfd_open(),
+            Facility::HugePages => probe::huge_page_advice(),
+            Facility::ProcessVm => probe::process_vm_readv(),
+            Facility::PosixQueues => probe::posix_queues(),
+            Facility::SysvQueues => probe::sysv_queues(),
+            Facility::HardwareCounters => probe::counter(CounterEvent::Cycles, CounterScope::All),
+            Facility::SoftwareCounters => probe::counter(CounterEvent::Migrations, CounterScope::All),
+        }
+    }
+
+    /// The kernel that has it: since when, and built how.
+    fn requirement(self) -> &'static str {
+        match self {
+            Facility::Vmsplice | Facility::Splice | Facility::Tee => "Linux 2.6.17 or later",
+            Facility::Sendfile => "Linux 2.6.33 or later",
+            Facility::Memfd => "Linux 3.17 or later",
+            Facility::IoUring => "Linux 5.1 or later with CONFIG_IO_URING",
+            Facility::PipeCapacity => "Linux 2.6.35 or later",
+            Facility::Affinity | Facility::Futex => "any Linux of the last twenty years",
+            Facility::Pidfd => "Linux 5.3 or later",
+            Facility::HugePages => "Linux 2.6.38 or later with CONFIG_TRANSPARENT_HUGEPAGE",
+            Facility::ProcessVm => "Linux 3.2 or later with CONFIG_CROSS_MEMORY_ATTACH",
+            Facility::PosixQueues => "a Linux with CONFIG_POSIX_MQUEUE",
+            Facility::SysvQueues => "a Linux with CONFIG_SYSVIPC",
+            Facility::HardwareCounters | Facility::SoftwareCounters => "a Linux with CONFIG_PERF_EVENTS",
+        }
+    }
+
+    /// Why it is not here although the call itself works, if so.
+    fn withheld(self, files: &Files) -> Option<String> {
+        match self {
+            Facility::ProcessVm => {
+                let scope = files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")?;
+                let privileged = capable(CapabilitySet::SYS_PTRACE);
+                match scope {
+                    2 if !privileged => Some(
+                        "only for CAP_SYS_PTRACE (/proc/sys/kernel/yama/ptrace_scope is 2); as root: sysctl kernel.yama.ptrace_scope=1"
+                            .to_owned(),
+                    ),
+                    3.. => Some(
+                        "no process may look into another one (/proc/sys/kernel/yama/ptrace_scope is 3); this lasts until the next boot"
+                            .to_owned(),
+                    ),
+                    _ => None,
+                }
+            }
+            Facility::HugePages => {
+                let status = files.text("/proc/self/status")?;
+                (field(&status, "THP_enabled") == Some("0")).then(|| {
+                    "switched off for this process (prctl PR_SET_THP_DISABLE); start pipemark from another program"
+                        .to_owned()
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Why a probe failed and what would help: a clause that follows the facility's name.
+    fn reason(self, error: &io::Error, files: &Files) -> String {
+        let Some(errno) = Errno::from_io_error(error) else { return format!("it is there but does not work: {error}") };
+        match (self, errno) {
+            (_, Errno::NOSYS) => format!(
+                "not in this kernel, or hidden by a system call filter (ENOSYS); needs {} and a filter that lets it pass",
+                self.requirement()
+            ),
+            (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(2) => {
+                "switched off for everyone (/proc/sys/kernel/io_uring_disabled is 2); as root: sysctl kernel.io_uring_disabled=0".to_owned()
+            }
+            (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(1) => {
+                "only for CAP_SYS_ADMIN and one group (/proc/sys/kernel/io_uring_disabled is 1); join the group of /proc/sys/kernel/io_uring_group, or as root: sysctl kernel.io_uring_disabled=0".to_owned()
+            }
+            (Facility::IoUring, Errno::NOMEM) => {
+                "the limit on locked memory is too low to register buffers (ENOMEM); raise it with ulimit -l".to_owned()
+            }
+            (Facility::HardwareCounters | Facility::SoftwareCounters, Errno::PERM | Errno::ACCESS) => {
+                match files.value::<i32>("/proc/sys/kernel/perf_event_paranoid") {
+                    Some(level @ 2..) => format!(
+                        "counting the kernel's part takes CAP_PERFMON (/proc/sys/kernel/perf_event_paranoid is {level}); as root: sysctl kernel.perf_event_paranoid=1"
+                    ),
+                    _ => refused(errno),
+                }
+            }
+            (Facility::HardwareCounters, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => {
+                "this machine shows none, like most virtual ones; give the guest a performance monitoring unit, or measure on the host".to_owned()
+            }
+            (Facility::PipeCapacity, Errno::PERM) => format!(
+                "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",
+                files.line("/proc/sys/fs/pipe-user-pages-soft").map(|pages| format!(" ({pages} pages)")).unwrap_or_default(),
+            ),
+            (Facility::HugePages, Errno::INVAL) => {
+                format!("this kernel has no transparent huge pages; needs {}", self.requirement())
+            }
+            (Facility::Splice, Errno::NOENT) => "there is no /dev/null to splice to; create it".to_owned(),
+            (_, Errno::PERM | Errno::ACCESS) => refused(errno),
+            (_, Errno::MFILE | Errno::NFILE) => {
+                "no file descriptor is left to find out with; raise the limit with ulimit -n".to_owned()
+            }
+            _ => format!("does not work here: {error}"),
+        }
+    }
+}
+
+fn refused(errno: Errno) -> String {
+    let name = if errno == Errno::PERM { "EPERM" } else { "EACCES" };
+    format!(
+        "refused by a system call filter or a security module ({name}); in a container, allow it (docker run --security-opt seccomp=PROFILE), or run outside of it"
+    )
+}
+
+fn io_uring_switch(files: &Files) -> Option<u32> {
+    files.value("/proc/sys/kernel/io_uring_disabled")
+}
+
+/// Whether this process has a capability, at least in its own user namespace.
+pub fn capable(capability: CapabilitySet) -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(capability))
+}
+
+/// Tries everything.
+pub fn probe_all(files: &Files, pipe_max_size: u64) -> Vec<Permission> {
+    let permission = |facility: Facility| {
+        let missing = match facility.probe(pipe_max_size) {
+            Ok(()) => facility.withheld(files),
+            Err(error) => Some(facility.reason(&error, files)),
+        };
+        Permission { name: facility.to_string(), missing }
+    };
+    Facility::iter().map(permission).collect()
+}
+
+/// Whether no pipe limit binds this process, and whether no limit per user does. A capability inside of a user
+/// namespace lifts nothing, so the first is found by exceeding the limit.
+pub fn pipe_limits_lifted(files: &Files, pipe_max_size: u64) -> (bool, bool) {
+    let all = usize::try_from(pipe_max_size)
+        .ok()
+        .and_then(|limit| limit.checked_add(1))
+        .is_some_and(|beyond| probe::pipe_capacity(beyond).is_ok());
+    let initial_namespace =
+        files.text("/proc/self/uid_map").is_some_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
+    (all, all || initial_namespace && capable(CapabilitySet::SYS_ADMIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::sample::Tree;
+    use super::*;
+
+    fn reason(facility: Facility, errno: Errno, contents: &[(&str, &str)]) -> String {
+        facility.reason(&errno.into(), &Tree::new(contents).files)
+    }
+
+    #[test]
+    fn each_refusal_is_named_with_its_cause() {
+        let paranoid = ("/proc/sys/kernel/perf_event_paranoid", "3\n");
+        let switch = |level| ("/proc/sys/kernel/io_uring_disabled", level);
+        for (facility, errno, contents, words) in [
+            (Facility::Vmsplice, Errno::PERM, &[][..], "filter"),
+            (Facility::Vmsplice, Errno::NOSYS, &[], "2.6.17"),
+            (Facility::IoUring, Errno::PERM, &[switch("2\n")], "io_uring_disabled is 2"),
+            (Facility::IoUring, Errno::PERM, &[switch("1\n")], "io_uring_group"),
+            (Facility::IoUring, Errno::PERM, &[switch("0\n")], "filter"),
+            (Facility::IoUring, Errno::NOMEM, &[], "ulimit -l"),
+            (Facility::IoUring, Errno::NOSYS, &[], "CONFIG_IO_URING"),
+            (Facility::SoftwareCounters, Errno::ACCESS, &[paranoid], "perf_event_paranoid is 3"),
+            (Facility::SoftwareCounters, Errno::PERM, &[], "EPERM"),
+            (Facility::HardwareCounters, Errno::NOENT, &[], "virtual"),
+            (Facility::PipeCapacity, Errno::PERM, &[("/proc/sys/fs/pipe-user-pages-soft", "16384\n")], "16384 pages"),
+            (Facility::HugePages, Errno::INVAL, &[], "no transparent huge pages"),
+            (Facility::Tee, Errno::MFILE, &[], "ulimit -n"),
+            (Facility::Tee, Errno::IO, &[], "does not work"),
+        ] {
+            let text = reason(facility, errno, contents);
+            assert!(text.contains(words), "{facility} {errno:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_works_on_oneself_may_still_be_withheld() {
+        let withheld = |facility: Facility, path, text| facility.withheld(&Tree::new(&[(path, text)]).files);
+        let scope = "/proc/sys/kernel/yama/ptrace_scope";
+        assert!(withheld(Facility::ProcessVm, scope, "3\n").is_some());
+        assert_eq!(withheld(Facility::ProcessVm, scope, "1\n"), None);
+        assert!(withheld(Facility::HugePages, "/proc/self/status", "Name:\tx\nTHP_enabled:\t0\n").is_some());
+        assert_eq!(withheld(Facility::HugePages, "/proc/self/status", "Name:\tx\nTHP_enabled:\t1\n"), None);
+    }
+
+    #[test]
+    fn every_facility_is_probed_under_its_own_name() {
+        let permissions = probe_all(&Files::live(), 1 << 20);
+        let names: std::collections::HashSet<&str> = permissions.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names.len(), Facility::iter().count());
+        assert_eq!(permissions.iter().find(|p| p.name == "futex").unwrap().missing, None);
+    }
+}

@@ -1,0 +1,162 @@
+//! The document that results travel in: `--json`, the history and the report all hold this.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::host::Host;
+use super::params::Key;
+use super::trial::{Estimate, Record};
+
+/// The version of the document's form; bumped when a field changes its meaning.
+pub const SCHEMA: &str = "pipemark/1";
+
+/// Everything one invocation measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: String,
+    /// The version of pipemark that measured.
+    pub version: String,
+    /// The suite or suites that were run, or the verb for ad-hoc trials.
+    pub suite: String,
+    /// What the suite is about, in a line.
+    pub title: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// When the measurement began, RFC 3339.
+    pub started: String,
+    /// How long it took, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// The seed of everything drawn at random: the order of runs, content, delays, the bootstrap.
+    pub seed: u64,
+    /// Whether it was ended before all runs were made; what was measured until then is kept.
+    pub partial: bool,
+    /// The machine.
+    pub host: Host,
+    /// Copying within one process on this machine, in bytes per second: the limit that figures are held against.
+    pub memory_copy: Option<Estimate>,
+    /// The groups that the trials belong to, in order.
+    pub experiments: Vec<Experiment>,
+    /// One record per trial, in the order of the plan.
+    pub trials: Vec<Record>,
+    /// Sentences computed from the estimates.
+    pub findings: Vec<Finding>,
+    /// What disturbed the measurement as a whole.
+    pub warnings: Vec<Warning>,
+}
+
+/// A group of trials that are shown in one table and compared with each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Experiment {
+    /// The name that a trial's `experiment` refers to; unique in the document.
+    pub name: String,
+    /// The heading of its table.
+    pub title: String,
+    /// What it shows; may be empty.
+    pub about: String,
+    /// The parameters that tell its trials apart, the most important first; empty for a single trial.
+    pub varies: Vec<Key>,
+}
+
+/// A sentence computed from estimates, with the figures that support it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Which rule found it: a stable word such as `best-block`.
+    pub rule: String,
+    /// The sentence.
+    pub text: String,
+    /// The figures it rests on, by name.
+    pub evidence: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What a reader has to keep in mind, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Warning {
+    /// The figure is within 10 % of what the source or the sink can do alone.
+    NearCeiling { end: String, ceiling: f64 },
+    /// Some runs are far from the others.
+    Outliers { count: u32, runs: u32 },
+    /// Later runs are faster or slower than earlier ones.
+    Drift { change: f64 },
+    /// The interval is still wider than asked when the budget was spent.
+    Wide { relative: f64 },
+    /// The kernel granted another capacity than was asked for.
+    CapacityDiffers { asked: u64, granted: u64 },
+    /// The capacity changed while the trial ran.
+    CapacityChanged { before: u64, after: u64 },
+    /// An end was seen on a CPU that it was not placed on.
+    Misplaced { cpu: u16 },
+    /// Huge pages were asked for and the system did not give them.
+    NoHugePages { reason: String },
+    /// The hypervisor took CPU time away.
+    Steal { percent: f64 },
+    /// Other processes wanted the CPUs.
+    Load { busy: f64 },
+    /// The kernel saw tasks wait for a CPU.
+    CpuPressure { percent: f64 },
+    /// The control group's CPU limit held our processes back.
+    Throttled { percent: f64 },
+    /// The frequency governor may change the clock while measuring.
+    Governor { governor: String },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::NearCeiling { end, .. } => {
+                write!(
+                    f,
+                    "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
+                )
+            }
+            Warning::Outliers { count, runs } => {
+                write!(f, "{count} of {runs} runs lie far from the others; close other programs or use more --runs")
+            }
+            Warning::Drift { change } => {
+                write!(
+                    f,
+                    "the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again",
+                    change * 100.0
+                )
+            }
+            Warning::Wide { relative } => {
+                write!(f, "the interval is still ±{:.0} % wide; raise --budget or --time", relative * 100.0)
+            }
+            Warning::CapacityDiffers { asked, granted } => {
+                write!(
+                    f,
+                    "the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}"
+                )
+            }
+            Warning::CapacityChanged { before, after } => {
+                write!(f, "the capacity went from {before} to {after} bytes during the run; something resized the pipe")
+            }
+            Warning::Misplaced { cpu } => write!(f, "an end was seen on CPU {cpu}, which it was not placed on"),
+            Warning::NoHugePages { reason } => write!(f, "no huge pages here ({reason}); base pages were used"),
+            Warning::Steal { percent } => {
+                write!(f, "the hypervisor took {percent:.1} % of the CPU time away; measure when the host is quieter")
+            }
+            Warning::Load { busy } => {
+                write!(f, "other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")
+            }
+            Warning::CpuPressure { percent } => {
+                write!(
+                    f,
+                    "tasks waited for a CPU {percent:.1} % of the time before the start; wait until the machine is idle"
+                )
+            }
+            Warning::Throttled { percent } => {
+                write!(
+                    f,
+                    "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
+                )
+            }
+            Warning::Governor { governor } => {
+                write!(f, "the frequency governor is '{governor}'; 'performance' gives steadier figures")
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The nouns: what is measured (parameters, trials), what came out (samples, records) and the words for both.
+//!
+//! Depends on nothing else of ours and does no I/O.
+
+mod document;
+mod host;
+mod methods;
+mod params;
+mod place;
+mod sample;
+mod trial;
+mod units;
+
+pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
+pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
+pub use methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
+pub use place::{Cpu, Place};
+pub use sample::{EndStats, Sample};
+pub use trial::{Estimate, Estimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

@@ -1,0 +1,540 @@
+//! Everything that specifies a trial, each parameter under one key that flags, suites, output and stored records share.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
+
+use super::methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::place::Place;
+use super::units::{ByteSize, Delay, Nanos};
+
+/// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue(String);
+
+impl BadValue {
+    /// The sentence to show.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        BadValue(sentence.into())
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// Serialises a type as the text it is shown as and reads it back through `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty, $description:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "description": $description})
+            }
+        }
+    };
+}
+pub(super) use serde_as_text;
+
+/// What F_SETPIPE_SZ is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Capacity {
+    /// A word instead of a number.
+    Named(NamedCapacity),
+    /// This many bytes; the kernel rounds up to a power of two of pages.
+    Bytes(ByteSize),
+}
+
+/// Capacities that are a policy of the kernel, not a number.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Display, EnumString,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum NamedCapacity {
+    /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
+    Default,
+    /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
+    Quota,
+}
+
+impl Capacity {
+    /// What pipe(2) gives.
+    pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);
+    /// What is left to a user over the page limit.
+    pub const QUOTA: Capacity = Capacity::Named(NamedCapacity::Quota);
+}
+
+impl FromStr for Capacity {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(name) = text.parse() {
+            return Ok(Capacity::Named(name));
+        }
+        match text.parse::<ByteSize>() {
+            // F_SETPIPE_SZ takes an int.
+            Ok(ByteSize(bytes)) if (1..=1 << 30).contains(&bytes) => Ok(Capacity::Bytes(ByteSize(bytes))),
+            Ok(size) => {
+                Err(BadValue(format!("capacity {size} is out of range; use 1 byte to 1 GiB, default or quota")))
+            }
+            Err(_) => Err(BadValue(format!("'{text}' is not a capacity; use default, quota or a size such as 64k"))),
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Capacity::Named(name) => name.fmt(f),
+            Capacity::Bytes(size) => size.fmt(f),
+        }
+    }
+}
+
+/// How much one run moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Volume {
+    /// At least this many bytes per pair.
+    Total(ByteSize),
+    /// As much as arrives in this time.
+    Time(Nanos),
+}
+
+impl fmt::Display for Volume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Volume::Total(size) => size.fmt(f),
+            Volume::Time(time) => time.fmt(f),
+        }
+    }
+}
+
+/// The name of one parameter: the same word on the command line (`--read-block`), in suites (`read-block = "1k"`),
+/// in `--baseline read-block=1k` and in table headings.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    EnumIter,
+    EnumString,
+    Display,
+    IntoStaticStr,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Key {
+    Link,
+    Send,
+    Recv,
+    Wait,
+    Pages,
+    Place,
+    Capacity,
+    Block,
+    ReadBlock,
+    Align,
+    Pairs,
+    ReadDelay,
+    WriteDelay,
+    Verify,
+    Total,
+    Time,
+}
+
+impl Key {
+    /// The key called `text`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists all.
+    pub fn named(text: &str) -> Result<Key, BadValue> {
+        word("parameter", text)
+    }
+}
+
+/// One fully specified experiment: what the ends do, where, with how much.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Params {
+    /// The mechanism between source and sink.
+    pub link: LinkKind,
+    /// How the source sends.
+    pub send: SendMethod,
+    /// How the sink receives.
+    pub recv: RecvMethod,
+    /// What the ends do when they have to wait.
+    pub wait: WaitPolicy,
+    /// What the ends' buffers are made of.
+    pub pages: PageKind,
+    /// Which CPUs the ends may run on.
+    pub place: Place,
+    /// The pipe capacity asked for; what was granted is in each sample.
+    pub capacity: Capacity,
+    /// Bytes per call of the source.
+    pub block: ByteSize,
+    /// Bytes asked for per call of the sink; `None` means the same as `block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_block: Option<ByteSize>,
+    /// Offset of both ends' buffers from the start of a page, in bytes.
+    pub align: u32,
+    /// How many pairs of source and sink run at once.
+    pub pairs: u32,
+    /// Mean busy work after each call of the sink, in nanoseconds.
+    pub read_delay: Delay,
+    /// Mean busy work before each call of the source, in nanoseconds.
+    pub write_delay: Delay,
+    /// How much is proven about the bytes.
+    pub verify: Verify,
+    /// How much one run moves.
+    pub volume: Volume,
+}
+
+impl Default for Params {
+    /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
+    fn default() -> Self {
+        Params {
+            link: LinkKind::Pipe,
+            send: SendMethod::Write,
+            recv: RecvMethod::Read,
+            wait: WaitPolicy::Block,
+            pages: PageKind::Base,
+            place: Place::Cross,
+            capacity: Capacity::DEFAULT,
+            block: ByteSize(64 << 10),
+            read_block: None,
+            align: 0,
+            pairs: 1,
+            read_delay: Delay::default(),
+            write_delay: Delay::default(),
+            verify: Verify::Count,
+            volume: Volume::Time(Nanos(250_000_000)),
+        }
+    }
+}
+
+/// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
+pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
+/// The largest number of pairs that run at once.
+pub const MAX_PAIRS: u32 = 256;
+
+/// Reads one of an enum's words; the error lists them all.
+fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
+    text.parse().map_err(|_| {
+        let all: Vec<&str> = T::iter().map(Into::into).collect();
+        let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
+        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
+    })
+}
+
+/// The word that was probably meant, if one is close enough: one slip in three letters.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distance is quadratic in the lengths, and no word of ours is this long.
+    if text.len() > 64 {
+        return None;
+    }
+    let allowed = (text.chars().count() / 3).max(1);
+    let distance = |word| strsim::damerau_levenshtein(text, word);
+    words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
+}
+
+/// A size in the largest unit that loses nothing, so that it reads back as the same number of bytes.
+fn exact_size(size: ByteSize) -> String {
+    let shown = size.to_string();
+    if shown.parse() == Ok(size) { shown } else { format!("{} B", size.0) }
+}
+
+/// As [`exact_size`], for times.
+fn exact_time(time: Nanos) -> String {
+    let shown = time.to_string();
+    if shown.parse() == Ok(time) { shown } else { format!("{} ns", time.0) }
+}
+
+fn bounded<T: FromStr + PartialOrd + fmt::Display>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
+where
+    T::Err: fmt::Display,
+{
+    let value: T = text.parse().map_err(|e| BadValue(format!("{what}: {e}")))?;
+    if value < low || value > high {
+        return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
+    }
+    Ok(value)
+}
+
+impl Params {
+    /// Sets the parameter called `key` from text.
+    ///
+    /// # Errors
+    /// When the text is no value of this parameter; the sentence names what is.
+    pub fn set(&mut self, key: Key, text: &str) -> Result<(), BadValue> {
+        let text = text.trim();
+        match key {
+            Key::Link => self.link = word("link", text)?,
+            Key::Send => self.send = word("send method", text)?,
+            Key::Recv => self.recv = word("receive method", text)?,
+            Key::Wait => self.wait = word("wait policy", text)?,
+            Key::Pages => self.pages = word("page kind", text)?,
+            Key::Place => self.place = text.parse()?,
+            Key::Capacity => self.capacity = text.parse()?,
+            Key::Block => self.block = bounded("block size", text, ByteSize(1), MAX_BLOCK)?,
+            Key::ReadBlock => self.read_block = Some(bounded("read block size", text, ByteSize(1), MAX_BLOCK)?),
+            Key::Align => {
+                let offset = bounded("alignment offset", text, ByteSize(0), ByteSize(4095))?;
+                self.align = u32::try_from(offset.0).expect("bounded above");
+            }
+            Key::Pairs => self.pairs = bounded("number of pairs", text, 1, MAX_PAIRS)?,
+            Key::ReadDelay => {
+                self.read_delay = bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)))?
+            }
+            Key::WriteDelay => {
+                self.write_delay = bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)))?
+            }
+            Key::Verify => self.verify = word("verification level", text)?,
+            Key::Total => self.volume = Volume::Total(bounded("total", text, ByteSize(1), ByteSize(1 << 50))?),
+            Key::Time => {
+                self.volume = Volume::Time(bounded("time per run", text, Nanos(1_000_000), Nanos(3_600_000_000_000))?)
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameter called `key` as people read it; empty where it does not apply (`total` of a trial with a time).
+    pub fn get(&self, key: Key) -> String {
+        match key {
+            Key::Link => self.link.to_string(),
+            Key::Send => self.send.to_string(),
+            Key::Recv => self.recv.to_string(),
+            Key::Wait => self.wait.to_string(),
+            Key::Pages => self.pages.to_string(),
+            Key::Place => self.place.to_string(),
+            Key::Capacity => self.capacity.to_string(),
+            Key::Block => self.block.to_string(),
+            Key::ReadBlock => self.read_block().to_string(),
+            Key::Align => self.align.to_string(),
+            Key::Pairs => self.pairs.to_string(),
+            Key::ReadDelay => self.read_delay.to_string(),
+            Key::WriteDelay => self.write_delay.to_string(),
+            Key::Verify => self.verify.to_string(),
+            Key::Total => match self.volume {
+                Volume::Total(size) => size.to_string(),
+                Volume::Time(_) => String::new(),
+            },
+            Key::Time => match self.volume {
+                Volume::Time(time) => time.to_string(),
+                Volume::Total(_) => String::new(),
+            },
+        }
+    }
+
+    /// The parameter called `key` as text that [`set`](Params::set) reads back as exactly this value, where [`get`](Params::get)
+    /// may round; empty where it does not apply.
+    pub fn exact(&self, key: Key) -> String {
+        match (key, self.volume) {
+            (Key::Capacity, _) => match self.capacity {
+                Capacity::Named(name) => name.to_string(),
+                Capacity::Bytes(size) => exact_size(size),
+            },
+            (Key::Block, _) => exact_size(self.block),
+            (Key::ReadBlock, _) => exact_size(self.read_block()),
+            (Key::ReadDelay, _) => exact_time(self.read_delay.0),
+            (Key::WriteDelay, _) => exact_time(self.write_delay.0),
+            (Key::Total, Volume::Total(size)) => exact_size(size),
+            (Key::Time, Volume::Time(time)) => exact_time(time),
+            _ => self.get(key),
+        }
+    }
+
+    /// Bytes asked for per call of the sink.
+    pub fn read_block(&self) -> ByteSize {
+        self.read_block.unwrap_or(self.block)
+    }
+
+    /// Whether the sink looks at the bytes: moving a page reference is not reading a page.
+    pub fn touched(&self) -> bool {
+        self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full)
+    }
+
+    /// Whether each byte is written anew before it is sent.
+    pub fn fresh(&self) -> bool {
+        self.verify == Verify::Full && self.send.sends_fresh_data()
+    }
+
+    /// What makes these parameters impossible anywhere, if anything does. What is impossible only here is a skip.
+    ///
+    /// # Errors
+    /// The contradiction, as a sentence that says which options to change.
+    pub fn check(&self) -> Result<(), BadValue> {
+        if let Volume::Total(total) = self.volume {
+            if self.block > total {
+                return Err(BadValue(format!(
+                    "block size {} is larger than the total of {total}; raise --total or lower --block",
+                    self.block
+                )));
+            }
+        }
+        if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
+            return Err(BadValue(format!(
+                "--recv {} never sees the bytes, so --verify {} is impossible; use --verify count or another receive method",
+                self.recv, self.verify
+            )));
+        }
+        if self.send == SendMethod::Tee && self.verify == Verify::Full {
+            return Err(BadValue::new(
+                "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another send method",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A short stable text that tells these parameters from all others: equal parameters have equal ids in every version
+    /// with the same schema, so stored runs can be matched.
+    pub fn id(&self) -> String {
+        let default = Params::default();
+        let mut id =
+            format!("{} {}-{} {} {} {}", self.link, self.send, self.recv, self.block.0, self.place, self.verify);
+        for key in Key::iter() {
+            let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
+            // A read block equal to the block is the default, however it was written.
+            let value = self.exact(key);
+            let usual = if key == Key::ReadBlock { self.exact(Key::Block) } else { default.exact(key) };
+            if !named && value != usual && !value.is_empty() {
+                id.push_str(&format!(" {key}={}", value.replace(' ', "")));
+            }
+        }
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_reads_back_as_it_is_shown() {
+        let mut params = Params::default();
+        for (key, text) in [
+            (Key::Send, "vmsplice-gift"),
+            (Key::Recv, "io-uring"),
+            (Key::Place, "0:1"),
+            (Key::Capacity, "1 MiB"),
+            (Key::Capacity, "quota"),
+            (Key::Block, "256 B"),
+            (Key::ReadBlock, "1 KiB"),
+            (Key::ReadDelay, "500 µs"),
+            (Key::Total, "1 GiB"),
+            (Key::Time, "100 ms"),
+            (Key::Pairs, "4"),
+        ] {
+            params.set(key, text).unwrap();
+            assert_eq!(params.get(key), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let mut params = Params::default();
+        for (key, text, word) in [
+            (Key::Block, "0", "out of range"),
+            (Key::Block, "2g", "1 GiB"),
+            (Key::Send, "wriite", "vmsplice"),
+            (Key::Place, "0:9999", "placement"),
+            (Key::Place, "0:-1", "placement"),
+            (Key::Pairs, "0", "256"),
+            (Key::Time, "0s", "out of range"),
+            (Key::Capacity, "0", "out of range"),
+        ] {
+            let error = params.set(key, text).unwrap_err().to_string();
+            assert!(error.contains(word), "{key}={text}: {error}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let params = |pairs: &[(Key, &str)]| {
+            let mut params = Params::default();
+            for (key, text) in pairs {
+                params.set(*key, text).unwrap();
+            }
+            params
+        };
+        assert!(params(&[(Key::Recv, "splice"), (Key::Verify, "full")]).check().is_err());
+        assert!(params(&[(Key::Send, "tee"), (Key::Verify, "full")]).check().is_err());
+        assert!(params(&[(Key::Block, "1m"), (Key::Total, "64k")]).check().is_err());
+        assert!(params(&[(Key::Recv, "splice"), (Key::Verify, "count")]).check().is_ok());
+    }
+
+    #[test]
+    fn ids_tell_parameters_apart() {
+        let plain = Params::default();
+        let mut other = plain.clone();
+        other.set(Key::ReadBlock, "64k").unwrap();
+        assert_eq!(plain.id(), other.id(), "a read block equal to the block is no difference");
+        other.set(Key::Capacity, "1m").unwrap();
+        assert_ne!(plain.id(), other.id());
+        assert_eq!(other.id(), "pipe write-read 65536 cross count capacity=1MiB");
+    }
+
+    #[test]
+    fn ids_do_not_round() {
+        let with = |key, text| {
+            let mut params = Params::default();
+            params.set(key, text).unwrap();
+            params.id()
+        };
+        for (key, one, other) in [
+            (Key::Total, "1664000000", "1664000001"),
+            (Key::Time, "100000001ns", "100ms"),
+            (Key::Capacity, "1000001", "1000002"),
+            (Key::ReadBlock, "1000001", "1000002"),
+            (Key::ReadDelay, "1000001ns", "1000002ns"),
+        ] {
+            assert_ne!(with(key, one), with(key, other), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_slip_is_recognised() {
+        let words = || SendMethod::iter().map(Into::into);
+        assert_eq!(nearest("wriite", words()), Some("write"));
+        assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
+        assert_eq!(nearest("carrier-pigeon", words()), None);
+        assert_eq!(nearest("", words()), None);
+    }
+
+    #[test]
+    fn json_is_plain_numbers_and_words() {
+        let json = serde_json::to_value(Params::default()).unwrap();
+        assert_eq!(json["block"], 65536);
+        assert_eq!(json["capacity"], "default");
+        assert_eq!(json["place"], "cross");
+        assert_eq!(serde_json::from_value::<Params>(json).unwrap(), Params::default());
+    }
+}

@@ -1,0 +1,100 @@
+//! What one run measured.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::place::Cpu;
+
+/// What one run of a trial measured, over all of its pairs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Which round of the interleaved schedule this run belongs to, from 0. Ratios are taken within a round.
+    pub round: u32,
+    /// When the run began, nanoseconds after the measurement's start.
+    pub started_ns: u64,
+    /// Bytes that arrived at the sinks in the measured window.
+    pub bytes: u64,
+    /// From release to the last of these bytes at the sink; for several pairs the time in which `bytes` would have
+    /// arrived at the summed rate.
+    pub ns: u64,
+    /// From before the first process was started until the last was reaped.
+    pub wall_ns: u64,
+    /// User CPU time of all ends in the window.
+    pub user_ns: u64,
+    /// System CPU time of all ends in the window.
+    pub sys_ns: u64,
+    /// Times an end gave up its CPU to wait.
+    pub voluntary_switches: u64,
+    /// Times an end was made to give up its CPU.
+    pub involuntary_switches: u64,
+    /// Pipe capacity in bytes that the kernel granted, read back before the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_granted: Option<u64>,
+    /// Pipe capacity in bytes after the run: an end may have changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_after: Option<u64>,
+    /// Each source, in the order of the pairs.
+    pub sources: Vec<EndStats>,
+    /// Each sink, in the order of the pairs.
+    pub sinks: Vec<EndStats>,
+}
+
+impl Sample {
+    /// Bytes per second that reached the sinks.
+    pub fn throughput(&self) -> f64 {
+        self.bytes as f64 * 1e9 / self.ns as f64
+    }
+
+    /// CPU seconds of all ends per GiB moved.
+    pub fn cpu_seconds_per_gib(&self) -> f64 {
+        (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / (1u64 << 30) as f64)
+    }
+
+    /// Source and sink ends, all of them.
+    pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
+        self.sources.iter().chain(&self.sinks)
+    }
+}
+
+/// What one end (a process) did in the measured window, and in all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndStats {
+    /// Bytes in the window.
+    pub bytes: u64,
+    /// Length of the window at this end, in nanoseconds from the release.
+    pub ns: u64,
+    /// System calls that moved, or tried to move, bytes in the window.
+    pub calls: u64,
+    /// Bytes from start to end of the process, warm-up and run-out included: these have to agree at both ends.
+    pub bytes_in_all: u64,
+    /// User CPU time in the window.
+    pub user_ns: u64,
+    /// System CPU time in the window.
+    pub sys_ns: u64,
+    /// Voluntary context switches in the window.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches in the window.
+    pub involuntary_switches: u64,
+    /// Page faults served without I/O in the window.
+    pub minor_faults: u64,
+    /// Page faults that needed I/O in the window.
+    pub major_faults: u64,
+    /// Moves from one CPU to another in the window; `None` where the kernel does not tell.
+    pub migrations: Option<u64>,
+    /// The CPUs it was allowed to run on, if it was pinned.
+    pub pinned: Option<Vec<Cpu>>,
+    /// The CPUs it was seen on, sampled through the window, in ascending order.
+    pub cpus: Vec<Cpu>,
+    /// Bytes per second this end could make or check if the transfer cost nothing; `None` where it does neither.
+    pub ceiling: Option<f64>,
+    /// XOR of all bytes, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xor: Option<u8>,
+}
+
+impl EndStats {
+    /// Mean bytes per call in the window.
+    pub fn bytes_per_call(&self) -> Option<f64> {
+        (self.calls > 0).then(|| self.bytes as f64 / self.calls as f64)
+    }
+}

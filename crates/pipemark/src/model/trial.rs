@@ -1,0 +1,142 @@
+//! A trial before it is run, and the record that is kept of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document::Warning;
+use super::methods::Verify;
+use super::params::Params;
+use super::sample::Sample;
+
+/// One fully specified pipeline, as the plan orders it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Stable key made of the parameters.
+    pub id: String,
+    /// The experiment of the suite that it belongs to.
+    pub experiment: String,
+    /// What to run.
+    pub params: Params,
+    /// The id of the trial of the same experiment that its ratio is taken against.
+    pub baseline: Option<String>,
+    /// What others measured elsewhere.
+    pub published: Option<Published>,
+}
+
+/// A figure from a document, measured on other hardware.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Published {
+    /// Bytes per second.
+    pub throughput: f64,
+    /// Where it was published.
+    pub source: String,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It was measured.
+    Ok,
+    /// It cannot run here, or was not reached; `reason` says which.
+    Skipped,
+    /// It was started and went wrong.
+    Failed,
+}
+
+/// Why no more runs of a trial were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// The interval is as narrow as asked.
+    Narrow,
+    /// The asked number of runs was made.
+    Runs,
+    /// The time budget is spent.
+    Budget,
+    /// The person at the terminal ended it.
+    Interrupted,
+}
+
+/// A trial and what came of running it, before anything is computed from the samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What was to be run.
+    pub trial: Trial,
+    /// How it ended.
+    pub status: Status,
+    /// Why it was skipped or failed.
+    pub reason: Option<String>,
+    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
+    pub verified: Option<bool>,
+    /// Each run, in order.
+    pub samples: Vec<Sample>,
+    /// Why no more runs were made.
+    pub stopped: Option<Stopped>,
+    /// What was noticed while it ran and cannot be seen in the samples, such as huge pages that were not given.
+    pub notes: Vec<Warning>,
+}
+
+/// What the samples of a trial say about one quantity: never a single number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The middle sample, or the mean of the two in the middle.
+    pub median: f64,
+    /// Lower end of the 95 % bootstrap interval of the median; `None` for fewer samples than can support one.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// The smallest sample.
+    pub min: f64,
+    /// The largest sample.
+    pub max: f64,
+    /// How many samples there are.
+    pub runs: u32,
+}
+
+/// The quantities estimated for each trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimates {
+    /// Bytes per second that reached the sinks.
+    pub throughput: Estimate,
+    /// CPU seconds of all ends per GiB.
+    pub cpu_seconds_per_gib: Estimate,
+    /// Throughput over that of the baseline in the same round, where there is a baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<Estimate>,
+}
+
+/// A trial, how it ended and everything measured: what is stored and exported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Stable key made of the parameters.
+    pub id: String,
+    /// The id in words, without what all trials of the experiment share.
+    pub name: String,
+    /// The experiment of the suite that it belongs to.
+    pub experiment: String,
+    /// What was asked for.
+    pub params: Params,
+    /// How it ended.
+    pub status: Status,
+    /// Why it was skipped or failed.
+    pub reason: Option<String>,
+    /// The level of proof asked for.
+    pub verify: Verify,
+    /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
+    pub verified: Option<bool>,
+    /// Whether the sink looked at the bytes.
+    pub touched: bool,
+    /// Each run, in order.
+    pub samples: Vec<Sample>,
+    /// What the samples say.
+    pub estimate: Option<Estimates>,
+    /// Why no more runs were made.
+    pub stopped: Option<Stopped>,
+    /// What to keep in mind when reading the figures.
+    pub warnings: Vec<Warning>,
+    /// The trial that `ratio` is taken against.
+    pub baseline: Option<String>,
+    /// What others measured elsewhere.
+    pub published: Option<Published>,
+}

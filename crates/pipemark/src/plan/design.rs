@@ -1,0 +1,126 @@
+//! An experiment before it is expanded: what is fixed, what varies, what it is held against.
+
+use std::ops::Range;
+
+use crate::model::{BadValue, Key, Params};
+
+/// One parameter with one value, which is known to be a value of that parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    key: Key,
+    value: String,
+    /// Where it stands in the suite's text, for errors.
+    pub(super) at: Option<Range<usize>>,
+}
+
+impl Setting {
+    /// Checks the value.
+    ///
+    /// # Errors
+    /// When the text is no value of this parameter.
+    pub fn new(key: Key, text: &str) -> Result<Setting, BadValue> {
+        Params::default().set(key, text)?;
+        Ok(Setting { key, value: text.to_owned(), at: None })
+    }
+
+    /// Reads `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// When it has another form, or the key or the value is unknown.
+    pub fn parse(text: &str) -> Result<Setting, BadValue> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| BadValue::new(format!("'{text}' is not of the form KEY=VALUE, such as send=write")))?;
+        Setting::new(Key::named(key.trim())?, value)
+    }
+
+    /// The parameter.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Sets the parameter to the value.
+    pub fn apply(&self, params: &mut Params) {
+        params.set(self.key, &self.value).expect("checked when the setting was made");
+    }
+
+    /// The value as [`Params::exact`] writes it, however it was written: `64k` and `65536` are the same.
+    pub fn exact(&self) -> String {
+        let mut params = Params::default();
+        self.apply(&mut params);
+        params.exact(self.key)
+    }
+}
+
+/// A parameter that takes each of several values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// The parameter.
+    pub key: Key,
+    /// Its values, at least one; each has `key`.
+    pub values: Vec<Setting>,
+    pub(super) at: Option<Range<usize>>,
+}
+
+impl Axis {
+    /// An axis of a suite or of a comma list on the command line.
+    pub fn new(key: Key, values: Vec<Setting>) -> Axis {
+        Axis { key, values, at: None }
+    }
+}
+
+/// One experiment: the trials are all combinations of the values of the axes, for each of the cases.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Design {
+    /// See [`super::Experiment`].
+    pub name: String,
+    /// The heading of its table.
+    pub title: String,
+    /// What it shows.
+    pub about: String,
+    /// What all its trials have.
+    pub params: Vec<Setting>,
+    /// What takes each of several values. The first axis changes slowest.
+    pub axes: Vec<Axis>,
+    /// Combinations that are no product: each goes with all values of the axes. A case may replace what `params` say.
+    pub cases: Vec<Vec<Setting>>,
+    /// Each trial is held against the one that differs from it in these only; it is added where it is not ordered.
+    pub baseline: Vec<Setting>,
+    /// What others measured.
+    pub published: Vec<PublishedFigures>,
+    /// Where its name stands in the suite's text.
+    pub(super) at: Option<Range<usize>>,
+}
+
+impl Design {
+    /// An experiment with nothing fixed and nothing varied: a single trial.
+    pub fn new(name: &str, title: &str) -> Design {
+        Design { name: name.to_owned(), title: title.to_owned(), ..Design::default() }
+    }
+
+    /// How many trials are ordered, baselines that have to be added aside.
+    pub fn count(&self) -> u128 {
+        let cases = self.cases.len().max(1) as u128;
+        self.axes.iter().fold(cases, |count, axis| count.saturating_mul(axis.values.len() as u128))
+    }
+}
+
+/// A column of figures from a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedFigures {
+    /// Where they were published, and on what hardware they were measured.
+    pub source: String,
+    /// They belong to the trials with these settings only.
+    pub when: Vec<Setting>,
+    /// Each figure; all settings have the same key.
+    pub figures: Vec<PublishedFigure>,
+}
+
+/// One figure from a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedFigure {
+    /// The value of the parameter that the figure belongs to.
+    pub setting: Setting,
+    /// Bytes per second.
+    pub throughput: f64,
+}

@@ -1,0 +1,12 @@
+//! The suites that come with the program.
+
+/// Name and text of each, in the order in which `pipemark list` shows them.
+pub const EMBEDDED: [(&str, &str); 2] = [
+    ("quick", include_str!("../../../../suites/quick.toml")),
+    ("block-size", include_str!("../../../../suites/block-size.toml")),
+];
+
+/// The text of the suite called `name`.
+pub fn embedded(name: &str) -> Option<&'static str> {
+    EMBEDDED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}

@@ -1,0 +1,71 @@
+//! From suites and flags to an ordered list of trials.
+//!
+//! Pure: no files, no clock, no randomness. Reading a suite's file is `cli`'s part, running the trials is `run`'s.
+
+mod design;
+mod embedded;
+mod expand;
+mod refusal;
+mod schedule;
+mod suite;
+mod toml_form;
+
+#[cfg(test)]
+mod tests;
+
+pub use design::{Axis, Design, Setting};
+pub use embedded::{EMBEDDED, embedded};
+pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
+pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
+
+use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};
+
+/// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
+/// [`Schedule::seed`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The suite's name, or the verb for trials made of flags.
+    pub suite: String,
+    /// What it is about, in a line.
+    pub title: String,
+    /// The same at length; may be empty.
+    pub about: String,
+    /// The groups that the trials belong to, in order; each has at least one trial.
+    pub experiments: Vec<Experiment>,
+    /// The trials, those of one experiment next to each other.
+    pub trials: Vec<Trial>,
+    /// How often and how long.
+    pub schedule: Schedule,
+}
+
+impl Plan {
+    /// Puts a copy within one process in front, unless the plan measures that already: the limit that figures are held
+    /// against has to come from the same minutes as the figures.
+    pub fn precede_with_memory_copy(&mut self) {
+        const NAME: &str = "memory-copy";
+        let measured = self.trials.iter().any(|trial| trial.params.link == LinkKind::MemoryCopy);
+        if measured || self.experiments.iter().any(|experiment| experiment.name == NAME) {
+            return;
+        }
+        // One process needs no second CPU, so this trial exists on machines where `cross` does not.
+        let params = Params {
+            link: LinkKind::MemoryCopy,
+            place: Place::Same,
+            volume: Volume::Time(Nanos(100_000_000)),
+            ..Params::default()
+        };
+        self.experiments.insert(
+            0,
+            Experiment {
+                name: NAME.to_owned(),
+                title: "The memory-copy limit".to_owned(),
+                about: "One core copies 64 KiB blocks from one buffer to another: what a link that copies once could \
+                        reach at best."
+                    .to_owned(),
+                varies: Vec::new(),
+            },
+        );
+        self.trials
+            .insert(0, Trial { id: params.id(), experiment: NAME.to_owned(), params, baseline: None, published: None });
+    }
+}

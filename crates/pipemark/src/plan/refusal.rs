@@ -1,0 +1,151 @@
+//! Why a suite or a set of flags makes no plan, and where in the suite's file the reason stands.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::model::BadValue;
+
+/// Sentences may quote what a hostile file holds; longer ones are cut.
+const MAX_SENTENCE_CHARS: usize = 600;
+/// Longer lines of a suite are not shown.
+const MAX_EXCERPT_CHARS: usize = 100;
+
+/// A reason with its place in the text of the suite, in bytes; `None` when it is about flags or the whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub sentence: String,
+    pub at: Option<Range<usize>>,
+}
+
+impl Refusal {
+    pub fn new(sentence: impl Into<String>, at: Option<Range<usize>>) -> Self {
+        Refusal { sentence: sentence.into(), at }
+    }
+
+    pub fn value(error: &BadValue, at: Range<usize>) -> Self {
+        Refusal::new(error.to_string(), Some(at))
+    }
+}
+
+/// Why there is no plan: a sentence for the person who wrote the suite or the flags, with file, line and column when it
+/// is about a suite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError {
+    sentence: String,
+    origin: Option<Origin>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    file: String,
+    position: Option<Position>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Position {
+    line: usize,
+    column: usize,
+    /// The line and how many characters of it, from `column` on, are meant.
+    excerpt: Option<(String, usize)>,
+}
+
+impl PlanError {
+    pub(super) fn of_flags(refusal: Refusal) -> Self {
+        PlanError { sentence: printable(&refusal.sentence), origin: None }
+    }
+
+    pub(super) fn of_suite(refusal: Refusal, file: &str, text: &str) -> Self {
+        let position = refusal.at.map(|at| Position::find(text, at));
+        PlanError { sentence: printable(&refusal.sentence), origin: Some(Origin { file: printable(file), position }) }
+    }
+}
+
+impl Position {
+    fn find(text: &str, at: Range<usize>) -> Self {
+        // An error at the end of the file points one past the last byte; one within a character, at its start.
+        let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let start = boundary(at.start);
+        let end = boundary(at.end).max(start);
+        let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = text[line_start..].find('\n').map_or(text.len(), |length| line_start + length);
+        let line = text[line_start..line_end].trim_end_matches('\r');
+        let column = text[line_start..start].chars().count() + 1;
+        let marked = text[start..end.clamp(start, line_end.max(start))].chars().count().max(1);
+        // The carets line up only when each character of the line takes one cell, so control characters become a dot.
+        let excerpt = (line.chars().take(MAX_EXCERPT_CHARS + 1).count() <= MAX_EXCERPT_CHARS)
+            .then(|| (line.chars().map(|c| if c.is_control() { '·' } else { c }).collect(), marked));
+        Position { line: text[..start].matches('\n').count() + 1, column, excerpt }
+    }
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(origin) = &self.origin else { return f.write_str(&self.sentence) };
+        let Some(position) = &origin.position else { return write!(f, "{}: {}", origin.file, self.sentence) };
+        write!(f, "{}:{}:{}: {}", origin.file, position.line, position.column, self.sentence)?;
+        if let Some((line, marked)) = &position.excerpt {
+            let number = position.line.to_string();
+            let gutter = " ".repeat(number.len());
+            let indent = " ".repeat(position.column - 1);
+            write!(f, "\n{gutter} |\n{number} | {line}\n{gutter} | {indent}{}", "^".repeat(*marked))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// The text without anything that could steer a terminal, and not endless.
+fn printable(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == MAX_SENTENCE_CHARS {
+            shown.push('…');
+            break;
+        }
+        match c.is_control() {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, at: Range<usize>) -> String {
+        PlanError::of_suite(Refusal::new("no", Some(at)), "x.toml", text).to_string()
+    }
+
+    #[test]
+    fn the_word_is_underlined() {
+        assert_eq!(shown("a = 1\nµ = \"no\"\n", 11..15), "x.toml:2:5: no\n  |\n2 | µ = \"no\"\n  |     ^^^^");
+    }
+
+    #[test]
+    fn the_end_of_the_file_has_a_place() {
+        assert_eq!(shown("a =", 3..3), "x.toml:1:4: no\n  |\n1 | a =\n  |    ^");
+        assert_eq!(shown("", 0..0), "x.toml:1:1: no\n  |\n1 | \n  | ^");
+    }
+
+    #[test]
+    fn a_range_over_lines_marks_the_first() {
+        assert_eq!(shown("[[a]]\nb = 1\n", 0..11), "x.toml:1:1: no\n  |\n1 | [[a]]\n  | ^^^^^");
+    }
+
+    #[test]
+    fn terminals_are_not_steered() {
+        let error = PlanError::of_suite(Refusal::new("\x1b[31m'x'", Some(0..1)), "x\x07.toml", "\x1b[31m");
+        assert!(!error.to_string().contains(['\x1b', '\x07']), "{error}");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let long = "x".repeat(1 << 20);
+        let error = PlanError::of_suite(Refusal::new(long.clone(), Some(10..1 << 19)), "x.toml", &long).to_string();
+        assert!(error.len() < 1000, "{}", error.len());
+        assert!(error.starts_with("x.toml:1:11: xxx"));
+    }
+}

@@ -1,0 +1,440 @@
+//! Suites in, plans or errors out: what the embedded suites say, what each mistake is answered with, what never happens.
+
+use std::collections::HashSet;
+
+use proptest::prelude::*;
+use strum::IntoEnumIterator;
+
+use super::refusal::PlanError;
+use super::suite::MAX_TRIALS;
+use super::*;
+use crate::model::{ByteSize, Key, Place, RecvMethod, SendMethod, Verify};
+
+fn plan_of(text: &str) -> Result<Plan, PlanError> {
+    Suite::parse("x.toml", text)?.expand(Scale::ONE)
+}
+
+fn embedded_plan(name: &str) -> Plan {
+    plan_of(embedded(name).unwrap()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A suite with one experiment, of which only what is tested is written.
+fn with_experiment(body: &str) -> String {
+    format!("name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n{body}\n")
+}
+
+fn blocks(plan: &Plan) -> Vec<u64> {
+    plan.trials.iter().map(|trial| trial.params.block.0).collect()
+}
+
+#[test]
+fn embedded_suites_are_called_what_they_say() {
+    for (name, text) in EMBEDDED {
+        assert_eq!(Suite::parse(name, text).unwrap_or_else(|error| panic!("{error}")).name, name);
+        let plan = embedded_plan(name);
+        assert!(!plan.trials.is_empty());
+        for trial in &plan.trials {
+            trial.params.check().unwrap();
+            assert_eq!(trial.id, trial.params.id());
+        }
+    }
+}
+
+#[test]
+fn embedded_suites_can_be_run_together() {
+    let mut names = HashSet::new();
+    for (name, _) in EMBEDDED {
+        for experiment in embedded_plan(name).experiments {
+            assert!(names.insert(experiment.name.clone()), "{} is in two suites", experiment.name);
+        }
+    }
+}
+
+#[test]
+fn block_size_is_document_001() {
+    let plan = embedded_plan("block-size");
+    // test_bandwidth.sh: blocks × size; pipe_bandwidth.c's table of averages, MiB/s.
+    let document = [
+        (64, 26_000_000, 250.91),
+        (256, 6_500_000, 933.07),
+        (1024, 1_600_000, 2534.25),
+        (4096, 400_000, 1532.90),
+        (8192, 200_000, 3184.68),
+        (16384, 100_000, 2093.62),
+        (32768, 50_000, 1508.83),
+        (65536, 25_000, 1096.92),
+    ];
+    assert_eq!(plan.trials.len(), document.len());
+    for (trial, (size, count, average)) in plan.trials.iter().zip(document) {
+        assert_eq!(trial.params.block, ByteSize(size));
+        assert_eq!(trial.params.volume, Volume::Total(ByteSize(size * count)));
+        assert_eq!(trial.params.place, "0:1".parse::<Place>().unwrap());
+        assert_eq!((trial.params.send, trial.params.recv), (SendMethod::Write, RecvMethod::Read));
+        let published = trial.published.as_ref().expect("each size has an average");
+        assert!((published.throughput / (average * 1024.0 * 1024.0) - 1.0).abs() < 1e-12);
+        assert!(published.source.contains("pipe_bandwidth.c") && published.source.contains("other hardware"));
+    }
+    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 3, .. }));
+    assert_eq!(plan.experiments[0].varies, [Key::Block], "the totals go with the block sizes");
+}
+
+#[test]
+fn quick_fits_its_time() {
+    let mut plan = embedded_plan("quick");
+    plan.precede_with_memory_copy();
+    assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
+    for trial in &plan.trials {
+        assert_eq!(trial.params.volume, Volume::Time(Nanos(100_000_000)), "{}", trial.id);
+    }
+    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 5, .. }));
+}
+
+#[test]
+fn baselines_are_trials_of_the_same_experiment() {
+    for (name, _) in EMBEDDED {
+        let plan = embedded_plan(name);
+        for experiment in &plan.experiments {
+            let ids: HashSet<&str> = plan
+                .trials
+                .iter()
+                .filter(|trial| trial.experiment == experiment.name)
+                .map(|trial| trial.id.as_str())
+                .collect();
+            for trial in plan.trials.iter().filter(|trial| trial.experiment == experiment.name) {
+                let Some(baseline) = &trial.baseline else { continue };
+                assert!(ids.contains(baseline.as_str()), "{} has a baseline elsewhere: {baseline}", trial.id);
+                assert_ne!(*baseline, trial.id);
+            }
+        }
+    }
+    let quick = embedded_plan("quick");
+    let fresh = quick.trials.iter().filter(|trial| trial.experiment == "fresh" && trial.baseline.is_some());
+    assert_eq!(fresh.count(), 2, "vmsplice is held against write at each capacity");
+}
+
+#[test]
+fn axes_are_multiplied_in_their_order() {
+    let plan = plan_of(&with_experiment("axes = { send = [\"write\", \"vmsplice\"], block = [64, \"1k\"] }")).unwrap();
+    let shown: Vec<(SendMethod, u64)> =
+        plan.trials.iter().map(|trial| (trial.params.send, trial.params.block.0)).collect();
+    use SendMethod::{Vmsplice, Write};
+    assert_eq!(shown, [(Write, 64), (Write, 1024), (Vmsplice, 64), (Vmsplice, 1024)]);
+    assert_eq!(plan.experiments[0].varies, [Key::Send, Key::Block]);
+}
+
+#[test]
+fn cases_are_crossed_with_axes_and_replace_params() {
+    let plan = plan_of(&with_experiment(
+        "params = { pages = \"base\", verify = \"full\" }\naxes = { capacity = [\"default\", \"1m\"] }\n\
+         cases = [{ send = \"write\" }, { send = \"vmsplice\", pages = \"huge\" }]",
+    ))
+    .unwrap();
+    assert_eq!(plan.trials.len(), 4);
+    assert!(plan.trials.iter().all(|trial| trial.params.verify == Verify::Full));
+    assert_eq!(plan.experiments[0].varies, [Key::Capacity, Key::Send, Key::Pages]);
+}
+
+#[test]
+fn a_baseline_that_is_not_ordered_is_added_once() {
+    let plan = plan_of(&with_experiment(
+        "params = { send = \"vmsplice\" }\naxes = { recv = [\"read\", \"splice\"] }\n\
+         baseline = { send = \"write\", recv = \"read\" }",
+    ))
+    .unwrap();
+    assert_eq!(plan.trials.len(), 3);
+    assert_eq!((plan.trials[0].params.send, &plan.trials[0].baseline), (SendMethod::Write, &None));
+    assert!(plan.trials[1..].iter().all(|trial| trial.baseline.as_ref() == Some(&plan.trials[0].id)));
+}
+
+#[test]
+fn scale_keeps_whole_blocks_and_says_so() {
+    let suite = Suite::parse("x", embedded("block-size").unwrap()).unwrap();
+    let plan = suite.expand("0.01".parse().unwrap()).unwrap();
+    assert_eq!(plan.trials[0].params.volume, Volume::Total(ByteSize(16_640_000)));
+    assert!(plan.trials.iter().all(|trial| trial.published.is_some()));
+    assert!(plan.title.ends_with("(totals × 0.01)"), "{}", plan.title);
+    let smallest = suite.expand("0.000001".parse().unwrap()).unwrap();
+    assert_eq!(blocks(&smallest)[7], 65536);
+    assert_eq!(smallest.trials[7].params.volume, Volume::Total(ByteSize(65536)), "never less than a block");
+    let timed = Suite::parse("x", embedded("quick").unwrap()).unwrap();
+    assert!(timed.expand("0.5".parse().unwrap()).unwrap_err().to_string().contains("no totals to scale"));
+    for text in ["0", "-1", "NaN", "inf", "1e9", "", "x"] {
+        assert!(text.parse::<Scale>().is_err(), "{text} was taken as a scale");
+    }
+}
+
+#[test]
+fn the_memory_copy_limit_is_added_once() {
+    let mut plan = embedded_plan("quick");
+    let trials = plan.trials.len();
+    plan.precede_with_memory_copy();
+    plan.precede_with_memory_copy();
+    assert_eq!(plan.trials.len(), trials + 1);
+    assert_eq!(plan.trials[0].params.link, LinkKind::MemoryCopy);
+    assert_eq!(plan.experiments[0].name, plan.trials[0].experiment);
+}
+
+#[test]
+fn published_figures_find_their_trials() {
+    let plan = plan_of(&with_experiment(
+        "axes = { place = [\"same\", \"cross\"], block = [\"64\", \"1k\"] }\n[[experiment.published]]\n\
+         source = \"S\"\nhardware = \"H\"\nunit = \"GB/s\"\nby = \"block\"\nvalues = { 1024 = 2 }\n\
+         when = { place = \"same\" }",
+    ))
+    .unwrap();
+    let found: Vec<Option<f64>> =
+        plan.trials.iter().map(|trial| trial.published.as_ref().map(|p| p.throughput)).collect();
+    assert_eq!(found, [None, Some(2e9), None, None]);
+}
+
+/// Each mistake with the whole of its answer's first line, and the words that are underlined.
+#[test]
+fn mistakes_are_pointed_at() {
+    let published = |rest: &str| {
+        let table = "[[experiment.published]]\nsource = \"S\"\nhardware = \"H\"\nby = \"block\"";
+        with_experiment(&format!("params = {{ block = 64 }}\n{table}\n{rest}"))
+    };
+    let e = with_experiment;
+    let cases = [
+        (
+            e("params = { send = \"wriite\" }"),
+            "x.toml:6:19: 'wriite' is not a send method; use write, vmsplice, vmsplice-gift, sendfile, splice, tee, \
+             io-uring (did you mean write?)",
+            "\"wriite\"",
+        ),
+        (
+            e("params = { sned = \"write\" }"),
+            "x.toml:6:12: 'sned' is not a parameter; use link, send, recv, wait, pages, place, capacity, block, \
+             read-block, align, pairs, read-delay, write-delay, verify, total, time (did you mean send?)",
+            "sned",
+        ),
+        (
+            e("parms = {}"),
+            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, params, axes, cases, baseline, published \
+             (did you mean params?)",
+            "parms",
+        ),
+        (e("axes = { block = [64, 0] }"), "x.toml:6:23: block size 0 B is out of range; use 1 B to 1 GiB", "0"),
+        (e("axes = { block = [64, -4096] }"), "x.toml:6:23: block size: '-4096' is not a size; ", "-4096"),
+        (e("axes = { block = [64, \"64 B\"] }"), "x.toml:6:23: block 64 B is given twice", "\"64 B\""),
+        (e("axes = { block = [] }"), "x.toml:6:10: the axis 'block' has no values", "block"),
+        (e("axes = { block = 64 }"), "x.toml:6:18: invalid type: integer `64`, expected a sequence", "64"),
+        (e("axes = { block = [true] }"), "x.toml:6:19: invalid type: boolean `true`, expected a number or", "true"),
+        (
+            e("params = { total = \"1g\", time = \"1s\" }"),
+            "x.toml:6:26: total and time exclude each other; leave one out",
+            "time",
+        ),
+        (
+            e("axes = { block = [64, 128] }\ncases = [{ send = \"tee\", block = 1 }]"),
+            "x.toml:7:34: 'block' is varied by an axis, so it cannot be fixed as well",
+            "1",
+        ),
+        (
+            e("cases = [{ block = 64 }, { block = \"64\" }]"),
+            "x.toml:6:36: experiment 'e' orders the trial 'pipe write-read 64 cross count' twice",
+            "\"64\"",
+        ),
+        (
+            e("params = { recv = \"splice\", verify = \"full\" }"),
+            "x.toml:4:8: experiment 'e': --recv splice never sees the bytes, so --verify full is impossible; ",
+            "\"e\"",
+        ),
+        (
+            e("params = { block = \"1m\", total = \"64k\" }"),
+            "x.toml:4:8: experiment 'e': block size 1 MiB is larger than the total of 64 KiB; ",
+            "\"e\"",
+        ),
+        (
+            published("unit = \"MiB/s\"\nvalues = { 128 = 1.5 }"),
+            "x.toml:12:12: a figure is published for block 128 B, but experiment 'e' has no such trial",
+            "128",
+        ),
+        (
+            published("unit = \"MB\"\nvalues = { 64 = 1.5 }"),
+            "x.toml:11:8: 'MB' has no meaning here; use B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s",
+            "\"MB\"",
+        ),
+        (
+            published("unit = \"MB/s\"\nvalues = { 64 = nan }"),
+            "x.toml:12:17: a published figure has to be a number above 0",
+            "nan",
+        ),
+        (
+            "name = \"X!\"\ntitle = \"\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n".to_owned(),
+            "x.toml:1:8: 'X!' is not a name; use lower-case letters, digits and hyphens, such as block-size",
+            "\"X!\"",
+        ),
+        (
+            "name = \"x\"\ntitle = \"\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n".to_owned(),
+            "x.toml:2:9: this title is empty",
+            "\"\"",
+        ),
+        ("name = \"x\"\nexperiment = []\n".to_owned(), "x.toml:1:1: 'title' is missing here", "n"),
+        (
+            "name = \"x\"\ntitle = \"X\"\nexperiment = []\n".to_owned(),
+            "x.toml:3:14: a suite needs at least one [[experiment]]",
+            "[]",
+        ),
+        (
+            format!("{}[[experiment]]\nname = \"e\"\ntitle = \"E\"\n", e("")),
+            "x.toml:8:8: there are two experiments called 'e'; each needs its own name",
+            "\"e\"",
+        ),
+        (format!("{}[schedule]\nruns = 0\n", e("")), "x.toml:8:8: 0 runs are out of range; use 1 to 10000", "0"),
+        (
+            format!("{}[schedule]\nruns = 3\nbudget = \"1s\"\n", e("")),
+            "x.toml:8:8: runs fixes the number of runs, so min-runs, max-runs, precision and budget have no place",
+            "3",
+        ),
+        (
+            format!("{}[schedule]\nbudget = \"30\"\n", e("")),
+            "x.toml:8:10: '30' is not a time; write a number with ns, us, ms, s or min, such as 200ms",
+            "\"30\"",
+        ),
+    ];
+    for (text, expected, marked) in cases {
+        let error = plan_of(&text).expect_err(expected).to_string();
+        let mut lines = error.lines();
+        let first = lines.next().unwrap();
+        assert!(first.starts_with(expected), "expected {expected}\n     got {first}");
+        let (line, carets) = (lines.nth(1).unwrap(), lines.next().unwrap());
+        let start = carets.find('^').unwrap();
+        assert_eq!(&line[start..start + carets.matches('^').count()], marked, "{error}");
+    }
+}
+
+#[test]
+fn the_example_of_the_docs_is_a_suite() {
+    let docs = include_str!("../../../../docs/suites.md");
+    let example = docs.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let plan = plan_of(example).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.trials.len(), 8);
+    assert_eq!(plan.trials.iter().filter(|trial| trial.published.is_some()).count(), 2);
+}
+
+#[test]
+fn syntax_errors_have_a_place() {
+    let error = plan_of("name = \"x\ntitle = \"X\"\n").unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:1:"), "{error}");
+    let error = plan_of("").unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:1:1: 'name' is missing here"), "{error}");
+}
+
+#[test]
+fn a_billion_trials_are_counted_not_made() {
+    let thousand: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
+    let list = thousand.join(", ");
+    let axes = format!("[experiment.axes]\nblock = [{list}]\nread-block = [{list}]\nalign = [{list}]");
+    let error = plan_of(&with_experiment(&axes)).unwrap_err().to_string();
+    assert!(error.starts_with("x.toml:4:8: these are 1,000,000,000 trials; the limit is 10,000"), "{error}");
+}
+
+#[test]
+fn the_bound_holds_for_all_experiments_and_baselines_together() {
+    let list = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let at_the_limit = with_experiment(&format!("axes = {{ block = [{}] }}", list(MAX_TRIALS)));
+    assert_eq!(plan_of(&at_the_limit).unwrap().trials.len(), MAX_TRIALS);
+    let above = format!("{at_the_limit}[[experiment]]\nname = \"f\"\ntitle = \"F\"\n");
+    assert!(plan_of(&above).unwrap_err().to_string().contains("these are 10,001 trials"));
+    let baselines = with_experiment(&format!(
+        "params = {{ send = \"vmsplice\" }}\naxes = {{ block = [{}] }}\nbaseline = {{ send = \"write\" }}",
+        list(MAX_TRIALS)
+    ));
+    assert!(plan_of(&baselines).unwrap_err().to_string().contains("these are 20,000 trials"));
+}
+
+#[test]
+fn hostile_files_are_refused() {
+    let deep = |open: &str, count| format!("name = {}", open.repeat(count));
+    for text in [
+        deep("[", 100_000),
+        deep("{a=", 100_000),
+        format!("{}a = 1", "a.".repeat(100_000)),
+        format!("[{}a]", "a.".repeat(100_000)),
+        format!("name = \"{}\"", "x".repeat(MAX_SUITE_BYTES - 20)),
+        format!("{} = 1", "x".repeat(MAX_SUITE_BYTES - 20)),
+        with_experiment(&format!("params = {{ send = \"{}\" }}", "x".repeat(1 << 19))),
+        with_experiment(&format!("params = {{ {} = 1 }}", "x".repeat(1 << 19))),
+        with_experiment("about = \"\\u001b[31m\""),
+        with_experiment("params = { send = \"\\u001b[31m\" }"),
+        "\0".repeat(1000),
+        " ".repeat(MAX_SUITE_BYTES + 1),
+    ] {
+        let error = plan_of(&text).expect_err(&text[..50]).to_string();
+        assert!(error.starts_with("x.toml:"), "{error}");
+        assert!(error.len() < 2000, "an answer of {} bytes", error.len());
+        assert!(!error.contains('\x1b'));
+    }
+}
+
+/// A list of values of one parameter, as TOML and as what they are.
+fn values_of_block() -> impl Strategy<Value = Vec<u64>> {
+    proptest::collection::hash_set(1u64..1 << 30, 1..8).prop_map(|set| set.into_iter().collect())
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "(?s).{0,200}") {
+        let _ = plan_of(&text);
+    }
+
+    #[test]
+    fn no_mangled_suite_makes_the_reader_panic(at in 0usize..2000, cut in 0usize..40, paste in ".{0,8}") {
+        for (_, text) in EMBEDDED {
+            let start = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap();
+            let end = (start + cut..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
+            let mangled = format!("{}{paste}{}", &text[..start], &text[end..]);
+            if let Err(error) = plan_of(&mangled) {
+                prop_assert!(error.to_string().starts_with("x.toml:"), "{}", error);
+            }
+        }
+    }
+
+    #[test]
+    fn no_value_makes_a_setting_panic(text in ".{0,30}") {
+        let _ = Setting::parse(&text);
+        for key in Key::iter() {
+            if let Ok(setting) = Setting::new(key, &text) {
+                prop_assert_eq!(Setting::new(key, &setting.exact()).unwrap().exact(), setting.exact());
+            }
+        }
+    }
+
+    #[test]
+    fn the_trials_are_as_many_as_were_counted(
+        blocks in values_of_block(),
+        reads in values_of_block(),
+        places in proptest::sample::subsequence(vec!["free", "same", "cross", "0:1"], 1..=4),
+        cases in proptest::sample::subsequence(vec!["write", "vmsplice", "tee"], 0..=3),
+    ) {
+        let settings = |key, values: Vec<String>| -> Vec<Setting> {
+            values.iter().map(|value| Setting::new(key, value).unwrap()).collect()
+        };
+        let texts = |numbers: Vec<u64>| numbers.iter().map(u64::to_string).collect();
+        let design = Design {
+            name: "e".to_owned(),
+            axes: vec![
+                Axis::new(Key::Block, settings(Key::Block, texts(blocks))),
+                Axis::new(Key::ReadBlock, settings(Key::ReadBlock, texts(reads))),
+                Axis::new(Key::Place, settings(Key::Place, places.iter().map(|p| p.to_string()).collect())),
+            ],
+            cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()])).collect(),
+            ..Design::default()
+        };
+        let counted = design.count();
+        let plan = Suite::of_flags("bw", ScheduleChoices::default(), design).expand(Scale::ONE).unwrap();
+        prop_assert_eq!(plan.trials.len() as u128, counted);
+        let ids: HashSet<&str> = plan.trials.iter().map(|trial| trial.id.as_str()).collect();
+        prop_assert_eq!(ids.len(), plan.trials.len());
+    }
+
+    #[test]
+    fn counting_does_not_overflow(lengths in proptest::collection::vec(1usize..2000, 0..30)) {
+        let setting = Setting::new(Key::Block, "1").unwrap();
+        let axes = lengths.iter().map(|&length| Axis::new(Key::Block, vec![setting.clone(); length])).collect();
+        let design = Design { axes, ..Design::default() };
+        let product = lengths.iter().try_fold(1u128, |product, &length| product.checked_mul(length as u128));
+        prop_assert_eq!(design.count(), product.unwrap_or(u128::MAX));
+    }
+}

@@ -1,0 +1,146 @@
+//! The page that all ends of a run share: the gate they start from together, the flag they stop on, their progress.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+
+use pipeio::shared::Shared;
+use pipeio::usage::monotonic_ns;
+use rustix::io::Errno;
+use rustix::thread::futex;
+
+/// Lines used by the run as a whole; each end has one after them.
+const GATE: usize = 0;
+const STOP: usize = 1;
+const ENDS: usize = 2;
+
+// Words of the gate's line.
+const ARRIVED: usize = 0;
+const RELEASED_AT: usize = 1;
+
+// Words of the stop line.
+const STOPPED: usize = 0;
+const SINKS_DONE: usize = 1;
+
+// Words of an end's line.
+const BYTES: usize = 0;
+const WARM_UP: usize = 1;
+
+/// The shared page, as one run uses it.
+pub struct Control {
+    lines: Shared,
+    ends: u64,
+}
+
+impl Control {
+    /// A page for `ends` ends.
+    pub fn create(ends: usize) -> io::Result<(OwnedFd, Control)> {
+        let (fd, lines) = Shared::create(ENDS + ends)?;
+        Ok((fd, Control { lines, ends: ends as u64 }))
+    }
+
+    /// The page that the parent made.
+    pub fn open(fd: impl AsFd) -> io::Result<Control> {
+        let lines = Shared::open(fd)?;
+        let ends = lines.len().checked_sub(ENDS).ok_or(io::ErrorKind::InvalidInput)? as u64;
+        Ok(Control { lines, ends })
+    }
+
+    /// Waits until all ends are here, for the `nth` time (from 1), and returns when the last arrived, in monotonic
+    /// nanoseconds. Nobody passes early. There is no time limit here: the parent ends a run that hangs.
+    pub fn meet(&self, nth: u32) -> io::Result<u64> {
+        let line = &self.lines[GATE];
+        if line.words[ARRIVED].fetch_add(1, SeqCst) + 1 == self.ends * u64::from(nth) {
+            line.words[RELEASED_AT].store(monotonic_ns(), Release);
+            line.gate.store(nth, Release);
+            // The kernel takes the count as a signed number: u32::MAX would wake one.
+            futex::wake(&line.gate, futex::Flags::empty(), i32::MAX as u32)?;
+        }
+        loop {
+            let now = line.gate.load(Acquire);
+            if now >= nth {
+                return Ok(line.words[RELEASED_AT].load(Acquire));
+            }
+            match futex::wait(&line.gate, futex::Flags::empty(), now, None) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// How often all ends have met.
+    pub fn met(&self) -> u32 {
+        self.lines[GATE].gate.load(Acquire)
+    }
+
+    /// Says that a sink's measured window is over; the last of `sinks` ends the load.
+    pub fn sink_done(&self, sinks: u32) {
+        let line = &self.lines[STOP];
+        if line.words[SINKS_DONE].fetch_add(1, SeqCst) + 1 == u64::from(sinks) {
+            line.words[STOPPED].store(1, Release);
+        }
+    }
+
+    /// Whether the load is over. Cheap enough to ask before every call: the line changes once.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.lines[STOP].words[STOPPED].load(Relaxed) != 0
+    }
+
+    /// Makes an end's progress visible to the parent, should the run hang.
+    #[inline]
+    pub fn progress(&self, end: usize, bytes: u64) {
+        self.lines[ENDS + end].words[BYTES].store(bytes, Relaxed);
+    }
+
+    /// Bytes that an end has moved so far.
+    pub fn bytes(&self, end: usize) -> u64 {
+        self.lines[ENDS + end].words[BYTES].load(Relaxed)
+    }
+
+    /// Announces how long a source's warm-up is, before its last block is sent.
+    pub fn announce_warm_up(&self, source: usize, bytes: u64) {
+        self.lines[ENDS + source].words[WARM_UP].store(bytes, Release);
+    }
+
+    /// The length of a source's warm-up, once it is known.
+    pub fn warm_up(&self, source: usize) -> Option<u64> {
+        Some(self.lines[ENDS + source].words[WARM_UP].load(Acquire)).filter(|&bytes| bytes != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn nobody_passes_the_gate_early() {
+        let (fd, control) = Control::create(3).unwrap();
+        thread::scope(|scope| {
+            let early = [(); 2].map(|()| {
+                let control = Control::open(&fd).unwrap();
+                scope.spawn(move || (control.meet(1).unwrap(), control.meet(2).unwrap()))
+            });
+            thread::sleep(std::time::Duration::from_millis(20));
+            assert_eq!(control.met(), 0);
+            let before = monotonic_ns();
+            let first = control.meet(1).unwrap();
+            assert!(first >= before);
+            let second = control.meet(2).unwrap();
+            for other in early {
+                assert_eq!(other.join().unwrap(), (first, second), "all ends know one release time");
+            }
+        });
+    }
+
+    #[test]
+    fn the_last_sink_stops_the_load() {
+        let (_fd, control) = Control::create(4).unwrap();
+        control.sink_done(2);
+        assert!(!control.stopped());
+        control.sink_done(2);
+        assert!(control.stopped());
+    }
+}

@@ -1,0 +1,119 @@
+//! What an end measures about itself in the window: calls, CPU use, which CPUs it ran on; and what it could do alone.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use pipeio::usage::{Usage, monotonic_ns, thread_cpu_ns};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::model::{Cpu, Delay, EndStats};
+
+/// Ask which CPU this is once in so many calls: often enough to see a migration, too seldom to cost anything.
+const CALLS_PER_LOOK: u32 = 64;
+
+/// An end's own measurement, from the release until [`Meter::stop`].
+pub struct Meter {
+    released_ns: u64,
+    before: Usage,
+    calls: u64,
+    since_look: u32,
+    cpus: BTreeSet<Cpu>,
+}
+
+impl Meter {
+    /// Begins at the release.
+    pub fn start(released_ns: u64) -> Meter {
+        let mut meter = Meter { released_ns, before: Usage::now(), calls: 0, since_look: 0, cpus: BTreeSet::new() };
+        meter.look();
+        meter
+    }
+
+    fn look(&mut self) {
+        self.since_look = 0;
+        self.cpus.insert(Cpu(u16::try_from(rustix::thread::sched_getcpu()).unwrap_or(u16::MAX)));
+    }
+
+    /// Counts system calls.
+    #[inline]
+    pub fn count(&mut self, calls: u32) {
+        self.calls += u64::from(calls);
+        self.since_look += 1;
+        if self.since_look >= CALLS_PER_LOOK {
+            self.look();
+        }
+    }
+
+    /// Ends the window now, with `bytes` moved in it.
+    pub fn stop(mut self, bytes: u64, stats: EndStats) -> EndStats {
+        let ns = monotonic_ns().saturating_sub(self.released_ns);
+        let used = Usage::now().since(&self.before);
+        self.look();
+        EndStats {
+            bytes,
+            ns,
+            calls: self.calls,
+            user_ns: used.user_ns,
+            sys_ns: used.sys_ns,
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            minor_faults: used.minor_faults,
+            major_faults: used.major_faults,
+            migrations: used.migrations,
+            cpus: self.cpus.into_iter().collect(),
+            ..stats
+        }
+    }
+}
+
+/// Busy work around each call.
+pub struct Busy {
+    mean: Duration,
+    random: SplitMix64,
+}
+
+impl Busy {
+    /// Delays around `delay`, drawn from `seed`.
+    pub fn new(delay: Delay, seed: u64) -> Busy {
+        Busy { mean: delay.0.into(), random: SplitMix64::seed_from_u64(seed) }
+    }
+
+    /// Works for 0.5 to 1.5 times the mean, evenly distributed.
+    #[inline]
+    pub fn work(&mut self) {
+        if !self.mean.is_zero() {
+            let begin = Instant::now();
+            let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
+            let length = self.mean.mul_f64(share);
+            while begin.elapsed() < length {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Seconds of work per call on average.
+    pub fn seconds(&self) -> f64 {
+        self.mean.as_secs_f64()
+    }
+}
+
+/// Bytes per second of `block` bytes done over and over for about 2 ms of CPU time, `extra` seconds added to each. CPU
+/// time and not wall time, because the other end may be measuring itself on the same CPU.
+///
+/// # Errors
+/// The first error of `block`.
+pub fn ceiling<E>(extra: f64, mut block: impl FnMut() -> Result<usize, E>) -> Result<f64, E> {
+    const ENOUGH_NS: u64 = 2_000_000;
+    // The first one finds everything cold.
+    block()?;
+    let begin = thread_cpu_ns();
+    let (mut bytes, mut rounds) = (0, 0u32);
+    loop {
+        bytes += block()?;
+        rounds += 1;
+        let spent = thread_cpu_ns() - begin;
+        if spent >= ENOUGH_NS {
+            return Ok(bytes as f64 / (spent as f64 / 1e9 + extra * f64::from(rounds)));
+        }
+    }
+}

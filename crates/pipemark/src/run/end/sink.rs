@@ -1,0 +1,192 @@
+//! The sink: takes bytes out of the link, proves them, and keeps the clock that counts.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use pipeio::pattern::{Checker, Pattern};
+use pipeio::recv::{Options, Receiver};
+use pipeio::usage::monotonic_ns;
+
+use super::meter::{Busy, Meter, ceiling};
+use super::{Done, End};
+use crate::model::{EndStats, RecvMethod, Verify, Volume};
+
+/// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
+const CALLS_PER_LOOK: u32 = 16;
+const BYTES_PER_LOOK: u64 = 64 << 10;
+
+struct Sink {
+    receiver: Box<dyn Receiver + Send>,
+    proof: Proof,
+    received: u64,
+}
+
+/// What becomes of the bytes that arrive.
+struct Proof {
+    checker: Checker,
+    check: bool,
+    xor: Option<u8>,
+}
+
+impl Proof {
+    #[inline]
+    fn absorb(&mut self, bytes: usize, data: Option<&[u8]>) {
+        match data {
+            Some(data) if self.check => self.checker.check(data),
+            _ => self.checker.skip(bytes),
+        }
+        if let (Some(xor), Some(data)) = (&mut self.xor, data) {
+            *xor ^= pipeio::pattern::xor(data);
+        }
+    }
+}
+
+pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
+    let params = end.params();
+    let block = params.read_block().as_usize();
+    let observed = link.try_clone()?;
+    let method = match params.recv {
+        RecvMethod::Read => pipeio::recv::Method::Read,
+        RecvMethod::Splice => pipeio::recv::Method::Splice,
+        RecvMethod::Vmsplice => pipeio::recv::Method::Vmsplice,
+        RecvMethod::IoUring => pipeio::recv::Method::IoUring,
+    };
+    let options = Options {
+        block,
+        align: params.align as usize,
+        pages: super::pages(params.pages),
+        wait: super::wait(params.wait),
+    };
+    let receiver = pipeio::recv::open(method, link, &options)?;
+    let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
+    let stats = EndStats {
+        pinned: end.pinned.clone(),
+        ceiling: alone(params.verify, block, end.pattern(), &busy),
+        ..EndStats::default()
+    };
+    let capacity_before = super::capacity(observed.as_fd());
+    let mut sink = Sink {
+        receiver,
+        proof: Proof {
+            checker: Checker::new(end.pattern()),
+            // The warm-up is always compared: that proves the path at no cost to the window.
+            check: params.verify != Verify::None,
+            xor: (params.verify == Verify::Xor).then_some(0),
+        },
+        received: 0,
+    };
+
+    end.control.meet(1)?;
+    // The source of a pair has the line before its sink.
+    let source = end.job.line - 1;
+    while end.control.warm_up(source) != Some(sink.received) {
+        if sink.take()?.0 == 0 {
+            return Err(ended_early());
+        }
+        end.control.progress(end.job.line, sink.received);
+    }
+    sink.proof.check = params.verify == Verify::Full;
+    let released_ns = end.control.meet(2)?;
+
+    let mut meter = Meter::start(released_ns);
+    let before = sink.received;
+    let mut goal = Goal::new(params.volume, released_ns);
+    loop {
+        let (bytes, calls) = sink.take()?;
+        if bytes == 0 {
+            return Err(ended_early());
+        }
+        meter.count(calls);
+        end.control.progress(end.job.line, sink.received);
+        busy.work();
+        if goal.reached(bytes, sink.received - before) {
+            break;
+        }
+    }
+    let mut stats = meter.stop(sink.received - before, stats);
+    end.control.sink_done(params.pairs);
+    // Other pairs may still be in their windows: this one keeps up the load until the source closes.
+    loop {
+        let (bytes, _) = sink.take()?;
+        if bytes == 0 {
+            break;
+        }
+        end.control.progress(end.job.line, sink.received);
+        busy.work();
+    }
+    stats.bytes_in_all = sink.received;
+    stats.xor = sink.proof.xor;
+    Ok(Done {
+        stats,
+        capacity: capacity_before.zip(super::capacity(observed.as_fd())),
+        fault: sink.proof.checker.fault().map(|fault| fault.to_string()),
+        huge_bytes: super::huge_bytes(params),
+    })
+}
+
+fn ended_early() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
+}
+
+impl Sink {
+    /// Takes what is there; returns bytes and calls.
+    #[inline]
+    fn take(&mut self) -> io::Result<(usize, u32)> {
+        let received = self.receiver.recv()?;
+        self.proof.absorb(received.bytes, received.data);
+        self.received += received.bytes as u64;
+        Ok((received.bytes, received.calls))
+    }
+}
+
+/// What the sink could do if the transfer cost nothing; `None` if it neither looks at bytes nor does work.
+fn alone(verify: Verify, block: usize, pattern: Pattern, busy: &Busy) -> Option<f64> {
+    let looks = matches!(verify, Verify::Xor | Verify::Full);
+    if !looks && busy.seconds() == 0.0 {
+        return None;
+    }
+    let mut data = vec![0; if looks { block } else { 0 }];
+    pattern.fill(0, &mut data);
+    let work = || {
+        let mut proof = Proof {
+            checker: Checker::new(pattern),
+            check: verify == Verify::Full,
+            xor: (verify == Verify::Xor).then_some(0),
+        };
+        proof.absorb(block, Some(&data));
+        std::hint::black_box((proof.xor, proof.checker.fault()));
+        Ok::<usize, std::convert::Infallible>(block)
+    };
+    Some(ceiling(busy.seconds(), work).unwrap_or_else(|never| match never {}))
+}
+
+/// When the window is over.
+struct Goal {
+    volume: Volume,
+    released_ns: u64,
+    calls: u32,
+    bytes: u64,
+}
+
+impl Goal {
+    fn new(volume: Volume, released_ns: u64) -> Goal {
+        Goal { volume, released_ns, calls: 0, bytes: 0 }
+    }
+
+    /// Whether it is, after another `bytes` that make `total`.
+    #[inline]
+    fn reached(&mut self, bytes: usize, total: u64) -> bool {
+        match self.volume {
+            Volume::Total(goal) => total >= goal.0,
+            Volume::Time(time) => {
+                self.calls += 1;
+                self.bytes += bytes as u64;
+                if self.calls < CALLS_PER_LOOK && self.bytes < BYTES_PER_LOOK {
+                    return false;
+                }
+                (self.calls, self.bytes) = (0, 0);
+                monotonic_ns() - self.released_ns >= time.0
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the parent tells an end, what the end answers, and the socket both travel on.
+//!
+//! An end is this program started again with one socket as its standard input. The first message is the job, with the
+//! descriptors it needs attached; the last is the end's report. Nothing is inherited, so nothing can leak between runs.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Cpu, EndStats, Params};
+
+/// The word that makes this program an end of a run.
+pub const END_VERB: &str = "__end";
+
+/// The largest message: a report with 1,024 CPUs fits many times over, and so does the kernel's default socket buffer.
+const MESSAGE: usize = 64 << 10;
+
+/// The most descriptors attached to a message.
+const DESCRIPTORS: usize = 4;
+
+/// What an end does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Writes into the link.
+    Source,
+    /// Reads from the link.
+    Sink,
+    /// Copies within itself: the memory-copy limit.
+    Copy,
+}
+
+impl Role {
+    /// The word for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Source => "source",
+            Role::Sink => "sink",
+            Role::Copy => "copying process",
+        }
+    }
+}
+
+/// Everything an end has to know. The shared page and the link's end come attached, in this order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// What to do.
+    pub role: Role,
+    /// Which pair it belongs to, from 0.
+    pub pair: u32,
+    /// Which line of the shared page is its own.
+    pub line: usize,
+    /// The one CPU to run on, or all that are allowed.
+    pub pin: Option<Cpu>,
+    /// The trial.
+    pub params: Params,
+    /// Content and delays are drawn from this.
+    pub seed: u64,
+}
+
+/// An end's last word.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Report {
+    /// It did its part.
+    Done(Box<Done>),
+    /// It could not: the reason, as a sentence.
+    Failed(String),
+}
+
+/// What an end measured.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// The figures.
+    pub stats: EndStats,
+    /// Capacity of the link before the run and after it, where it has one.
+    pub capacity: Option<(u64, u64)>,
+    /// The first byte that was not what it should have been.
+    pub fault: Option<String>,
+    /// Bytes of this process on huge pages, if they were asked for.
+    pub huge_bytes: Option<u64>,
+}
+
+/// A connected pair of sockets that keep messages apart.
+pub fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends one message with descriptors attached.
+pub fn send(socket: impl AsFd, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one message"));
+    }
+    sendmsg(socket, &[IoSlice::new(&text)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one message and what is attached to it; `None` if the other side is gone.
+pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut text = vec![0; MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(&socket, &mut [IoSliceMut::new(&mut text)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    });
+    let received = match received {
+        Ok(received) => received,
+        // An end that was killed before it read its job.
+        Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message between the processes was cut short"));
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let descriptors = control
+        .drain()
+        .filter_map(|message| if let RecvAncillaryMessage::ScmRights(fds) = message { Some(fds) } else { None })
+        .flatten()
+        .collect();
+    Ok(Some((serde_json::from_slice(&text[..received.bytes])?, descriptors)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_arrives_with_its_descriptors() {
+        let (ours, theirs) = channel().unwrap();
+        let pipe = pipeio::pipe::Pipe::new().unwrap();
+        let job = Job { role: Role::Sink, pair: 3, line: 7, pin: Some(Cpu(1)), params: Params::default(), seed: 9 };
+        send(&ours, &job, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
+        let (received, descriptors) = receive::<Job>(&theirs).unwrap().unwrap();
+        assert_eq!((received.role, received.params), (Role::Sink, Params::default()));
+        assert_eq!(descriptors.len(), 2);
+        rustix::io::write(&descriptors[1], b"x").unwrap();
+        assert_eq!(pipeio::pipe::fill(&pipe.reader).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_lost_peer_is_no_message() {
+        let (ours, theirs) = channel().unwrap();
+        drop(ours);
+        assert!(receive::<Job>(&theirs).unwrap().is_none());
+    }
+}

@@ -1,0 +1,16 @@
+//! Runs the trials of a plan in turns and hands back what was measured.
+//!
+//! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
+
+mod control;
+mod end;
+mod interrupt;
+mod job;
+mod pair;
+mod process;
+mod schedule;
+
+pub use end::main as end;
+pub use interrupt::Interrupt;
+pub use job::END_VERB;
+pub use schedule::measure;

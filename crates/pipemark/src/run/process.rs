@@ -1,0 +1,127 @@
+//! One process of a run: started, listened to, ended and reaped, whatever happens.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::job::{self, Job, Report, Role};
+
+/// An end of a run, as its parent sees it. Dropping it kills and reaps it.
+pub struct Process {
+    child: Child,
+    socket: OwnedFd,
+    /// What it does.
+    pub role: Role,
+    /// Its line of the shared page.
+    pub line: usize,
+    /// Its last word, once it has come.
+    pub report: Option<Report>,
+}
+
+impl Process {
+    /// Starts this program again as an end and hands it its job.
+    ///
+    /// # Errors
+    /// When there is no process, descriptor or memory to be had.
+    pub fn start(job: &Job, descriptors: &[BorrowedFd<'_>]) -> io::Result<Process> {
+        let (socket, theirs) = job::channel()?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("pipemark")
+            .arg(job::END_VERB)
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            // A group of its own: Ctrl-C is for the parent, which keeps what was measured and then ends its children.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
+            })?;
+        let process = Process { child, socket, role: job.role, line: job.line, report: None };
+        job::send(&process.socket, job, descriptors).map_err(|error| {
+            io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
+        })?;
+        Ok(process)
+    }
+
+    /// Readable when there is a report, or when the process is gone without one.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Takes the report that `socket` announced.
+    ///
+    /// # Errors
+    /// When the process ended without one: a sentence that says how.
+    pub fn take_report(&mut self) -> Result<(), String> {
+        match job::receive(&self.socket) {
+            Ok(Some((report, _))) => {
+                self.report = Some(report);
+                Ok(())
+            }
+            Ok(None) => Err(self.how_it_ended()),
+            Err(error) => Err(format!("the {}'s report is unreadable: {error}", self.role.name())),
+        }
+    }
+
+    /// Reaps the process after its report.
+    ///
+    /// # Errors
+    /// When it could not be waited for.
+    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait()
+    }
+
+    fn how_it_ended(&mut self) -> String {
+        let name = self.role.name();
+        match self.child.wait() {
+            Ok(status) => match status.signal() {
+                Some(9) => format!("the {name} was killed (SIGKILL): by someone, or by the system for want of memory"),
+                Some(31) => format!("the {name} was killed by a system-call filter (SIGSYS)"),
+                Some(signal) => format!("the {name} was ended by signal {signal}"),
+                None => format!("the {name} ended without a report ({status})"),
+            },
+            Err(error) => format!("the {name} is gone: {error}"),
+        }
+    }
+
+    /// What the process is doing right now, for the report of a hang.
+    pub fn doing(&self) -> String {
+        let proc = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap_or_default();
+        let waits_in = proc("wchan");
+        // The state follows the name in parentheses, which may itself hold anything.
+        let stat = proc("stat");
+        let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest.get(..1).unwrap_or_default());
+        match (state, waits_in.trim()) {
+            ("R", _) => "was running".to_owned(),
+            ("T" | "t", _) => "was stopped".to_owned(),
+            (_, "" | "0") => "was waiting".to_owned(),
+            (_, place) => format!("was waiting in {place}"),
+        }
+    }
+
+    /// How full a pipe of this process is, and its capacity; `None` if that cannot be seen.
+    pub fn pipe_fill(&self) -> Option<(u64, u64)> {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
+        folder.flatten().map(|entry| entry.path()).find_map(|path| {
+            let target = fs::read_link(&path).ok()?;
+            if !target.as_os_str().to_str()?.starts_with("pipe:") {
+                return None;
+            }
+            let pipe =
+                rustix::fs::open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+            Some((pipeio::pipe::fill(&pipe).ok()?, pipeio::pipe::capacity(&pipe).ok()? as u64))
+        })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // An already reaped process is left alone: Child knows.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,195 @@
+//! Whose turn it is: rounds in a shuffled order, until each trial is precise enough or the budget is spent.
+
+use std::time::{Duration, Instant};
+
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use super::interrupt::Interrupt;
+use super::pair::{self, Measured, RunError, Setting};
+use crate::host;
+use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
+use crate::plan::{Plan, Runs, Schedule};
+use crate::show::Progress;
+
+/// What the runs of a plan gave.
+pub struct Measurement {
+    /// One per trial, in the order of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// Whether the person ended it before all runs were made.
+    pub partial: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A trial on its way.
+struct Turn<'a> {
+    outcome: Outcome,
+    setting: Option<Setting<'a>>,
+}
+
+impl Turn<'_> {
+    fn active(&self) -> bool {
+        self.setting.is_some()
+    }
+
+    fn end(&mut self, status: Status, reason: Option<String>) {
+        self.setting = None;
+        self.outcome.status = status;
+        self.outcome.reason = reason;
+    }
+
+    /// Ends the turn if its schedule says that there were enough runs.
+    fn end_if_enough(&mut self, schedule: &Schedule) {
+        let runs = self.outcome.samples.len();
+        let stopped = match schedule.runs {
+            Runs::Fixed(wanted) if runs >= wanted as usize => Some(Stopped::Runs),
+            Runs::Adaptive { min, .. }
+                if runs >= min as usize && precise(&self.outcome.samples, schedule.precision) =>
+            {
+                Some(Stopped::Narrow)
+            }
+            Runs::Adaptive { max, .. } if runs >= max as usize => Some(Stopped::Runs),
+            _ => None,
+        };
+        if stopped.is_some() {
+            self.outcome.stopped = stopped;
+            self.setting = None;
+        }
+    }
+}
+
+fn precise(samples: &[Sample], precision: f64) -> bool {
+    let figures: Vec<f64> = samples.iter().map(Sample::throughput).collect();
+    Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
+}
+
+/// Runs every trial that can run here, in turns.
+pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mut Progress) -> Measurement {
+    let begin = Instant::now();
+    let schedule = &plan.schedule;
+    let mut turns: Vec<Turn> = plan.trials.iter().map(|trial| turn(trial, machine, schedule, interrupt)).collect();
+    let least = match schedule.runs {
+        Runs::Fixed(runs) => runs,
+        Runs::Adaptive { min, .. } => min,
+    };
+    let mut random = SplitMix64::seed_from_u64(schedule.seed);
+    let mut partial = false;
+    let mut done = 0;
+    'rounds: for round in 0.. {
+        let over =
+            matches!(schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() >= schedule.budget && round >= least;
+        let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].active()).collect();
+        if order.is_empty() || over {
+            break;
+        }
+        shuffle(&mut order, &mut random);
+        let seed = random.next_u64();
+        for (place, &i) in order.iter().enumerate() {
+            // The budget may run out in the middle of a round beyond the least.
+            if round >= least && begin.elapsed() >= schedule.budget && matches!(schedule.runs, Runs::Adaptive { .. }) {
+                break 'rounds;
+            }
+            let turn = &mut turns[i];
+            let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
+            progress.update(done, done + to_come as u64, None, &turn.outcome.trial.id);
+            let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let Some(setting) = &mut turn.setting else { continue };
+            setting.seed = seed;
+            match pair::run(&turn.outcome.trial.params, setting) {
+                Ok(Measured { sample, notes }) => {
+                    turn.outcome.samples.push(Sample { round, started_ns, ..sample });
+                    add_new(&mut turn.outcome.notes, notes);
+                    turn.end_if_enough(schedule);
+                }
+                Err(RunError::Failed(reason)) => turn.end(Status::Failed, Some(reason)),
+                Err(RunError::Unverified(reason)) => {
+                    turn.outcome.verified = Some(false);
+                    turn.end(Status::Failed, Some(format!("the data did not verify: {reason}")));
+                }
+                Err(RunError::Interrupted) => {
+                    partial = true;
+                    break 'rounds;
+                }
+            }
+            done += 1;
+        }
+    }
+    let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
+    let outcomes = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
+    Measurement { outcomes, partial, elapsed: begin.elapsed() }
+}
+
+fn turn<'a>(trial: &Trial, machine: &Host, schedule: &Schedule, interrupt: &'a Interrupt) -> Turn<'a> {
+    let mut turn = Turn {
+        outcome: Outcome {
+            trial: trial.clone(),
+            status: Status::Ok,
+            reason: None,
+            verified: None,
+            samples: Vec::new(),
+            stopped: None,
+            notes: Vec::new(),
+        },
+        setting: None,
+    };
+    let cpus = match host::missing(&trial.params, machine) {
+        Some(reason) => Err(reason),
+        None => host::cpus_for(trial.params.place, machine),
+    };
+    match cpus {
+        Ok(cpus) => turn.setting = Some(Setting { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
+        Err(reason) => turn.end(Status::Skipped, Some(reason)),
+    }
+    turn
+}
+
+fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
+    let mut outcome = turn.outcome;
+    if turn.setting.is_some() {
+        outcome.stopped = Some(left_over);
+        if outcome.samples.is_empty() {
+            outcome.status = Status::Skipped;
+            outcome.reason = Some("the measurement was ended before its first run".to_owned());
+        }
+    }
+    if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.params.verify != Verify::None {
+        outcome.verified = Some(true);
+    }
+    outcome
+}
+
+fn add_new(notes: &mut Vec<Warning>, new: Vec<Warning>) {
+    for note in new {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}
+
+/// Fisher and Yates.
+fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
+    for i in (1..order.len()).rev() {
+        // The bias of the remainder is below 2⁻⁵⁰ for any number of trials we take.
+        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_order_and_every_trial_its_place() {
+        let shuffled = |seed| {
+            let mut order: Vec<usize> = (0..20).collect();
+            shuffle(&mut order, &mut SplitMix64::seed_from_u64(seed));
+            order
+        };
+        assert_eq!(shuffled(1), shuffled(1));
+        assert_ne!(shuffled(1), shuffled(2));
+        let mut all = shuffled(3);
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,238 @@
+//! One row per trial with the estimates, in plain bytes, nanoseconds and bytes per second. Samples are in the JSON.
+
+use std::io;
+
+use ::csv::{ErrorKind, WriterBuilder};
+
+use crate::model::{Capacity, Document, Estimate, Record, Volume};
+
+use super::Format;
+use super::text::neutral;
+
+/// Comma-separated values, a heading and a row per trial.
+#[derive(Debug, Clone, Copy)]
+pub struct Csv;
+
+/// The columns, in order. New ones are added at the end.
+///
+/// Empty where there is nothing: `read_block` equal to `block`, figures of a trial that was not measured, an interval
+/// that too few runs allow. `capacity` is what was asked for, bytes or a word; `capacity_granted` is what the first run
+/// got, in bytes. `throughput*`, `memory_copy` and `published` are bytes per second, `cpu_seconds_per_gib*` is CPU time
+/// of all ends, `ratio*` is throughput over the baseline's in the same round. `low` and `high` are the 95 % interval.
+/// `bytes` and `ns` are sums over `runs`. `status` is ok, skipped or failed; `verified` true, false or empty where
+/// nothing was proven; `warnings` are sentences with ` | ` between.
+pub const COLUMNS: [&str; 51] = [
+    "suite",
+    "started",
+    "host",
+    "experiment",
+    "id",
+    "name",
+    "status",
+    "reason",
+    "link",
+    "send",
+    "recv",
+    "wait",
+    "pages",
+    "place",
+    "capacity",
+    "block",
+    "read_block",
+    "align",
+    "pairs",
+    "read_delay_ns",
+    "write_delay_ns",
+    "verify",
+    "total",
+    "time_ns",
+    "capacity_granted",
+    "verified",
+    "touched",
+    "stopped",
+    "runs",
+    "bytes",
+    "ns",
+    "throughput",
+    "throughput_low",
+    "throughput_high",
+    "throughput_min",
+    "throughput_max",
+    "cpu_seconds_per_gib",
+    "cpu_seconds_per_gib_low",
+    "cpu_seconds_per_gib_high",
+    "cpu_seconds_per_gib_min",
+    "cpu_seconds_per_gib_max",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "ratio_min",
+    "ratio_max",
+    "baseline",
+    "memory_copy",
+    "published",
+    "published_source",
+    "warnings",
+];
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "CSV"
+    }
+
+    fn write(&self, document: &Document, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut writer = WriterBuilder::new().from_writer(out);
+        writer.write_record(COLUMNS).map_err(plain)?;
+        for record in &document.trials {
+            writer.write_record(row(document, record)).map_err(plain)?;
+        }
+        writer.flush()
+    }
+}
+
+/// The error of `out` itself: the crate's own conversion hides its kind, and a reader that left is told by its kind.
+fn plain(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ErrorKind::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
+    }
+}
+
+fn row(document: &Document, record: &Record) -> Vec<String> {
+    let params = &record.params;
+    let (total, time) = match params.volume {
+        Volume::Total(size) => (size.0.to_string(), String::new()),
+        Volume::Time(time) => (String::new(), time.0.to_string()),
+    };
+    let capacity = match params.capacity {
+        Capacity::Bytes(size) => size.0.to_string(),
+        named => named.to_string(),
+    };
+    let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
+    let warnings: Vec<String> = record.warnings.iter().map(ToString::to_string).collect();
+    let sum = |figure: fn(&crate::model::Sample) -> u64| {
+        let total: u128 = record.samples.iter().map(|sample| u128::from(figure(sample))).sum();
+        if record.samples.is_empty() { String::new() } else { total.to_string() }
+    };
+    let mut row = vec![
+        words(&document.suite),
+        words(&document.started),
+        words(&document.host.name),
+        words(&record.experiment),
+        words(&record.id),
+        words(&record.name),
+        word(&record.status),
+        words(record.reason.as_deref().unwrap_or_default()),
+        params.link.to_string(),
+        params.send.to_string(),
+        params.recv.to_string(),
+        params.wait.to_string(),
+        params.pages.to_string(),
+        params.place.to_string(),
+        capacity,
+        params.block.0.to_string(),
+        optional(params.read_block.map(|size| size.0)),
+        params.align.to_string(),
+        params.pairs.to_string(),
+        params.read_delay.0.0.to_string(),
+        params.write_delay.0.0.to_string(),
+        params.verify.to_string(),
+        total,
+        time,
+        optional(granted),
+        optional(record.verified),
+        record.touched.to_string(),
+        record.stopped.as_ref().map(word).unwrap_or_default(),
+        record.samples.len().to_string(),
+        sum(|sample| sample.bytes),
+        sum(|sample| sample.ns),
+    ];
+    row.extend(estimate(record.estimate.as_ref().map(|e| &e.throughput)));
+    row.extend(estimate(record.estimate.as_ref().map(|e| &e.cpu_seconds_per_gib)));
+    row.extend(estimate(record.estimate.as_ref().and_then(|e| e.ratio.as_ref())));
+    row.extend([
+        words(record.baseline.as_deref().unwrap_or_default()),
+        optional(document.memory_copy.map(|copy| copy.median)),
+        optional(record.published.as_ref().map(|published| published.throughput)),
+        words(record.published.as_ref().map_or("", |published| &published.source)),
+        words(&warnings.join(" | ")),
+    ]);
+    row
+}
+
+/// Median, low, high, min and max.
+fn estimate(estimate: Option<&Estimate>) -> [String; 5] {
+    estimate.map_or_else(Default::default, |e| {
+        [e.median.to_string(), optional(e.low), optional(e.high), e.min.to_string(), e.max.to_string()]
+    })
+}
+
+fn optional<T: ToString>(value: Option<T>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The word that JSON has for an enum's value.
+fn word<T: serde::Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => unreachable!("a plain enum is a word in JSON, not {other:?}"),
+    }
+}
+
+/// Text from elsewhere: on one line, and with an apostrophe where a spreadsheet would take it for a formula.
+fn words(text: &str) -> String {
+    let text = neutral(text);
+    if text.starts_with(['=', '+', '-', '@', '|', '%', '\'']) { format!("'{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn written(document: &Document) -> String {
+        let mut out = Vec::new();
+        Csv.write(document, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn rows_are_as_kept() {
+        for (name, document) in fixture::all() {
+            fixture::assert_file(&format!("src/show/snapshots/{name}.csv"), &written(&document));
+        }
+    }
+
+    #[test]
+    fn a_row_has_what_its_heading_says() {
+        let document = fixture::quick();
+        let text = written(&document);
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let headings = reader.headers().unwrap().clone();
+        let at = |row: &::csv::StringRecord, name: &str| {
+            row[headings.iter().position(|heading| heading == name).unwrap()].to_owned()
+        };
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), document.trials.len());
+        for (row, record) in rows.iter().zip(&document.trials) {
+            assert_eq!(at(row, "block"), record.params.block.0.to_string());
+            assert_eq!(at(row, "warnings").is_empty(), record.warnings.is_empty());
+            let Some(estimate) = &record.estimate else { continue };
+            assert_eq!(at(row, "throughput").parse::<f64>().unwrap(), estimate.throughput.median);
+            assert_eq!(at(row, "cpu_seconds_per_gib_max").parse::<f64>().unwrap(), estimate.cpu_seconds_per_gib.max);
+            assert_eq!(at(row, "memory_copy").parse::<f64>().unwrap(), document.memory_copy.unwrap().median);
+            assert_eq!(at(row, "ratio").parse().ok(), estimate.ratio.map(|ratio| ratio.median));
+        }
+    }
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let text = written(&fixture::hostile());
+        for row in ::csv::Reader::from_reader(text.as_bytes()).records() {
+            for cell in &row.unwrap() {
+                assert!(!cell.starts_with(['=', '+', '-', '@']), "{cell:?}");
+                assert!(!cell.contains(char::is_control), "{cell:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! What a table says of one experiment: which columns it needs, each cell's text, the groups and the footnotes.
+//! The terminal's table and Markdown both lay this out; neither is done here.
+
+use std::collections::HashSet;
+
+use strum::IntoEnumIterator;
+
+use crate::model::{
+    self, Document, Estimate, Key, LinkKind, Params, Published, Record, Status, Throughput, WaitPolicy,
+};
+
+use super::footnotes::Footnotes;
+use super::text::{Side, digits, neutral, percent};
+
+/// What a column shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    /// A parameter that differs between the trials of the experiment.
+    Param(Key),
+    /// The name, where trials differ in nothing that has a column.
+    Name,
+    /// Median throughput.
+    Throughput,
+    /// Half the interval's width, in per cent of the median.
+    Margin,
+    /// The interval's ends.
+    Interval,
+    /// How many runs there were.
+    Runs,
+    /// Whether the sink looked at the bytes.
+    Touched,
+    /// Letters of the footnotes that belong to the row.
+    Flags,
+    /// Throughput over the baseline's.
+    Ratio,
+    /// The interval of that.
+    RatioInterval,
+    /// Throughput in per cent of the memory-copy limit.
+    OfCopy,
+    /// CPU seconds per GiB.
+    Cpu,
+    /// What others measured on other hardware.
+    Published,
+    /// Throughput as a bar, in a length that the layout decides.
+    Bar,
+}
+
+impl Column {
+    /// Its two heading lines.
+    pub(super) fn heading(self) -> [String; 2] {
+        let words = |upper: &str, lower: &str| [upper.to_owned(), lower.to_owned()];
+        match self {
+            Column::Param(key) => words("", key.into()),
+            Column::Name => words("", "trial"),
+            Column::Throughput => words("", "throughput"),
+            Column::Margin => words("", "95 %"),
+            Column::Interval => words("95 %", "interval"),
+            Column::Runs => words("", "runs"),
+            Column::Touched | Column::Flags | Column::Bar => words("", ""),
+            Column::Ratio => words("", "ratio"),
+            Column::RatioInterval => words("ratio's", "interval"),
+            Column::OfCopy => words("% of", "copy"),
+            Column::Cpu => words("CPU", "s/GiB"),
+            Column::Published => words("published,", "elsewhere"),
+        }
+    }
+
+    /// Words keep left, figures keep right.
+    pub(super) fn side(self) -> Side {
+        match self {
+            Column::Param(Key::Link | Key::Send | Key::Recv | Key::Wait | Key::Pages | Key::Place | Key::Verify)
+            | Column::Name
+            | Column::Touched
+            | Column::Flags
+            | Column::Bar => Side::Left,
+            _ => Side::Right,
+        }
+    }
+}
+
+/// Trials that wait in the same way: rows are compared within a group only, because a spinning end costs a whole CPU.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    pub(super) wait: WaitPolicy,
+    pub(super) records: Vec<&'a Record>,
+    /// The highest median throughput, which the longest bar stands for.
+    pub(super) highest: f64,
+}
+
+impl Group<'_> {
+    /// What the policy means for the figures.
+    pub(super) fn meaning(&self) -> &'static str {
+        match self.wait {
+            WaitPolicy::Block => "block: an end that has to wait sleeps in the call",
+            WaitPolicy::Poll => "poll: an end that has to wait sleeps in poll(2)",
+            WaitPolicy::Spin => {
+                "spin: an end that has to wait keeps its CPU busy; not to be ranked with rows that sleep"
+            }
+        }
+    }
+}
+
+/// One experiment of a document, ready to be laid out.
+#[derive(Debug)]
+pub(super) struct Experiment<'a> {
+    pub(super) title: String,
+    /// The parameters that all its trials share, in words.
+    pub(super) shared: Vec<String>,
+    pub(super) columns: Vec<Column>,
+    pub(super) groups: Vec<Group<'a>>,
+    footnotes: Footnotes<'a>,
+    /// Where published figures come from, in the order of their first row.
+    sources: Vec<&'a str>,
+    baselines: Vec<&'a Record>,
+    copy: Option<f64>,
+}
+
+impl<'a> Experiment<'a> {
+    /// The experiments of a document, in its order.
+    pub(super) fn all(document: &'a Document) -> Vec<Experiment<'a>> {
+        let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
+        let records = |name: &str| -> Vec<&Record> {
+            document.trials.iter().filter(|record| record.experiment == name).collect()
+        };
+        document
+            .experiments
+            .iter()
+            .map(|experiment| (experiment, records(&experiment.name)))
+            .filter(|(_, records)| !records.is_empty())
+            .map(|(experiment, records)| Experiment::new(experiment, &records, copy))
+            .collect()
+    }
+
+    fn new(about: &model::Experiment, records: &[&'a Record], copy: Option<f64>) -> Experiment<'a> {
+        // In the order that the author of the suite gave them, and then what differs besides.
+        let mut varying: Vec<Key> = about.varies.clone();
+        varying.extend(Key::iter().filter(|key| !about.varies.contains(key)));
+        varying.retain(|key| *key != Key::Wait && varies(*key, records));
+        let mut experiment = Experiment {
+            title: neutral(if about.title.is_empty() { &about.name } else { &about.title }),
+            shared: shared(records),
+            columns: Vec::new(),
+            groups: groups(records),
+            footnotes: Footnotes::of(records),
+            sources: Vec::new(),
+            baselines: Vec::new(),
+            copy,
+        };
+        for record in records {
+            if let Some(Published { source, .. }) = &record.published
+                && !experiment.sources.contains(&source.as_str())
+            {
+                experiment.sources.push(source);
+            }
+            if let Some(baseline) = records.iter().find(|other| record.baseline.as_ref() == Some(&other.id))
+                && !experiment.baselines.iter().any(|known| known.id == baseline.id)
+            {
+                experiment.baselines.push(baseline);
+            }
+        }
+        experiment.columns = experiment.columns_for(&varying, records);
+        experiment
+    }
+
+    fn columns_for(&self, varying: &[Key], records: &[&Record]) -> Vec<Column> {
+        let measured = records.iter().any(|record| record.estimate.is_some());
+        let compared = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.ratio.is_some()));
+        let mut columns: Vec<Column> = varying.iter().copied().map(Column::Param).collect();
+        // A wait policy is a group of its own, not a column, so a row without parameters may still be told by its group.
+        if columns.is_empty() && records.len() > self.groups.len() {
+            columns.push(Column::Name);
+        }
+        columns.push(Column::Throughput);
+        let optional = [
+            (Column::Touched, measured),
+            (Column::Flags, !self.footnotes.is_empty()),
+            (Column::Margin, measured),
+            (Column::Interval, measured),
+            (Column::Runs, measured),
+            (Column::Ratio, compared),
+            (Column::RatioInterval, compared),
+            (Column::OfCopy, measured && self.copy.is_some()),
+            (Column::Cpu, measured),
+            (Column::Published, !self.sources.is_empty()),
+            (Column::Bar, records.iter().filter(|record| record.estimate.is_some()).count() > 1),
+        ];
+        columns.extend(optional.into_iter().filter_map(|(column, wanted)| wanted.then_some(column)));
+        columns
+    }
+
+    /// The text of one cell; empty where there is nothing to say, and always for the bar.
+    pub(super) fn cell(&self, column: Column, record: &Record) -> String {
+        match column {
+            Column::Param(key) if !applies(key, record) => return "–".to_owned(),
+            Column::Param(key) => return neutral(&record.params.get(key)),
+            Column::Name => return neutral(&record.name),
+            Column::Published => return self.published(record),
+            _ => {}
+        }
+        let Some(estimate) = &record.estimate else { return String::new() };
+        let throughput = &estimate.throughput;
+        match column {
+            Column::Throughput => Throughput(throughput.median).to_string(),
+            Column::Margin => match margin(throughput) {
+                Some(share) => format!("±{} %", margin_percent(share)),
+                None => format!("n={}", throughput.runs),
+            },
+            Column::Interval => match (throughput.low, throughput.high) {
+                (Some(low), Some(high)) => between(&Throughput(low).to_string(), &Throughput(high).to_string()),
+                _ => "–".to_owned(),
+            },
+            Column::Runs => throughput.runs.to_string(),
+            Column::Touched => touched(record).mark().to_owned(),
+            Column::Flags => self.footnotes.letters(record),
+            Column::Ratio => match &estimate.ratio {
+                _ if self.is_baseline(record) => "base".to_owned(),
+                Some(ratio) if differs(ratio) => format!("{}×", digits(ratio.median)),
+                Some(ratio) => format!("~{}×", digits(ratio.median)),
+                None => String::new(),
+            },
+            Column::RatioInterval => match estimate.ratio {
+                _ if self.is_baseline(record) => String::new(),
+                Some(Estimate { low: Some(low), high: Some(high), .. }) => format!("{}–{}", digits(low), digits(high)),
+                Some(_) => "–".to_owned(),
+                None => String::new(),
+            },
+            Column::OfCopy => self.copy.map_or_else(String::new, |copy| percent(throughput.median / copy * 100.0)),
+            Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
+            Column::Param(_) | Column::Name | Column::Published | Column::Bar => String::new(),
+        }
+    }
+
+    fn is_baseline(&self, record: &Record) -> bool {
+        self.baselines.iter().any(|baseline| baseline.id == record.id)
+    }
+
+    fn published(&self, record: &Record) -> String {
+        let Some(published) = &record.published else { return String::new() };
+        let figure = Throughput(published.throughput).to_string();
+        match self.sources.iter().position(|source| *source == published.source) {
+            Some(index) if self.sources.len() > 1 => format!("{figure} [{}]", index + 1),
+            _ => figure,
+        }
+    }
+
+    /// What ratios are taken to, in words: one row, or what several rows have in common.
+    fn baseline(&self) -> String {
+        let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
+        if others.is_empty() {
+            return format!("'{}'", neutral(&first.name));
+        }
+        let common: Vec<String> = self
+            .columns
+            .iter()
+            .filter_map(|column| if let Column::Param(key) = column { Some(*key) } else { None })
+            .filter(|key| others.iter().all(|other| other.params.get(*key) == first.params.get(*key)))
+            .map(|key| format!("{key} {}", neutral(&first.params.get(key))))
+            .collect();
+        if common.is_empty() {
+            return "the row marked 'base' that is otherwise the same".to_owned();
+        }
+        format!("the row with {} that is otherwise the same", common.join(", "))
+    }
+
+    /// What has to stand below the table: its footnotes, and where ratios and published figures come from.
+    pub(super) fn notes(&self) -> Vec<(String, String)> {
+        let mut notes = self.footnotes.notes();
+        if self.columns.contains(&Column::Ratio) {
+            let unclear = self.groups.iter().flat_map(|group| &group.records).any(|record| {
+                let ratio = record.estimate.as_ref().and_then(|e| e.ratio.as_ref());
+                !self.is_baseline(record) && ratio.is_some_and(|ratio| !differs(ratio))
+            });
+            let unclear = if unclear { "; ~ means that no difference is shown" } else { "" };
+            notes.push(("ratio".to_owned(), format!("to {}, taken within each round{unclear}", self.baseline())));
+        }
+        for (index, source) in self.sources.iter().enumerate() {
+            let mark =
+                if self.sources.len() > 1 { format!("published [{}]", index + 1) } else { "published".to_owned() };
+            notes.push((mark, format!("on other hardware, by others: {}", neutral(source))));
+        }
+        notes
+    }
+}
+
+/// What happened to the bytes at the sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Touched {
+    /// Each was looked at.
+    Read,
+    /// They were put into the sink's memory and not looked at.
+    Copied,
+    /// They never were in the sink's memory.
+    Unseen,
+}
+
+impl Touched {
+    pub(super) fn mark(self) -> &'static str {
+        match self {
+            Touched::Read => "●",
+            Touched::Copied => "◐",
+            Touched::Unseen => "○",
+        }
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Touched::Read => "● the sink looked at every byte",
+            Touched::Copied => "◐ the bytes were copied to the sink, which did not look at them",
+            Touched::Unseen => "○ the bytes never reached the sink's memory",
+        }
+    }
+}
+
+/// What happened to the bytes of this trial at the sink.
+pub(super) fn touched(record: &Record) -> Touched {
+    match (record.touched, record.params.recv.touches()) {
+        (true, _) => Touched::Read,
+        (false, true) => Touched::Copied,
+        (false, false) => Touched::Unseen,
+    }
+}
+
+/// The legend of the marks that a document's tables use.
+pub(super) fn legend(document: &Document) -> Vec<String> {
+    let measured = || document.trials.iter().filter(|record| record.estimate.is_some());
+    let mut marks: Vec<Touched> = measured().map(touched).collect();
+    marks.sort_unstable();
+    marks.dedup();
+    let mut legend: Vec<String> = marks.into_iter().map(|mark| mark.meaning().to_owned()).collect();
+    if measured().any(|record| record.estimate.as_ref().is_some_and(|e| margin(&e.throughput).is_none())) {
+        legend.push("n=… too few runs for an interval: take such a figure as a hint".to_owned());
+    }
+    legend
+}
+
+/// How the record ended when it has no figures to show: `skipped: why`.
+pub(super) fn missing(record: &Record) -> Option<String> {
+    let why = |outcome: &str| match record.reason.as_deref().map(neutral).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{outcome}: {reason}"),
+        None => outcome.to_owned(),
+    };
+    match record.status {
+        // Data that did not verify has no speed.
+        _ if record.verified == Some(false) => Some(why("did not verify")),
+        Status::Skipped => Some(why("skipped")),
+        Status::Failed => Some(why("failed")),
+        Status::Ok if record.estimate.is_none() => Some(why("not measured")),
+        Status::Ok => None,
+    }
+}
+
+/// Half the interval's width as a share of the median: the larger half, because a bootstrap interval is lopsided.
+pub(super) fn margin(estimate: &Estimate) -> Option<f64> {
+    let (low, high) = (estimate.low?, estimate.high?);
+    (estimate.median > 0.0).then(|| (high - estimate.median).max(estimate.median - low).max(0.0) / estimate.median)
+}
+
+/// A margin in per cent, rounded up: ±0.0 % would promise too much.
+pub(super) fn margin_percent(share: f64) -> String {
+    // A tenth of a millionth of a per cent is the arithmetic's own.
+    let percent = (share * 1000.0 - 1e-6).ceil().max(1.0) / 10.0;
+    if percent < 10.0 { format!("{percent:.1}") } else { format!("{:.0}", percent.ceil()) }
+}
+
+/// Whether a ratio's interval leaves 1 out.
+fn differs(ratio: &Estimate) -> bool {
+    matches!((ratio.low, ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+}
+
+/// `1.48–1.53 GiB/s`, or both units where they differ.
+fn between(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((value, unit)), Some((_, other))) if unit == other => format!("{value}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
+/// A copy within one process has no ends, so only what it copies is a parameter of it.
+fn applies(key: Key, record: &Record) -> bool {
+    record.params.link != LinkKind::MemoryCopy
+        || matches!(key, Key::Link | Key::Block | Key::Pages | Key::Align | Key::Total | Key::Time)
+}
+
+fn varies(key: Key, records: &[&Record]) -> bool {
+    if key == Key::ReadBlock && records.iter().all(|record| record.params.read_block() == record.params.block) {
+        return false;
+    }
+    let values: HashSet<String> =
+        records.iter().filter(|record| applies(key, record)).map(|record| record.params.get(key)).collect();
+    values.len() > 1
+}
+
+/// What all trials have in common, in words; what is usual and says nothing is left out.
+fn shared(records: &[&Record]) -> Vec<String> {
+    let Some(first) = records.iter().find(|record| record.params.link != LinkKind::MemoryCopy).or(records.first())
+    else {
+        return Vec::new();
+    };
+    let params = &first.params;
+    let usual = Params::default();
+    let same = |key: Key| applies(key, first) && !varies(key, records);
+    let mut words = Vec::new();
+    if same(Key::Link) && params.link != usual.link {
+        words.push(params.link.to_string());
+    }
+    match (same(Key::Send), same(Key::Recv)) {
+        (true, true) => words.push(format!("{} → {}", params.send, params.recv)),
+        (true, false) => words.push(format!("send {}", params.send)),
+        (false, true) => words.push(format!("recv {}", params.recv)),
+        (false, false) => {}
+    }
+    let order = [Key::Block, Key::ReadBlock, Key::Capacity, Key::Place].into_iter().chain(Key::iter());
+    let mut seen = HashSet::new();
+    for key in order.filter(|key| seen.insert(*key) && same(*key)) {
+        let value = params.get(key);
+        let telling = match key {
+            Key::Block | Key::Capacity | Key::Place => true,
+            Key::Link | Key::Send | Key::Recv | Key::Wait => false,
+            Key::ReadBlock => params.read_block() != params.block,
+            Key::Total | Key::Time => !value.is_empty(),
+            _ => value != usual.get(key),
+        };
+        match key {
+            _ if !telling => {}
+            Key::Total => words.push(format!("{value} per run")),
+            Key::Time => words.push(format!("{value} per run")),
+            Key::Pairs => words.push(format!("{value} pairs at once")),
+            Key::Pages => words.push(format!("{value} pages")),
+            _ => words.push(format!("{} {value}", key.to_string().replace('-', " "))),
+        }
+    }
+    words.iter().map(|word| neutral(word)).collect()
+}
+
+fn groups<'a>(records: &[&'a Record]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for record in records {
+        let highest = match (&record.estimate, missing(record)) {
+            (Some(estimate), None) => estimate.throughput.median,
+            _ => 0.0,
+        };
+        match groups.iter_mut().find(|group| group.wait == record.params.wait) {
+            Some(group) => {
+                group.records.push(record);
+                group.highest = group.highest.max(highest);
+            }
+            None => groups.push(Group { wait: record.params.wait, records: vec![record], highest }),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_name_a_shared_unit_once() {
+        assert_eq!(between("1.48 GiB/s", "1.53 GiB/s"), "1.48–1.53 GiB/s");
+        assert_eq!(between("990 MiB/s", "1.01 GiB/s"), "990 MiB/s–1.01 GiB/s");
+    }
+
+    #[test]
+    fn a_margin_is_never_rounded_down() {
+        assert_eq!(margin_percent(0.0), "0.1");
+        assert_eq!(margin_percent(0.0101), "1.1");
+        assert_eq!(margin_percent(0.1201), "13");
+    }
+
+    #[test]
+    fn a_ratio_without_an_interval_shows_no_difference() {
+        let ratio = |low, high| Estimate { median: 1.5, low, high, min: 1.0, max: 2.0, runs: 3 };
+        assert!(!differs(&ratio(None, None)));
+        assert!(!differs(&ratio(Some(0.9), Some(1.6))));
+        assert!(differs(&ratio(Some(1.4), Some(1.6))));
+    }
+}

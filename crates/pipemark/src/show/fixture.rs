@@ -1,0 +1,306 @@
+//! Fixed documents for the tests of the output formats, and the comparison with the files under `snapshots/`.
+
+use std::path::PathBuf;
+
+use crate::model::*;
+
+const GIB: f64 = (1u64 << 30) as f64;
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// Set to anything, this makes tests write what they would have compared.
+const BLESS: &str = "PIPEMARK_BLESS";
+
+/// Compares `text` with the file at `path` (from the crate's folder), or replaces the file where that was asked for.
+pub(super) fn assert_file(path: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folder for the file");
+        std::fs::write(&path, text).expect("file written");
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == text,
+        "{} differs from what the program writes now; if that is meant, run `{BLESS}=1 cargo test -p pipemark show` \
+         and look at the difference. It writes:\n{text}",
+        path.display()
+    );
+}
+
+/// An estimate around `median`: `margin` is half the interval's width as a share, `None` for too few runs.
+fn estimate(median: f64, margin: Option<f64>) -> Estimate {
+    let spread = margin.unwrap_or(0.02);
+    Estimate {
+        median,
+        low: margin.map(|m| median * (1.0 - m * 0.8)),
+        high: margin.map(|m| median * (1.0 + m)),
+        min: median * (1.0 - 1.5 * spread),
+        max: median * (1.0 + 1.5 * spread),
+        runs: if margin.is_some() { 7 } else { 3 },
+    }
+}
+
+fn sample(round: u32, throughput: f64) -> Sample {
+    let ns = 250_000_000;
+    let end = EndStats {
+        bytes: (throughput / 4.0) as u64,
+        ns,
+        calls: 4000,
+        bytes_in_all: (throughput / 3.0) as u64,
+        cpus: vec![Cpu(0)],
+        ..EndStats::default()
+    };
+    Sample {
+        round,
+        started_ns: u64::from(round) * 300_000_000,
+        bytes: (throughput / 4.0) as u64,
+        ns,
+        wall_ns: 260_000_000,
+        user_ns: 10_000_000,
+        sys_ns: 400_000_000,
+        voluntary_switches: 100,
+        involuntary_switches: 3,
+        capacity_granted: Some(65536),
+        capacity_after: Some(65536),
+        sources: vec![end.clone()],
+        sinks: vec![end],
+    }
+}
+
+/// A measured record: `throughput` in GiB/s.
+fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: Option<f64>, cpu: f64) -> Record {
+    let mut record = unmeasured(experiment, params, Status::Ok, None);
+    let rounds = if margin.is_some() { 7 } else { 3 };
+    record.samples = (0..rounds).map(|round| sample(round, throughput * GIB)).collect();
+    record.estimate = Some(Estimates {
+        throughput: estimate(throughput * GIB, margin),
+        cpu_seconds_per_gib: estimate(cpu, margin),
+        ratio: None,
+    });
+    record.verified = (record.verify != Verify::None).then_some(true);
+    record.stopped = Some(Stopped::Narrow);
+    record
+}
+
+fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason: Option<&str>) -> Record {
+    let mut all = Params::default();
+    let mut words = Vec::new();
+    for (key, value) in params {
+        all.set(Key::named(key).expect("a key"), value).expect("a value");
+        words.push((*value).to_owned());
+    }
+    Record {
+        id: all.id(),
+        name: words.join(" "),
+        experiment: experiment.to_owned(),
+        verify: all.verify,
+        touched: all.touched(),
+        params: all,
+        status,
+        reason: reason.map(str::to_owned),
+        verified: None,
+        samples: Vec::new(),
+        estimate: None,
+        stopped: None,
+        warnings: Vec::new(),
+        baseline: None,
+        published: None,
+    }
+}
+
+/// Sets the ratio of all measured trials to the one at `index`.
+fn compare(records: &mut [Record], index: usize, margin: f64) {
+    let (id, base) = (records[index].id.clone(), records[index].estimate.as_ref().expect("measured").throughput.median);
+    for record in records {
+        record.baseline = Some(id.clone());
+        if let Some(estimates) = &mut record.estimate {
+            estimates.ratio = Some(estimate(estimates.throughput.median / base, Some(margin)));
+        }
+    }
+}
+
+fn host() -> Host {
+    Host {
+        name: "bench".to_owned(),
+        kernel: "6.8.0-45-generic #45-Ubuntu SMP PREEMPT_DYNAMIC".to_owned(),
+        cpu: "AMD EPYC 7B13 64-Core Processor".to_owned(),
+        cpus: 2,
+        virtualized: true,
+        virtualization: Some("kvm".to_owned()),
+        memory: 8 << 30,
+        page_size: 4096,
+        pipe_max_size: 1 << 20,
+        pipe_user_pages_soft: 16384,
+        load: 0.12,
+        pressure: Some(Pressure { cpu: 1.5, memory: 0.0 }),
+        ..Host::default()
+    }
+}
+
+fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
+    Document {
+        schema: SCHEMA.to_owned(),
+        version: "0.1.0".to_owned(),
+        suite: suite.to_owned(),
+        title: title.to_owned(),
+        command: vec!["pipemark".to_owned(), "run".to_owned(), suite.to_owned()],
+        started: "2025-03-01T12:00:00Z".to_owned(),
+        elapsed_ns: 28_400_000_000,
+        seed: 42,
+        partial: false,
+        host: host(),
+        memory_copy: Some(estimate(9.31 * GIB, Some(0.008))),
+        experiments: experiments(&trials),
+        trials,
+        findings: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// One for each name, with a title made of it.
+fn experiments(trials: &[Record]) -> Vec<Experiment> {
+    let mut names: Vec<&str> = trials.iter().map(|record| record.experiment.as_str()).collect();
+    names.dedup();
+    let named = |name: &str| Experiment {
+        name: name.to_owned(),
+        title: format!("About {name}"),
+        about: String::new(),
+        varies: Vec::new(),
+    };
+    names.into_iter().map(named).collect()
+}
+
+fn finding(rule: &str, text: &str) -> Finding {
+    let mut evidence = serde_json::Map::new();
+    evidence.insert("ratio".to_owned(), 1.52.into());
+    Finding { rule: rule.to_owned(), text: text.to_owned(), evidence }
+}
+
+/// Several experiments with everything that goes well and most of what does not: skipped and failed trials, warnings,
+/// ratios, wait policies.
+pub(super) fn quick() -> Document {
+    let mut trials = vec![measured("memory copy", &[("link", "memory-copy")], 9.31, Some(0.008), 0.107)];
+    for (place, figures) in [("same", [0.094, 0.89, 3.01, 3.62, 2.95]), ("cross", [0.061, 0.71, 2.44, 3.05, 2.61])] {
+        let blocks = ["256", "4k", "64k", "256k", "1m"];
+        for (block, figure) in blocks.into_iter().zip(figures) {
+            let params = [("place", place), ("block", block), ("verify", "full")];
+            trials.push(measured("block size", &params, figure, Some(0.021), 1.0 / figure));
+        }
+    }
+    trials[3].warnings.push(Warning::Wide { relative: 0.081 });
+    trials[5].warnings.push(Warning::Wide { relative: 0.12 });
+    trials[5].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 3.9 * GIB });
+
+    let mut capacities: Vec<Record> = [("default", 2.44), ("4k", 0.66), ("1m", 3.70), ("quota", 2.47)]
+        .map(|(capacity, figure)| measured("capacity", &[("capacity", capacity)], figure, Some(0.019), 0.6))
+        .into();
+    compare(&mut capacities, 0, 0.03);
+    capacities[3].warnings.push(Warning::CapacityDiffers { asked: 8192, granted: 65536 });
+    capacities.push(unmeasured(
+        "capacity",
+        &[("capacity", "4m")],
+        Status::Skipped,
+        Some("pipe capacity 4 MiB is above this system's limit of 1 MiB (/proc/sys/fs/pipe-max-size); lower --capacity or raise the limit"),
+    ));
+    trials.extend(capacities);
+
+    let zero = |send: &str, recv: &str, wait: &str, figure: f64, cpu: f64| {
+        let params = [("send", send), ("recv", recv), ("wait", wait), ("place", "cross")];
+        measured("zero copy", &params, figure, Some(0.034), cpu)
+    };
+    let mut senders = vec![
+        zero("write", "read", "block", 2.44, 0.71),
+        zero("vmsplice", "read", "block", 4.12, 0.44),
+        zero("vmsplice-gift", "splice", "block", 31.2, 0.061),
+        zero("tee", "splice", "block", 66.0, 0.0003),
+        zero("vmsplice", "splice", "spin", 88.4, 0.022),
+        zero("write", "read", "spin", 2.61, 0.77),
+    ];
+    compare(&mut senders, 0, 0.04);
+    senders.push(unmeasured(
+        "zero copy",
+        &[("send", "io-uring"), ("recv", "io-uring")],
+        Status::Skipped,
+        Some("io_uring_setup is refused here (EPERM: a system call filter)"),
+    ));
+    senders.push(unmeasured(
+        "zero copy",
+        &[("send", "sendfile"), ("recv", "read")],
+        Status::Failed,
+        Some("the sink was killed by signal 9 after 12 ms; 65536 of 65536 bytes were in the pipe, the source waited for room"),
+    ));
+    trials.extend(senders);
+    let mut document = document("quick", "how fast pipes are here, and what makes them faster", trials);
+    document.findings = vec![
+        finding(
+            "best-block",
+            "Blocks of 256 KiB are best across two cores: 3.05 GiB/s; 64 KiB to 1 MiB are within 5 % of it.",
+        ),
+        finding("capacity", "A capacity of 1 MiB instead of 64 KiB gives 1.52 times the throughput (1.48 to 1.55)."),
+    ];
+    document.warnings = vec![Warning::Steal { percent: 2.3 }, Warning::Governor { governor: "powersave".to_owned() }];
+    document
+}
+
+/// Published figures beside measured ones, a volume per trial, and too few runs for an interval.
+pub(super) fn block_size() -> Document {
+    let rows = [
+        ("64", "26000000", 57.4, 46.98),
+        ("128", "12500000", 110.0, 88.4),
+        ("1024", "1600000", 690.0, 640.3),
+        ("65536", "25000", 2470.0, 3120.0),
+    ];
+    let mut trials = Vec::new();
+    for (index, (block, blocks, figure, published)) in rows.into_iter().enumerate() {
+        let total = (block.parse::<u64>().unwrap() * blocks.parse::<u64>().unwrap()).to_string();
+        let params = [("place", "0:1"), ("block", block), ("verify", "count"), ("total", total.as_str())];
+        let margin = (index != 1).then_some(0.013);
+        let mut record = measured("pipe_bandwidth", &params, figure / 1024.0, margin, 400.0 / figure);
+        record.published = Some(Published {
+            throughput: published * MIB,
+            source: "pipe_bandwidth.c, average of three runs".to_owned(),
+        });
+        trials.push(record);
+    }
+    let mut document = document("block-size", "the sweep from 64 to 65536 bytes", trials);
+    document.host.virtualized = false;
+    document.host.virtualization = None;
+    document
+}
+
+/// A single trial that was cut short, on a machine without a memory-copy figure.
+pub(super) fn interrupted() -> Document {
+    let mut record = measured("bw", &[("wait", "spin"), ("verify", "xor")], 2.5, None, 0.8);
+    record.stopped = Some(Stopped::Interrupted);
+    let mut document = document("bw", "", vec![record]);
+    document.partial = true;
+    document.memory_copy = None;
+    document
+}
+
+/// Everything that comes from elsewhere tries to take over the terminal, the spreadsheet or the page; one trial's data
+/// did not verify.
+pub(super) fn hostile() -> Document {
+    let evil =
+        "\x1b]0;owned\x07\x1b[2J=cmd|' /C calc'!A0 <script>alert(1)</script> [x](http://evil) `a|b`\r\n# no\u{202e}";
+    let mut broken = measured(evil, &[("block", "4k")], 1.0, Some(0.01), 0.5);
+    broken.verified = Some(false);
+    broken.status = Status::Failed;
+    broken.reason = Some(format!("byte 4096 is wrong {evil}"));
+    let mut record = measured(evil, &[("block", "64k")], 2.0, Some(0.01), 0.5);
+    record.name = "=HYPERLINK(\"http://evil\")\u{9b}31m".to_owned();
+    record.published = Some(Published { throughput: GIB, source: evil.to_owned() });
+    record.warnings.push(Warning::NoHugePages { reason: evil.to_owned() });
+    let mut document = document(evil, evil, vec![broken, record]);
+    document.host.cpu = evil.to_owned();
+    document.host.kernel = evil.to_owned();
+    document.host.virtualization = Some(evil.to_owned());
+    document.findings.push(finding(evil, evil));
+    document.warnings.push(Warning::Governor { governor: evil.to_owned() });
+    document
+}
+
+/// All of them, by the name of their files.
+pub(super) fn all() -> [(&'static str, Document); 4] {
+    [("quick", quick()), ("block-size", block_size()), ("interrupted", interrupted()), ("hostile", hostile())]
+}

@@ -1,0 +1,43 @@
+//! What was measured, written for people and for programs: one file per output format behind one trait, and progress.
+//!
+//! Nothing here measures, computes statistics or asks the terminal anything: width and colour are handed in.
+
+use std::io;
+
+use crate::model::Document;
+
+mod csv;
+mod experiment;
+mod footnotes;
+mod head;
+mod json;
+mod markdown;
+mod output;
+mod progress;
+mod table;
+mod text;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod schema;
+
+pub use csv::Csv;
+pub use json::Json;
+pub use markdown::Markdown;
+pub use output::Destination;
+pub use progress::Progress;
+pub use table::Table;
+pub use text::Colour;
+
+/// A way to write a document.
+pub trait Format {
+    /// What the format is called in messages, such as `JSON`.
+    fn name(&self) -> &'static str;
+
+    /// Writes the whole document.
+    ///
+    /// # Errors
+    /// When `out` refuses the bytes, or the document cannot be expressed in this format.
+    fn write(&self, document: &Document, out: &mut dyn io::Write) -> io::Result<()>;
+}

@@ -1,0 +1,291 @@
+//! Where a document is written: standard output, whose reader may leave, or a file, which is complete or not there.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use tempfile::NamedTempFile;
+
+use crate::model::Document;
+
+use super::Format;
+use super::text::neutral;
+
+/// `FILE`, or `-` for standard output.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file: replaced as a whole where it is a plain file, written into where it is a device or a FIFO.
+    File(PathBuf),
+}
+
+impl FromStr for Destination {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            // Where standard output is a plain file, replacing it under its own name would lose what is in it.
+            "-" | "/dev/stdout" => Destination::Stdout,
+            _ => Destination::File(text.into()),
+        })
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::Stdout => f.write_str("standard output"),
+            Destination::File(path) => f.write_str(&neutral(&path.to_string_lossy())),
+        }
+    }
+}
+
+/// Something could not be written; the text is a sentence for the person at the terminal.
+#[derive(Debug)]
+pub struct OutputError {
+    /// What was to be written, such as `JSON`.
+    what: &'static str,
+    destination: Destination,
+    cause: io::Error,
+}
+
+impl fmt::Display for OutputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OutputError { what, destination, cause } = self;
+        write!(f, "cannot write the {what} to {destination}: {cause}; ")?;
+        let advice = match (cause.kind(), destination) {
+            (io::ErrorKind::InvalidData, _) => "this is an error in pipemark, please report it",
+            (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "free some space or write elsewhere",
+            (io::ErrorKind::NotFound, _) => "make the folder first or write elsewhere",
+            (_, Destination::Stdout) => "write to a FILE instead",
+            (_, Destination::File(_)) => "choose another file, or - for standard output",
+        };
+        write!(f, "{advice}. What was written elsewhere is whole")
+    }
+}
+
+impl std::error::Error for OutputError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+impl Destination {
+    /// Finds out whether a file could be written here, so that nobody measures for a minute in vain.
+    ///
+    /// # Errors
+    /// When the folder does not exist or may not be written to, or the path is a folder.
+    pub fn check(&self, format: &dyn Format) -> Result<(), OutputError> {
+        let Destination::File(path) = self else { return Ok(()) };
+        let outcome = match Target::of(path) {
+            Ok(Target::Replaced(path)) => beside(&path).map(drop),
+            Ok(Target::WrittenInto(path)) => writable(&path),
+            Err(error) => Err(error),
+        };
+        outcome.map_err(|cause| self.error(format.name(), cause))
+    }
+
+    /// Writes the document. A reader of standard output that has left (EPIPE) is no error: it has what it wanted.
+    ///
+    /// # Errors
+    /// When the bytes could not be written; a plain file is then as it was before, and no temporary file is left.
+    pub fn write(&self, format: &dyn Format, document: &Document) -> Result<(), OutputError> {
+        self.write_with(format.name(), &|out| format.write(document, out))
+    }
+
+    /// Writes what `content` writes, called `what` in messages, in the same way.
+    ///
+    /// # Errors
+    /// As [`Destination::write`].
+    pub fn write_with(&self, what: &'static str, content: Content<'_>) -> Result<(), OutputError> {
+        let outcome = match self {
+            Destination::Stdout => quiet_if_left(buffered(&mut io::stdout().lock(), content)),
+            Destination::File(path) => to_file(path, content),
+        };
+        outcome.map_err(|cause| self.error(what, cause))
+    }
+
+    fn error(&self, what: &'static str, cause: io::Error) -> OutputError {
+        OutputError { what, destination: self.clone(), cause }
+    }
+}
+
+/// Something that writes itself.
+type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
+/// How a path is written to.
+enum Target {
+    /// As a whole, by a rename within its folder; symbolic links are followed already.
+    Replaced(PathBuf),
+    /// A device, FIFO or the like: replacing it would be wrong.
+    WrittenInto(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Target> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_file() => {
+                // A rename would succeed on a file that its owner protected.
+                writable(path)?;
+                Ok(Target::Replaced(fs::canonicalize(path)?))
+            }
+            Ok(_) => Ok(Target::WrittenInto(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replaced(path.to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A temporary file in the folder of `path`, so that the rename stays on one file system; it is removed when dropped.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+    // The process's umask takes its part, as for any new file.
+    let permissions = fs::metadata(path).map_or_else(|_| Permissions::from_mode(0o666), |known| known.permissions());
+    tempfile::Builder::new().prefix(".pipemark-").suffix(".tmp").permissions(permissions).tempfile_in(folder)
+}
+
+/// Whether this process may write to a device or FIFO. Opening a FIFO to find out would wait for its reader.
+fn writable(path: &Path) -> io::Result<()> {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+}
+
+fn to_file(path: &Path, content: Content<'_>) -> io::Result<()> {
+    match Target::of(path)? {
+        Target::WrittenInto(path) => quiet_if_left(buffered(&mut File::options().write(true).open(path)?, content)),
+        Target::Replaced(path) => {
+            let mut file = beside(&path)?;
+            buffered(file.as_file_mut(), content)?;
+            // Some file systems find out that they are full only now.
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            Ok(())
+        }
+    }
+}
+
+fn buffered(out: &mut dyn Write, content: Content<'_>) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    content(&mut out)?;
+    out.flush()
+}
+
+fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::super::{Colour, Csv, Json, Markdown, Table, fixture};
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Fails after some bytes, as a disk does that is full.
+    struct Full;
+
+    impl Format for Full {
+        fn name(&self) -> &'static str {
+            "JSON"
+        }
+
+        fn write(&self, _: &Document, out: &mut dyn io::Write) -> io::Result<()> {
+            out.write_all(&[b'x'; 100_000])?;
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        let destination = Destination::File(path.clone());
+        let document = fixture::interrupted();
+
+        destination.check(&Json).unwrap();
+        assert!(names(folder.path()).is_empty(), "the check leaves nothing");
+        let error = destination.write(&Full, &document).unwrap_err().to_string();
+        assert!(error.contains("out.json") && error.contains("free some space"), "{error}");
+        assert!(names(folder.path()).is_empty(), "a failure leaves nothing");
+
+        destination.write(&Json, &document).unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        assert_eq!(serde_json::from_str::<Document>(&whole).unwrap(), document);
+
+        destination.write(&Full, &document).unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole, "a failure keeps what was there");
+        assert_eq!(names(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_full_device_is_a_sentence() {
+        let destination = Destination::File("/dev/full".into());
+        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
+        for format in formats {
+            destination.check(format).unwrap();
+            let error = destination.write(format, &fixture::quick()).unwrap_err().to_string();
+            let begin = format!("cannot write the {} to /dev/full: No space left on device", format.name());
+            assert!(error.starts_with(&begin) && error.contains("free some space"), "{error}");
+        }
+        assert!(fs::metadata("/dev/full").is_ok());
+    }
+
+    #[test]
+    fn links_and_permissions_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        Destination::File(link.clone()).write(&Json, &fixture::interrupted()).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::read_to_string(&file).unwrap().starts_with('{'));
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_fifo_is_written_into_and_its_reader_may_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        // Larger than the pipe in every format, so the reader is gone before the last byte.
+        let mut document = fixture::quick();
+        let many = document.trials.iter().cycle().take(2000).cloned().collect();
+        document.trials = many;
+        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
+        for format in formats {
+            let reader = std::thread::spawn({
+                let path = path.clone();
+                move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
+            });
+            Destination::File(path.clone()).write(format, &document).unwrap();
+            assert!(reader.join().unwrap() > 0);
+        }
+        assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");
+    }
+
+    #[test]
+    fn what_cannot_work_is_said_before_measuring() {
+        for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
+            let error = Destination::File(path.into()).check(&Json).unwrap_err().to_string();
+            assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
+        }
+    }
+}

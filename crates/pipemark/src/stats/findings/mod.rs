@@ -1,0 +1,253 @@
+//! Sentences computed from records, each with the figures it rests on.
+//!
+//! The rules look at what varies between records, never at the names of suites, so any user's suite gets the findings
+//! that its trials support. A rule says nothing where intervals leave the answer open.
+
+mod block;
+mod capacity;
+mod contrast;
+mod copying;
+mod limit;
+mod place;
+mod published;
+mod recommended;
+mod wait;
+mod words;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::{ByteSize, Estimate, Estimates, Finding, LinkKind, Params, Record, Status, Volume};
+
+/// The most findings of one rule; a suite with many parameters would bury the reader.
+const MOST_PER_RULE: usize = 4;
+
+/// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
+/// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
+pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
+    let subjects = subjects(records);
+    let rules = [
+        copying::zero_copy(&subjects),
+        copying::fresh(&subjects),
+        capacity::worth(&subjects),
+        place::same_against_cross(&subjects),
+        block::best(&subjects),
+        block::cost(&subjects),
+        wait::spinning(&subjects),
+        limit::memory_copy(&subjects, memory_copy),
+        published::against(records),
+        recommended::settings(&subjects),
+    ];
+    rules
+        .into_iter()
+        .flat_map(|mut found| {
+            found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+            found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
+        })
+        .collect()
+}
+
+/// A finding and how much it matters among those of its rule.
+struct Found {
+    effect: f64,
+    finding: Finding,
+}
+
+impl Found {
+    fn new(rule: &str, effect: f64, text: String, evidence: Value) -> Found {
+        let Value::Object(evidence) = evidence else { unreachable!("evidence is written as an object") };
+        Found { effect, finding: Finding { rule: rule.to_owned(), text, evidence } }
+    }
+}
+
+/// A record that was measured, and its estimates.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    record: &'a Record,
+    params: &'a Params,
+    estimates: &'a Estimates,
+}
+
+impl<'a> Subject<'a> {
+    fn of(record: &'a Record) -> Option<Subject<'a>> {
+        let estimates = record.estimate.as_ref()?;
+        let throughput = estimates.throughput;
+        let sound = throughput.median.is_finite() && throughput.median > 0.0;
+        (record.status == Status::Ok && record.verified != Some(false) && sound).then_some(Subject {
+            record,
+            params: &record.params,
+            estimates,
+        })
+    }
+
+    /// Median throughput in bytes per second.
+    fn throughput(self) -> f64 {
+        self.estimates.throughput.median
+    }
+
+    fn cpu_seconds_per_gib(self) -> f64 {
+        self.estimates.cpu_seconds_per_gib.median
+    }
+}
+
+/// What was measured between processes. Of trials that differ in nothing but how much a run moves, or that several
+/// experiments share, the one with the most runs.
+fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
+    let mut subjects: Vec<Subject> = Vec::new();
+    let mut seen: BTreeMap<Params, usize> = BTreeMap::new();
+    for subject in records.iter().filter_map(Subject::of).filter(|s| s.params.link != LinkKind::MemoryCopy) {
+        let index = *seen.entry(without_volume(subject.params)).or_insert(subjects.len());
+        match subjects.get_mut(index) {
+            Some(known) if known.estimates.throughput.runs < subject.estimates.throughput.runs => *known = subject,
+            Some(_) => {}
+            None => subjects.push(subject),
+        }
+    }
+    subjects
+}
+
+fn without_volume(params: &Params) -> Params {
+    Params { volume: Volume::Total(ByteSize(0)), ..params.clone() }
+}
+
+/// Subjects that differ only in what `level` makes equal, in the order of the first of each group.
+fn groups<'a>(subjects: &[Subject<'a>], level: impl Fn(&mut Params)) -> Vec<Vec<Subject<'a>>> {
+    let mut groups: Vec<Vec<Subject>> = Vec::new();
+    let mut index: BTreeMap<Params, usize> = BTreeMap::new();
+    for subject in subjects {
+        let mut key = without_volume(subject.params);
+        level(&mut key);
+        let place = *index.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(*subject),
+            None => groups.push(vec![*subject]),
+        }
+    }
+    groups
+}
+
+/// The fastest by its median.
+fn fastest<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
+    subjects.into_iter().max_by(|one, other| one.throughput().total_cmp(&other.throughput()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::stats::fixture::{STEADY, outcome, record};
+    use crate::stats::records::{memory_copy, records};
+    use crate::stats::simulations::{Dice, Noise};
+
+    #[test]
+    fn nothing_has_no_findings() {
+        assert_eq!(findings(&[], None), []);
+        assert_eq!(findings(&[record("e", &[], 1.0, &STEADY)], None), []);
+    }
+
+    #[test]
+    fn rules_do_not_bury_the_reader_and_advice_comes_last() {
+        let mut all = Vec::new();
+        for align in 0..20 {
+            for (capacity, throughput) in [("64k", 1.0), ("1m", 2.0 + f64::from(align))] {
+                let params = [("align", &*align.to_string()), ("capacity", capacity)];
+                all.push(record("e", &params, throughput, &STEADY));
+            }
+        }
+        let findings = findings(&all, None);
+        let of_capacity: Vec<f64> =
+            findings.iter().filter(|f| f.rule == "capacity").map(|f| f.evidence["ratio"].as_f64().unwrap()).collect();
+        assert_eq!(of_capacity.len(), MOST_PER_RULE);
+        assert!(of_capacity.is_sorted_by(|one, other| one > other), "{of_capacity:?}");
+        assert_eq!(findings.last().unwrap().rule, "recommended");
+    }
+
+    #[test]
+    fn what_went_wrong_is_no_evidence() {
+        let mut slow = outcome("e", &[("capacity", "64k")], 1.0, &STEADY);
+        let fast = outcome("e", &[("capacity", "1m")], 2.0, &STEADY);
+        let found = |outcomes| findings(&records(outcomes), None).len();
+        assert!(found(vec![slow.clone(), fast.clone()]) > 0);
+        slow.verified = Some(false);
+        assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
+        (slow.verified, slow.status) = (None, Status::Skipped);
+        assert_eq!(found(vec![slow, fast]), 0);
+    }
+
+    /// Any value of any parameter, any number of runs, figures from nothing to absurd.
+    fn any_record() -> impl Strategy<Value = Record> {
+        let choices: Vec<(&str, &[&str])> = vec![
+            ("link", &["pipe", "pipe", "pipe", "memory-copy"]),
+            ("send", &["write", "vmsplice", "tee", "splice"]),
+            ("recv", &["read", "splice", "vmsplice"]),
+            ("wait", &["block", "spin", "poll"]),
+            ("pages", &["base", "huge"]),
+            ("place", &["same", "cross", "free", "0:1", "1:1"]),
+            ("capacity", &["default", "quota", "64k", "1m"]),
+            ("block", &["1", "64", "4k", "64k", "1g"]),
+            ("verify", &["none", "count", "full"]),
+        ];
+        let params: Vec<_> = choices
+            .into_iter()
+            .map(|(key, values)| prop::sample::select(values).prop_map(move |value| (key, value)))
+            .collect();
+        let runs = prop_oneof![
+            4 => prop::collection::vec(0.9..1.1f64, 0..9),
+            1 => prop::collection::vec(0.0..1e9f64, 0..9),
+        ];
+        let status = prop::sample::select(vec![Status::Ok, Status::Ok, Status::Ok, Status::Failed, Status::Skipped]);
+        (params, 0.0..100.0f64, runs, status, prop::option::of(0.0..1e12f64)).prop_map(
+            |(params, throughput, runs, status, published)| {
+                let mut outcome = outcome("e", &params, throughput, &runs);
+                outcome.status = status;
+                outcome.trial.published =
+                    published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned() });
+                records(vec![outcome]).remove(0)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn odd_records_make_neither_panic_nor_nonsense(all in prop::collection::vec(any_record(), 0..60)) {
+            for finding in findings(&all, memory_copy(&all).as_ref()) {
+                prop_assert!(!finding.evidence.is_empty() && finding.text.ends_with('.'), "{finding:?}");
+                prop_assert!(!finding.text.contains("NaN") && !finding.text.contains("inf "), "{}", finding.text);
+            }
+        }
+    }
+
+    /// One thing under sixteen names, of which the fastest is picked to be told from the others: mostly nothing is told.
+    #[test]
+    fn noise_alone_is_seldom_a_finding_and_a_difference_is_one() {
+        let told = |noise: Noise, gain: f64, rule: &str| {
+            let mut dice = Dice::new(15);
+            let documents = 200;
+            let hits = (0..documents).filter(|_| {
+                let sizes = ["64k", "128k", "256k", "512k"];
+                let all: Vec<Record> = (0..16)
+                    .map(|trial| {
+                        let params = [("block", sizes[trial % 4]), ("capacity", sizes[trial / 4])];
+                        let by = if trial % 4 == 3 || trial / 4 == 3 { gain } else { 1.0 };
+                        record("e", &params, by / 100.0, &dice.runs(noise, 8))
+                    })
+                    .collect();
+                let tells = |finding: &Finding| {
+                    finding.rule == rule && !finding.text.contains("hardly") && !finding.text.contains("no difference")
+                };
+                findings(&all, None).iter().any(tells)
+            });
+            hits.count() as f64 / f64::from(documents)
+        };
+        for rule in ["capacity", "best-block", "recommended", "call-cost"] {
+            let share = told(Noise::Quiet, 1.0, rule);
+            assert!(share <= 0.02, "{rule}: {share}");
+        }
+        for rule in ["capacity", "best-block", "recommended"] {
+            let share = told(Noise::Quiet, 1.15, rule);
+            assert!(share >= 0.98, "{rule}: {share}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Spinning and polling against blocking: what they gain, and the CPU time they take for it.
+
+use super::contrast::Contrast;
+use super::words::{figures, interval, setting, times, waiting};
+use super::{Found, Subject, groups};
+use crate::model::{Key, WaitPolicy, three_digits};
+
+/// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
+pub(super) fn spinning(subjects: &[Subject]) -> Vec<Found> {
+    groups(subjects, |params| params.wait = WaitPolicy::Block)
+        .iter()
+        .flat_map(|group| {
+            let base = group.iter().find(|subject| subject.params.wait == WaitPolicy::Block).copied();
+            group.iter().filter_map(move |other| against(base?, *other))
+        })
+        .collect()
+}
+
+fn against(base: Subject, other: Subject) -> Option<Found> {
+    if other.params.wait == WaitPolicy::Block {
+        return None;
+    }
+    let speed = Contrast::throughput(base, other)?;
+    let gain = match (speed.more(), speed.less(), speed.same()) {
+        (true, ..) => format!("moves {} as much {}", times(speed.ratio), interval(&speed)),
+        (_, true, _) => format!("moves only {} as much {}", times(speed.ratio), interval(&speed)),
+        (.., true) => "gains nothing, within 3 %,".to_owned(),
+        _ => return None,
+    };
+    let cost = Contrast::cpu_time(base, other);
+    let seconds = format!(
+        "{} s per GiB instead of {} s",
+        three_digits(other.cpu_seconds_per_gib()),
+        three_digits(base.cpu_seconds_per_gib())
+    );
+    let cost_words = match &cost {
+        Some(cost) if cost.more() || cost.less() => {
+            format!("for {} {} the CPU time, {seconds}", times(cost.ratio), interval(cost))
+        }
+        Some(cost) if cost.same() => format!("for the same CPU time, {seconds}"),
+        _ => format!("in a CPU time of {seconds}"),
+    };
+    let word = match other.params.wait {
+        WaitPolicy::Poll => "Polling",
+        _ => "Spinning",
+    };
+    let text = format!(
+        "{word} instead of {} {gain} {cost_words}: {}.",
+        waiting(base.params.wait),
+        setting(base.params, &[Key::Wait])
+    );
+    let mut evidence = speed.evidence();
+    evidence["cpu_time_ratio"] = cost.map_or(serde_json::Value::Null, |cost| cost.evidence());
+    evidence["of"] = figures(other);
+    evidence["to"] = figures(base);
+    Some(Found::new("wait", speed.effect(), text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::findings::subjects;
+    use crate::stats::fixture::{STEADY, outcome};
+    use crate::stats::records::records;
+
+    /// Spinning at `figure` GiB/s with two busy CPUs, blocking at 1 GiB/s with `idle` of that time unused.
+    fn texts(wait: &str, figure: f64, idle: u64, runs: &[f64]) -> Vec<String> {
+        let mut blocking = outcome("e", &[], 1.0, runs);
+        blocking.samples.iter_mut().for_each(|sample| sample.sys_ns -= idle);
+        let records = records(vec![blocking, outcome("e", &[("wait", wait)], figure, runs)]);
+        spinning(&subjects(&records)).into_iter().map(|found| found.finding.text).collect()
+    }
+
+    #[test]
+    fn gain_and_cost_are_told_together() {
+        assert_eq!(
+            texts("spin", 1.25, 1_000_000_000, &STEADY),
+            [
+                "Spinning instead of blocking moves 1.25 times as much (1.25 to 1.25) for 1.60 times (1.60 to 1.60) the CPU time, \
+              1.60 s per GiB instead of 1.00 s: write → read across two cores (blocks of 64 KiB)."
+            ]
+        );
+        assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking moves only 0.50 times"));
+        assert!(texts("spin", 1.0, 0, &STEADY)[0].contains("gains nothing, within 3 %, for the same CPU time"));
+    }
+
+    #[test]
+    fn doubt_is_silent() {
+        assert_eq!(texts("spin", 1.03, 0, &STEADY), [""; 0]);
+        assert_eq!(texts("spin", 2.0, 0, &STEADY[..4]), [""; 0]);
+        assert_eq!(texts("block", 2.0, 0, &STEADY), [""; 0]);
+    }
+}

@@ -1,0 +1,201 @@
+//! The words that findings share: settings, ratios, places, and what the reader saw of the bytes.
+
+use serde_json::{Value, json};
+
+use super::Subject;
+use super::contrast::Contrast;
+use crate::model::{
+    ByteSize, Capacity, Key, LinkKind, PageKind, Params, Place, Throughput, Verify, WaitPolicy, three_digits,
+};
+
+/// `write → read`.
+pub(super) fn methods(params: &Params) -> String {
+    format!("{} → {}", params.send, params.recv)
+}
+
+/// `across two cores`.
+pub(super) fn placed(place: Place) -> String {
+    match place {
+        Place::Free => "unpinned".to_owned(),
+        Place::Same => "on one core".to_owned(),
+        Place::Cross => "across two cores".to_owned(),
+        Place::Pinned(writer, reader) if writer == reader => format!("on CPU {writer}"),
+        Place::Pinned(writer, reader) => format!("from CPU {writer} to CPU {reader}"),
+    }
+}
+
+/// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
+/// is as by default is left out, but for methods, place and block.
+pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
+    let said = |key: Key| !omit.contains(&key);
+    let default = Params::default();
+    let differs = |key: Key| said(key) && params.get(key) != default.get(key);
+    let mut main = Vec::new();
+    if said(Key::Send) && said(Key::Recv) {
+        main.push(methods(params));
+    }
+    if said(Key::Place) {
+        main.push(placed(params.place));
+    }
+    let mut details = Vec::new();
+    if params.link != LinkKind::Pipe {
+        details.push(params.link.to_string());
+    }
+    if said(Key::Block) {
+        details.push(format!("blocks of {}", params.block));
+    }
+    if let Some(size) = params.read_block.filter(|size| said(Key::Block) && *size != params.block) {
+        details.push(format!("read by {size}"));
+    }
+    if differs(Key::Capacity) {
+        details.push(format!("capacity {}", params.capacity));
+    }
+    if differs(Key::Pages) && params.pages == PageKind::Huge {
+        details.push("huge pages".to_owned());
+    }
+    if differs(Key::Align) {
+        details.push(format!("{} bytes off a page", params.align));
+    }
+    if differs(Key::Wait) {
+        details.push(waiting(params.wait).to_owned());
+    }
+    if differs(Key::Pairs) {
+        details.push(format!("{} pairs", params.pairs));
+    }
+    if differs(Key::WriteDelay) {
+        details.push(format!("{} of work per write", params.write_delay));
+    }
+    if differs(Key::ReadDelay) {
+        details.push(format!("{} of work per read", params.read_delay));
+    }
+    if matches!(params.verify, Verify::Xor | Verify::Full) && said(Key::Verify) {
+        details.push(format!("verify {}", params.verify));
+    }
+    match (main.is_empty(), details.is_empty()) {
+        (true, _) => details.join(", "),
+        (false, true) => main.join(" "),
+        (false, false) => format!("{} ({})", main.join(" "), details.join(", ")),
+    }
+}
+
+pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
+    match wait {
+        WaitPolicy::Block => "blocking",
+        WaitPolicy::Poll => "polling",
+        WaitPolicy::Spin => "spinning",
+    }
+}
+
+/// What the reader saw of the bytes; moving a page reference is not reading a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Not even in its memory.
+    Nothing,
+    /// In its memory, not looked at.
+    Arrived,
+    /// Looked at.
+    All,
+}
+
+impl Seen {
+    pub fn of(params: &Params) -> Seen {
+        match (params.recv.touches(), params.touched()) {
+            (false, _) => Seen::Nothing,
+            (true, false) => Seen::Arrived,
+            (true, true) => Seen::All,
+        }
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Seen::Nothing => "the bytes never reached the reader's memory",
+            Seen::Arrived => "the bytes were copied to the reader, which did not look at them",
+            Seen::All => "the reader looked at every byte",
+        }
+    }
+}
+
+/// The capacity that the kernel granted, or where that is not known the one asked for.
+pub(super) fn granted(subject: Subject) -> Option<u64> {
+    let asked = match subject.params.capacity {
+        Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
+        Capacity::Named(_) => None,
+    };
+    subject.record.samples.iter().find_map(|sample| sample.capacity_granted).or(asked)
+}
+
+/// `1 MiB`, or `default` where its size is not known.
+pub(super) fn capacity(subject: Subject) -> String {
+    granted(subject).map_or_else(|| subject.params.capacity.to_string(), |bytes| ByteSize(bytes).to_string())
+}
+
+/// `1.52 times`.
+pub(super) fn times(ratio: f64) -> String {
+    format!("{} times", three_digits(ratio))
+}
+
+/// `(1.48 to 1.55)`.
+pub(super) fn interval(contrast: &Contrast) -> String {
+    format!("({} to {})", three_digits(contrast.low), three_digits(contrast.high))
+}
+
+/// `3.05 GiB/s`.
+pub(super) fn rate(subject: Subject) -> String {
+    Throughput(subject.throughput()).to_string()
+}
+
+/// `64 B, 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
+pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
+    let mut spans: Vec<(ByteSize, ByteSize)> = Vec::new();
+    let mut before = false;
+    for size in all {
+        let inside = some.contains(size);
+        match spans.last_mut() {
+            Some(span) if inside && before => span.1 = *size,
+            _ if inside => spans.push((*size, *size)),
+            _ => {}
+        }
+        before = inside;
+    }
+    let words = |(first, last): (ByteSize, ByteSize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    };
+    spans.into_iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// A trial's figures, as evidence.
+pub(super) fn figures(subject: Subject) -> Value {
+    json!({
+        "trial": subject.record.id,
+        "throughput": subject.estimates.throughput,
+        "cpu_seconds_per_gib": subject.estimates.cpu_seconds_per_gib,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixture::record;
+
+    #[test]
+    fn settings_are_told_by_what_is_not_usual() {
+        let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).params, omit);
+        assert_eq!(words(&[], &[]), "write → read across two cores (blocks of 64 KiB)");
+        assert_eq!(words(&[], &[Key::Block]), "write → read across two cores");
+        assert_eq!(words(&[], &[Key::Block, Key::Place, Key::Send]), "");
+        assert_eq!(
+            words(&[("wait", "spin"), ("pages", "huge"), ("capacity", "1m"), ("place", "3:3")], &[]),
+            "write → read on CPU 3 (blocks of 64 KiB, capacity 1 MiB, huge pages, spinning)"
+        );
+    }
+
+    #[test]
+    fn neighbours_are_drawn_together() {
+        let all = [64, 256, 1024, 4096, 16384].map(ByteSize);
+        let some = |indices: &[usize]| indices.iter().map(|&i| all[i]).collect::<Vec<_>>();
+        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B, 1 KiB to 16 KiB");
+        assert_eq!(spans(&some(&[1]), &all), "256 B");
+        assert_eq!(spans(&[], &all), "");
+    }
+}

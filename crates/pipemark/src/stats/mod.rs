@@ -1,0 +1,22 @@
+//! What the samples say: estimates, fits and comparisons; records of them, and findings.
+//!
+//! Pure: no I/O, no clock, and no randomness but from a seed that is an argument. Most are functions of slices: a slice
+//! holds one figure per run, in the order the runs were made, because a run is the unit that was repeated: what was
+//! measured many times within a run is summed up per run ([`compare::per_run`]) before it comes here.
+
+pub mod compare;
+pub mod drift;
+pub mod estimate;
+pub mod findings;
+pub mod fit;
+pub mod noise;
+pub mod outliers;
+pub mod percentile;
+mod ranks;
+pub mod records;
+pub mod verdict;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod simulations;

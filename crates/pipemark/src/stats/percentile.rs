@@ -1,0 +1,44 @@
+//! Which percentiles a number of samples can support: a p99 of 71 samples is their maximum under another name.
+
+/// The highest percentile (0 to 100) that `samples` samples support; 0 for none.
+///
+/// The rule is Wilks's (1941): a percentile p is supported if at least one sample lies beyond it with 95 % confidence,
+/// 1 - (p/100)^n >= 0.95, since only then is there an upper bound of it in the data. So p50 needs 5 samples, p90 29,
+/// p95 59, p99 299, p99.9 2995. By symmetry a low percentile p needs what 100 - p does.
+pub fn highest_percentile(samples: usize) -> f64 {
+    if samples == 0 {
+        return 0.0;
+    }
+    100.0 * 0.05f64.powf(1.0 / samples as f64)
+}
+
+/// Whether `samples` samples support `percentile` (0 to 100), from above or, below the middle, from below.
+pub fn supports(samples: usize, percentile: f64) -> bool {
+    let outward = percentile.max(100.0 - percentile);
+    outward <= highest_percentile(samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wilks's sample sizes for one-sided 95 % bounds, as tabled in many places (59 for 95/95, 299 for 99/95).
+    #[test]
+    fn sample_sizes_are_the_published_ones() {
+        for (percentile, needed) in [(50.0, 5), (90.0, 29), (95.0, 59), (99.0, 299), (99.9, 2995)] {
+            assert!(supports(needed, percentile), "p{percentile} from {needed}");
+            assert!(!supports(needed - 1, percentile), "p{percentile} from {}", needed - 1);
+        }
+    }
+
+    #[test]
+    fn low_percentiles_need_as_much_as_high_ones() {
+        assert!(supports(299, 1.0) && !supports(298, 1.0));
+    }
+
+    #[test]
+    fn nothing_supports_nothing() {
+        assert!(!supports(0, 50.0));
+        assert!(!supports(usize::MAX, 100.0) || highest_percentile(usize::MAX) == 100.0);
+    }
+}

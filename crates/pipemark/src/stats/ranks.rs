@@ -1,0 +1,187 @@
+//! Exact null distributions of three rank statistics, each small when the data speak against the null hypothesis.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// Up to this many values of the statistic its distribution is counted out; above, the normal one is as good.
+const EXACT_UP_TO: usize = 1000;
+
+/// The distribution of a rank statistic if there is no difference: symmetric on 0..=`greatest`.
+#[derive(Debug, Clone)]
+pub(super) struct Null {
+    greatest: usize,
+    shape: Shape,
+}
+
+#[derive(Debug, Clone)]
+enum Shape {
+    /// P(statistic <= u) at position u.
+    Counted(Vec<f64>),
+    Normal {
+        deviation: f64,
+    },
+}
+
+impl Null {
+    /// Mann and Whitney's U of `n` against `m` figures: how many of the n·m pairs have the first one smaller.
+    pub(super) fn mann_whitney(n: usize, m: usize) -> Null {
+        let greatest = n * m;
+        if greatest > EXACT_UP_TO {
+            let (n, m) = (n as f64, m as f64);
+            return Null::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
+        }
+        // The greatest of all is one of the n (and beats every one of the m) or one of the m.
+        // `columns[b]` holds the distribution for a against b.
+        let mut columns = vec![vec![0.0; greatest + 1]; m + 1];
+        for column in &mut columns {
+            column[0] = 1.0;
+        }
+        for a in 1..=n {
+            for b in 1..=m {
+                let first = a as f64 / (a + b) as f64;
+                for u in (0..=a * b).rev() {
+                    let with_first = if u >= b { columns[b][u - b] * first } else { 0.0 };
+                    columns[b][u] = with_first + columns[b - 1][u] * (1.0 - first);
+                }
+            }
+        }
+        Null::counted(greatest, columns.swap_remove(m))
+    }
+
+    /// Wilcoxon's signed-rank statistic of `n` differences: the sum of the ranks of the negative ones.
+    pub(super) fn signed_rank(n: usize) -> Null {
+        let greatest = n * (n + 1) / 2;
+        if greatest > EXACT_UP_TO {
+            let n = n as f64;
+            return Null::normal(greatest, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt());
+        }
+        let mut chance = vec![0.0; greatest + 1];
+        chance[0] = 1.0;
+        for rank in 1..=n {
+            for sum in (0..=greatest).rev() {
+                let with_rank = if sum >= rank { chance[sum - rank] } else { 0.0 };
+                chance[sum] = 0.5 * (chance[sum] + with_rank);
+            }
+        }
+        Null::counted(greatest, chance)
+    }
+
+    /// Kendall's and Mann's count of inversions among `n` figures in order: pairs with the earlier one greater.
+    pub(super) fn inversions(n: usize) -> Null {
+        let greatest = n * n.saturating_sub(1) / 2;
+        if greatest > EXACT_UP_TO {
+            let n = n as f64;
+            return Null::normal(greatest, (n * (n - 1.0) * (2.0 * n + 5.0) / 72.0).sqrt());
+        }
+        let mut chance = vec![0.0; greatest + 1];
+        chance[0] = 1.0;
+        for length in 2..=n {
+            let before = chance.clone();
+            for (count, chance) in chance.iter_mut().enumerate() {
+                let from = (count + 1).saturating_sub(length);
+                *chance = before[from..=count].iter().sum::<f64>() / length as f64;
+            }
+        }
+        Null::counted(greatest, chance)
+    }
+
+    fn counted(greatest: usize, mut chance: Vec<f64>) -> Null {
+        let mut sum = 0.0;
+        for chance in &mut chance {
+            sum += *chance;
+            *chance = sum;
+        }
+        Null { greatest, shape: Shape::Counted(chance) }
+    }
+
+    fn normal(greatest: usize, deviation: f64) -> Null {
+        Null { greatest, shape: Shape::Normal { deviation } }
+    }
+
+    /// P(statistic <= u).
+    fn at_most(&self, u: usize) -> f64 {
+        match &self.shape {
+            Shape::Counted(cumulated) => cumulated[u.min(self.greatest)],
+            Shape::Normal { deviation } => {
+                let from_mean = u as f64 + 0.5 - self.greatest as f64 / 2.0;
+                Normal::standard().cdf(from_mean / deviation)
+            }
+        }
+    }
+
+    /// The two-sided p-value of a statistic whose smaller side is `u`.
+    pub(super) fn p_value(&self, u: usize) -> f64 {
+        (2.0 * self.at_most(u)).min(1.0)
+    }
+
+    /// The greatest k for which a smaller side of k - 1 is significant at `level`; `None` if nothing is.
+    ///
+    /// The k-th smallest and the k-th greatest of the statistic's shifts (pair differences, Walsh averages) are then
+    /// the ends of the confidence interval that belongs to the test.
+    pub(super) fn critical_rank(&self, level: f64) -> Option<usize> {
+        let (mut significant, mut not) = (0, self.greatest / 2 + 1);
+        while significant < not {
+            let k = usize::midpoint(significant, not);
+            if self.p_value(k) <= level {
+                significant = k + 1;
+            } else {
+                not = k;
+            }
+        }
+        (significant > 0).then_some(significant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two-sided 5 % critical values of U, as in every table (e.g. Siegel 1956, table K).
+    #[test]
+    fn mann_whitney_has_the_tabled_critical_values() {
+        for (n, m, u) in [
+            (4, 4, 0),
+            (5, 5, 2),
+            (6, 6, 5),
+            (7, 7, 8),
+            (8, 8, 13),
+            (10, 10, 23),
+            (5, 8, 6),
+            (15, 15, 64),
+            (20, 20, 127),
+        ] {
+            assert_eq!(Null::mann_whitney(n, m).critical_rank(0.05), Some(u + 1), "{n} against {m}");
+        }
+        assert_eq!(Null::mann_whitney(3, 3).critical_rank(0.05), None);
+        assert_eq!(Null::mann_whitney(1, 1).critical_rank(0.05), None);
+    }
+
+    /// Two-sided 5 % critical values of the signed-rank statistic (e.g. Siegel 1956, table G).
+    #[test]
+    fn signed_rank_has_the_tabled_critical_values() {
+        for (n, sum) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (15, 25), (20, 52), (25, 89)] {
+            assert_eq!(Null::signed_rank(n).critical_rank(0.05), Some(sum + 1), "n = {n}");
+        }
+        assert_eq!(Null::signed_rank(5).critical_rank(0.05), None);
+    }
+
+    /// Permutations of 5 by inversions: 1, 4, 9, 15, 20, 22, … of 120 (OEIS A008302).
+    #[test]
+    fn inversions_are_mahonian() {
+        let null = Null::inversions(5);
+        for (count, permutations) in [(0, 1.0), (1, 5.0), (2, 14.0), (3, 29.0), (4, 49.0), (10, 120.0)] {
+            assert!((null.at_most(count) - permutations / 120.0).abs() < 1e-12, "{count}");
+        }
+    }
+
+    #[test]
+    fn the_normal_form_joins_the_counted_one() {
+        for (counted, normal) in [
+            (Null::mann_whitney(31, 32), Null::normal(992, (31.0 * 32.0 * 64.0 / 12.0f64).sqrt())),
+            (Null::signed_rank(44), Null::normal(990, (44.0 * 45.0 * 89.0 / 24.0f64).sqrt())),
+            (Null::inversions(45), Null::normal(990, (45.0 * 44.0 * 95.0 / 72.0f64).sqrt())),
+        ] {
+            let (exact, near) = (counted.critical_rank(0.05).unwrap(), normal.critical_rank(0.05).unwrap());
+            assert!(exact.abs_diff(near) <= 1, "{exact} and {near}");
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! From what was run to what is stored: estimates, ratios within rounds, names, and warnings that the samples support.
+//!
+//! What the ends' clocks and counters cannot show (huge pages refused, a busy machine) comes in as notes.
+
+use std::collections::BTreeMap;
+
+use strum::IntoEnumIterator;
+
+use super::drift::Drift;
+use super::estimate::median;
+use super::outliers::outliers;
+use crate::model::{
+    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, LinkKind, Outcome, Params, Place, Record, Sample,
+    Status, Stopped, Warning,
+};
+
+/// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
+const TOLERANCE: f64 = 0.03;
+
+/// The share of what an end can do alone from which on a figure is flagged.
+const NEAR: f64 = 0.9;
+
+/// What pipe(2) gives with pages of 4 KiB; larger pages give more.
+const DEFAULT_CAPACITY: u64 = 64 << 10;
+
+/// What is left to a user over the page limit, with pages of 4 KiB.
+const QUOTA_CAPACITY: u64 = 8 << 10;
+
+/// Why a trial that ran has no figure.
+const IDLE: &str =
+    "no byte arrived in one of the runs, so there is no throughput to tell; raise --time or lower --block";
+
+/// One record per outcome, in their order.
+///
+/// Figures are made only of trials that ended well: a wrong answer is not timed.
+pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
+    let names = names(&outcomes);
+    let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
+    outcomes
+        .into_iter()
+        .zip(names)
+        .zip(ratios)
+        .map(|((outcome, name), ratio)| {
+            let estimate =
+                measured(&outcome).then(|| estimates(&outcome.samples)).flatten().map(|e| Estimates { ratio, ..e });
+            let mut warnings = outcome.notes.clone();
+            warnings.extend(warnings_of(&outcome, estimate.as_ref()));
+            let idle = measured(&outcome) && estimate.is_none() && !outcome.samples.is_empty();
+            let Outcome { trial, mut status, mut reason, verified, samples, stopped, .. } = outcome;
+            if idle {
+                status = Status::Failed;
+                reason.get_or_insert_with(|| IDLE.to_owned());
+            }
+            Record {
+                name,
+                verify: trial.params.verify,
+                touched: trial.params.touched(),
+                id: trial.id,
+                experiment: trial.experiment,
+                params: trial.params,
+                status,
+                reason,
+                verified,
+                samples,
+                estimate,
+                stopped,
+                warnings,
+                baseline: trial.baseline,
+                published: trial.published,
+            }
+        })
+        .collect()
+}
+
+/// Copying within one process, in bytes per second: the best of the trials that measured it.
+pub fn memory_copy(records: &[Record]) -> Option<Estimate> {
+    records
+        .iter()
+        .filter(|record| record.params.link == LinkKind::MemoryCopy && record.status == Status::Ok)
+        .filter_map(|record| record.estimate.as_ref())
+        .map(|estimate| estimate.throughput)
+        .max_by(|one, other| one.median.total_cmp(&other.median))
+}
+
+fn measured(outcome: &Outcome) -> bool {
+    outcome.status == Status::Ok && outcome.verified != Some(false)
+}
+
+/// `None` when a run moved nothing or took no time: such a run has no CPU time per GiB and no ratio to another, and to
+/// leave it out would make the others look better than they are.
+fn estimates(samples: &[Sample]) -> Option<Estimates> {
+    let of = |figure: fn(&Sample) -> f64| Estimate::of(&samples.iter().map(figure).collect::<Vec<_>>());
+    Some(Estimates {
+        throughput: of(Sample::throughput)?,
+        cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
+        ratio: None,
+    })
+}
+
+/// The throughput of each round; rounds in which nothing arrived have none to compare.
+fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
+    samples
+        .iter()
+        .map(|sample| (sample.round, sample.throughput()))
+        .filter(|(_, throughput)| throughput.is_finite() && *throughput > 0.0)
+        .collect()
+}
+
+/// Throughput over that of the baseline, of the rounds in which both were measured. The baseline has none to itself.
+fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
+    let trial = &outcome.trial;
+    let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;
+    let baseline = all.iter().find(|other| other.trial.id == *wanted && other.trial.experiment == trial.experiment)?;
+    if !measured(outcome) || !measured(baseline) {
+        return None;
+    }
+    let base = by_round(&baseline.samples);
+    let ratios: Vec<f64> =
+        by_round(&outcome.samples).into_iter().filter_map(|(round, figure)| Some(figure / base.get(&round)?)).collect();
+    Estimate::of(&ratios)
+}
+
+/// Each trial's parameters in words, without those that all trials of its experiment share.
+fn names(outcomes: &[Outcome]) -> Vec<String> {
+    let mut experiments: BTreeMap<&str, Vec<&Params>> = BTreeMap::new();
+    for Outcome { trial, .. } in outcomes {
+        experiments.entry(&trial.experiment).or_default().push(&trial.params);
+    }
+    let varying: BTreeMap<&str, Vec<Key>> =
+        experiments.into_iter().map(|(experiment, all)| (experiment, keys_that_differ(&all))).collect();
+    outcomes.iter().map(|Outcome { trial, .. }| in_words(&trial.params, &varying[trial.experiment.as_str()])).collect()
+}
+
+/// The parameters that tell trials apart. How much a run moves is one of them only where nothing else does, because
+/// suites give small blocks a smaller total, and a single trial is told by the four that matter most.
+fn keys_that_differ(all: &[&Params]) -> Vec<Key> {
+    let differ = |keys: &[Key], one: &Params, other: &Params| keys.iter().any(|key| one.get(*key) != other.get(*key));
+    let keys: Vec<Key> = Key::iter()
+        .filter(|key| *key != Key::ReadBlock || all.iter().any(|params| params.read_block.is_some()))
+        .filter(|key| all.iter().any(|params| differ(&[*key], all[0], params)))
+        .collect();
+    let without_volume: Vec<Key> = keys.iter().copied().filter(|key| !matches!(key, Key::Total | Key::Time)).collect();
+    let mut told: Vec<Vec<String>> =
+        all.iter().map(|params| without_volume.iter().map(|key| params.get(*key)).collect()).collect();
+    told.sort_unstable();
+    told.dedup();
+    match (keys.is_empty(), told.len() == all.len()) {
+        (true, _) => vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block],
+        (false, true) => without_volume,
+        (false, false) => keys,
+    }
+}
+
+fn in_words(params: &Params, keys: &[Key]) -> String {
+    if params.link == LinkKind::MemoryCopy {
+        return if keys.contains(&Key::Block) {
+            format!("memory copy, {} blocks", params.block)
+        } else {
+            "memory copy".to_owned()
+        };
+    }
+    let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
+    let words = keys.iter().filter_map(|key| {
+        let value = params.get(*key);
+        match key {
+            Key::Send if both_methods => Some(format!("{value} → {}", params.recv)),
+            Key::Recv if both_methods => None,
+            Key::Link | Key::Place => Some(value),
+            Key::Block => Some(format!("{value} blocks")),
+            Key::Pages => Some(format!("{value} pages")),
+            Key::Pairs if params.pairs == 1 => Some("1 pair".to_owned()),
+            Key::Pairs => Some(format!("{value} pairs")),
+            Key::Total | Key::Time if value.is_empty() => None,
+            Key::Total | Key::Time => Some(format!("{value} per run")),
+            _ => Some(format!("{} {value}", key.to_string().replace('-', " "))),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning> {
+    let (params, samples) = (&outcome.trial.params, &outcome.samples);
+    let mut warnings = Vec::new();
+    warnings.extend(capacity_differs(params, samples));
+    warnings.extend(capacity_changed(samples));
+    warnings.extend(misplaced(samples));
+    if let Some(Estimates { throughput, .. }) = estimates {
+        warnings.extend(near_ceiling(params, samples));
+        let figures: Vec<f64> = samples.iter().map(Sample::throughput).collect();
+        let far = outliers(&figures)
+            .into_iter()
+            .filter(|&run| (figures[run] / throughput.median - 1.0).abs() > TOLERANCE)
+            .count();
+        if far > 0 {
+            warnings.push(Warning::Outliers { count: far as u32, runs: throughput.runs });
+        }
+        if let Some(drift) = Drift::of(&figures).filter(|drift| drift.matters(TOLERANCE)) {
+            warnings.push(Warning::Drift { change: drift.change });
+        }
+        if let (Some(low), Some(high)) = (throughput.low, throughput.high) {
+            let relative = (throughput.median - low).max(high - throughput.median) / throughput.median;
+            if relative > TOLERANCE && outcome.stopped != Some(Stopped::Narrow) {
+                warnings.push(Warning::Wide { relative });
+            }
+        }
+    }
+    warnings
+}
+
+/// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
+/// below 8 KiB are what other page sizes and older kernels give.
+fn capacity_differs(params: &Params, samples: &[Sample]) -> Option<Warning> {
+    let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
+    let (asked, granted) = match params.capacity {
+        Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),
+        Capacity::DEFAULT => (DEFAULT_CAPACITY, granted.into_iter().find(|&granted| granted < DEFAULT_CAPACITY)?),
+        Capacity::Named(_) => (QUOTA_CAPACITY, granted.into_iter().find(|&granted| granted > QUOTA_CAPACITY)?),
+    };
+    Some(Warning::CapacityDiffers { asked, granted })
+}
+
+fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
+    samples
+        .iter()
+        .filter_map(|sample| sample.capacity_granted.zip(sample.capacity_after))
+        .find(|(before, after)| before != after)
+        .map(|(before, after)| Warning::CapacityChanged { before, after })
+}
+
+/// One warning per CPU on which an end was seen that was not allowed there.
+fn misplaced(samples: &[Sample]) -> Vec<Warning> {
+    let mut cpus: Vec<Cpu> = samples
+        .iter()
+        .flat_map(Sample::ends)
+        .filter_map(|end| Some((end, end.pinned.as_ref()?)))
+        .flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)))
+        .copied()
+        .collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
+}
+
+/// Where an end computes: ends on one CPU take turns, so their times add up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Seat {
+    Shared(Option<Cpu>),
+    Own(usize),
+}
+
+/// Whose work fills a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ends {
+    Sources,
+    Sinks,
+    Both,
+}
+
+/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured.
+///
+/// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
+/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, the trial by the median of its runs. Ends
+/// that are not pinned to one CPU are taken to have one each.
+fn near_ceiling(params: &Params, samples: &[Sample]) -> Vec<Warning> {
+    let mut runs: BTreeMap<Ends, Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in samples {
+        let mut seats: BTreeMap<Seat, (f64, Ends)> = BTreeMap::new();
+        let ends = sample
+            .sources
+            .iter()
+            .map(|end| (end, Ends::Sources))
+            .chain(sample.sinks.iter().map(|end| (end, Ends::Sinks)));
+        for (index, (end, side)) in ends.enumerate() {
+            let Some(share) = share_of_cpu(end) else { continue };
+            let (sum, sides) = seats.entry(seat(params, end, index)).or_insert((0.0, side));
+            *sum += share;
+            if *sides != side {
+                *sides = Ends::Both;
+            }
+        }
+        let mut busiest: BTreeMap<Ends, f64> = BTreeMap::new();
+        for (share, sides) in seats.into_values() {
+            let most = busiest.entry(sides).or_insert(share);
+            *most = most.max(share);
+        }
+        for (sides, share) in busiest {
+            runs.entry(sides).or_default().push((share, sample.throughput() / share));
+        }
+    }
+    let warning = |(sides, runs): (Ends, Vec<(f64, f64)>)| {
+        let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
+        let end = match sides {
+            Ends::Sources => "source",
+            Ends::Sinks => "sink",
+            Ends::Both => "source and sink",
+        };
+        (median(&shares)? >= NEAR).then_some(Warning::NearCeiling { end: end.to_owned(), ceiling: median(&ceilings)? })
+    };
+    runs.into_iter().filter_map(warning).collect()
+}
+
+fn share_of_cpu(end: &EndStats) -> Option<f64> {
+    let rate = end.bytes as f64 * 1e9 / end.ns as f64;
+    let share = rate / end.ceiling?;
+    (share.is_finite() && share > 0.0).then_some(share)
+}
+
+fn seat(params: &Params, end: &EndStats, index: usize) -> Seat {
+    match (end.pinned.as_deref(), params.place) {
+        (Some([cpu]), _) => Seat::Shared(Some(*cpu)),
+        (_, Place::Same) => Seat::Shared(None),
+        _ => Seat::Own(index),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::Published;
+    use crate::stats::fixture::{GIB, STEADY, outcome};
+
+    fn one(outcome: Outcome) -> Record {
+        records(vec![outcome]).remove(0)
+    }
+
+    fn kinds(record: &Record) -> Vec<String> {
+        let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
+        record.warnings.iter().map(kind).collect()
+    }
+
+    #[test]
+    fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
+        let record = one(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
+        let estimate = record.estimate.clone().unwrap();
+        assert!((estimate.throughput.median / GIB - 2.0).abs() < 1e-6);
+        // Two CPUs, busy all the time, at 2 GiB/s.
+        assert!((estimate.cpu_seconds_per_gib.median - 1.0).abs() < 0.02);
+        assert_eq!((estimate.throughput.runs, estimate.ratio, record.touched), (7, None, false));
+        assert_eq!(kinds(&record), [""; 0]);
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        let mut base = outcome("e", &[("send", "write")], 1.0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let mut new = outcome("e", &[("send", "vmsplice")], 1.0, &[3.0, 6.0, 9.0, 12.0, 15.0, 18.0]);
+        let elsewhere = outcome("other", &[("send", "write")], 100.0, &STEADY);
+        for trial in [&mut base.trial, &mut new.trial] {
+            trial.baseline = Some(elsewhere.trial.id.clone());
+        }
+        // Rounds come in any order, and one side may lack some.
+        new.samples.reverse();
+        new.samples.pop();
+        let records = records(vec![elsewhere, base, new]);
+        let ratio = records[2].estimate.as_ref().unwrap().ratio.unwrap();
+        assert!((ratio.min - 3.0).abs() < 1e-6 && (ratio.max - 3.0).abs() < 1e-6, "{ratio:?}");
+        assert_eq!(ratio.runs, 5);
+        assert_eq!(records[1].estimate.as_ref().unwrap().ratio, None, "the baseline has no ratio to itself");
+    }
+
+    #[test]
+    fn wrong_answers_and_idle_runs_have_no_figures() {
+        let mut wrong = outcome("e", &[], 1.0, &STEADY);
+        wrong.verified = Some(false);
+        assert_eq!(one(wrong).estimate, None);
+        let mut failed = outcome("e", &[], 1.0, &STEADY);
+        failed.status = Status::Failed;
+        assert_eq!(one(failed).estimate, None);
+        let mut idle = outcome("e", &[], 1.0, &STEADY);
+        idle.samples[3].bytes = 0;
+        let idle = one(idle);
+        assert_eq!((idle.estimate, idle.status, idle.reason.as_deref()), (None, Status::Failed, Some(IDLE)));
+    }
+
+    #[test]
+    fn names_leave_out_what_all_share() {
+        let named = |trials: &[&[(&str, &str)]]| -> Vec<String> {
+            let outcomes = trials.iter().map(|params| outcome("e", params, 1.0, &STEADY)).collect();
+            records(outcomes).into_iter().map(|record| record.name).collect()
+        };
+        assert_eq!(named(&[&[("block", "64")]]), ["pipe, write → read, cross, 64 B blocks"]);
+        assert_eq!(
+            named(&[&[("block", "64"), ("total", "1g")], &[("block", "1k"), ("total", "2g")]]),
+            ["64 B blocks", "1 KiB blocks"]
+        );
+        assert_eq!(named(&[&[("total", "1g")], &[("total", "2g")]]), ["1 GiB per run", "2 GiB per run"]);
+        assert_eq!(
+            named(&[&[], &[("send", "vmsplice"), ("recv", "splice"), ("pages", "huge")]]),
+            ["write → read, base pages", "vmsplice → splice, huge pages"]
+        );
+        assert_eq!(named(&[&[("wait", "spin")], &[("capacity", "1m")]])[1], "wait block, capacity 1 MiB");
+    }
+
+    #[test]
+    fn noise_is_named() {
+        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
+        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &drifting))), ["drift", "wide"]);
+        let mut narrow = outcome("e", &[], 1.0, &drifting);
+        narrow.stopped = Some(Stopped::Narrow);
+        assert_eq!(kinds(&one(narrow)), ["drift"]);
+        let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998];
+        let record = one(outcome("e", &[], 1.0, &one_off));
+        assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 9 }]);
+        let hardly_off = [1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.99, 1.0, 1.0002, 0.9998];
+        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
+    }
+
+    #[test]
+    fn notes_come_first() {
+        let mut noted = outcome("e", &[], 1.0, &[1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12]);
+        noted.notes.push(Warning::NoHugePages { reason: "never".to_owned() });
+        assert_eq!(kinds(&one(noted)), ["no-huge-pages", "drift", "wide"]);
+    }
+
+    #[test]
+    fn capacities_that_are_not_as_asked_are_named() {
+        let granted = |asked: &str, before: u64, after: u64| {
+            let mut outcome = outcome("e", &[("capacity", asked)], 1.0, &STEADY);
+            for sample in &mut outcome.samples {
+                (sample.capacity_granted, sample.capacity_after) = (Some(before), Some(after));
+            }
+            one(outcome).warnings
+        };
+        assert_eq!(granted("default", 65536, 65536), []);
+        assert_eq!(granted("default", 1 << 20, 1 << 20), [], "pages of 64 KiB");
+        assert_eq!(granted("default", 8192, 8192), [Warning::CapacityDiffers { asked: 65536, granted: 8192 }]);
+        assert_eq!(granted("1m", 65536, 65536), [Warning::CapacityDiffers { asked: 1 << 20, granted: 65536 }]);
+        assert_eq!(granted("quota", 8192, 8192), []);
+        assert_eq!(granted("quota", 65536, 65536), [Warning::CapacityDiffers { asked: 8192, granted: 65536 }]);
+        assert_eq!(granted("64k", 65536, 1 << 20), [Warning::CapacityChanged { before: 65536, after: 1 << 20 }]);
+    }
+
+    #[test]
+    fn an_end_on_a_foreign_cpu_is_named_once() {
+        let mut strayed = outcome("e", &[], 1.0, &STEADY);
+        for sample in &mut strayed.samples {
+            sample.sinks[0].pinned = Some(vec![Cpu(1)]);
+            sample.sinks[0].cpus = vec![Cpu(0), Cpu(1)];
+        }
+        assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
+    }
+
+    /// 2 GiB/s, ends that could do `source` and `sink` alone.
+    fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
+        let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
+        for sample in &mut outcome.samples {
+            sample.sources[0].ceiling = source.map(|figure| figure * GIB);
+            sample.sinks[0].ceiling = sink.map(|figure| figure * GIB);
+        }
+        one(outcome).warnings
+    }
+
+    #[test]
+    fn figures_near_what_an_end_can_do_are_flagged() {
+        let ends = |warnings: Vec<Warning>| -> Vec<(String, f64)> {
+            let read = |warning| match warning {
+                Warning::NearCeiling { end, ceiling } => (end, (ceiling / GIB * 1000.0).round() / 1000.0),
+                other => panic!("{other:?}"),
+            };
+            warnings.into_iter().map(read).collect()
+        };
+        assert_eq!(ends(with_ceilings("cross", Some(2.3), Some(2.3))), []);
+        assert_eq!(ends(with_ceilings("cross", Some(9.0), Some(2.2))), [("sink".to_owned(), 2.2)]);
+        assert_eq!(ends(with_ceilings("cross", Some(2.1), None)), [("source".to_owned(), 2.1)]);
+        // On one CPU the times add up: 1 / (1/4 + 1/4.4) = 2.095.
+        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(4.4))), [("source and sink".to_owned(), 2.095)]);
+        assert_eq!(ends(with_ceilings("cross", Some(4.0), Some(4.4))), []);
+        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(9.0))), []);
+    }
+
+    #[test]
+    fn two_sources_on_one_cpu_share_it() {
+        let mut pairs = outcome("e", &[("pairs", "2")], 2.0, &[1.0; 7]);
+        for sample in &mut pairs.samples {
+            sample.bytes *= 2;
+            for (ends, cpu) in [(&mut sample.sources, 0), (&mut sample.sinks, 1)] {
+                ends[0].pinned = Some(vec![Cpu(cpu)]);
+                ends[0].cpus = vec![Cpu(cpu)];
+                ends[0].ceiling = Some(4.2 * GIB);
+                ends.push(ends[0].clone());
+            }
+            sample.sinks[1].ceiling = None;
+        }
+        let warnings = one(pairs).warnings;
+        let [Warning::NearCeiling { end, ceiling }] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(end == "source" && (ceiling / GIB - 4.2).abs() < 1e-6, "{warnings:?}");
+    }
+
+    #[test]
+    fn the_memory_copy_limit_is_the_best_that_was_measured() {
+        let all = records(vec![
+            outcome("copy", &[("link", "memory-copy"), ("block", "64k")], 9.0, &STEADY),
+            outcome("copy", &[("link", "memory-copy"), ("block", "1m")], 7.0, &STEADY),
+            outcome("e", &[("send", "tee")], 60.0, &STEADY),
+        ]);
+        assert_eq!(all[0].name, "memory copy, 64 KiB blocks");
+        assert_eq!(memory_copy(&all), Some(all[0].estimate.as_ref().unwrap().throughput));
+        assert_eq!(memory_copy(&all[2..]), None);
+    }
+
+    #[test]
+    fn what_was_planned_is_kept() {
+        let mut planned = outcome("e", &[("verify", "full")], 1.0, &STEADY);
+        planned.trial.published = Some(Published { throughput: 1.0, source: "a paper".to_owned() });
+        planned.verified = Some(true);
+        let record = one(planned.clone());
+        assert_eq!((record.id, record.params), (planned.trial.id, planned.trial.params));
+        assert_eq!((record.published, record.samples), (planned.trial.published, planned.samples));
+        assert!(record.touched && record.verified == Some(true));
+    }
+
+    proptest! {
+        #[test]
+        fn odd_samples_make_neither_panic_nor_nonsense(
+            bytes in prop::collection::vec((0..u64::MAX, 0..u64::MAX, 0u32..9), 0..9),
+            ceiling in prop::option::of(prop::num::f64::ANY),
+        ) {
+            let mut odd = outcome("e", &[("place", "same")], 1.0, &vec![1.0; bytes.len()]);
+            for (sample, (bytes, ns, round)) in odd.samples.iter_mut().zip(bytes) {
+                (sample.bytes, sample.ns, sample.round) = (bytes, ns, round);
+                (sample.sources[0].bytes, sample.sources[0].ns, sample.sources[0].ceiling) = (bytes, ns, ceiling);
+            }
+            let mut other = outcome("e", &[("place", "cross")], 1.0, &STEADY);
+            other.trial.baseline = Some(odd.trial.id.clone());
+            for record in records(vec![odd, other]) {
+                // Figures that are no numbers become null, which does not read back.
+                let text = serde_json::to_string(&record).unwrap();
+                prop_assert!(serde_json::from_str::<Record>(&text).is_ok(), "{text}");
+            }
+        }
+    }
+}
