@@ -61,7 +61,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
     // A pipe's other end may take its time and may want this CPU; between files it is another thread's turn that is
     // waited for, which is over sooner than a sleeper is awake.
     let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
-    let memory = (0..threads.get()).map(|_| engine.memory()).collect::<Result<Vec<_>, _>>()?;
+    let memory = (0..threads.get()).map(|_| reader.memory()).collect::<Result<Vec<_>, _>>()?;
     let run = Run {
         engine,
         input: Mutex::new(Input { reader, batches: 0 }),

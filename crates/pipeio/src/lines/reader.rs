@@ -8,7 +8,11 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::error::Error;
+use super::output::Store;
 use super::region::Region;
+
+/// Bytes of output a thread has memory for at first, of which it touches what it needs.
+const STORE: usize = 2 << 20;
 
 /// What the reader is to do.
 #[derive(Debug, Clone, Copy)]
@@ -67,6 +71,12 @@ impl<'fd> Reader<'fd> {
     /// Whether a read never waits for someone else.
     pub(super) fn never_waits(&self) -> bool {
         self.kind == FileType::RegularFile
+    }
+
+    /// The memory of one thread: for a batch, and for what becomes of it.
+    pub(super) fn memory(&self) -> Result<(Region, Store), Error> {
+        let block = self.plan.block;
+        Ok((Region::new(block).map_err(Error::Memory)?, Store::new(block.max(STORE))?))
     }
 
     /// Bytes of all batches so far.
