@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_lost_piece_is_seen_and_a_pattern_says_where_it_went() {
-        let content = Content::Pattern { seed: 5 };
+        let content = Content::Pattern { seed: 6 };
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);
         let fault = check(&content, &bytes).expect("a lost piece is seen");
