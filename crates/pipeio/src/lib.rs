@@ -11,12 +11,14 @@
 //! * [`wait`]: what to do when a pipe is full or empty.
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
 //! * [`shared`]: counters and gates that several processes share.
+//! * [`lines`]: lines of text through a transform, at the speed of the pipe.
 //! * [`usage`]: what this process has used.
 //! * [`probe`]: which of all this the kernel permits here, found by trying.
 //!
 //! Linux only. All of the workspace's `unsafe` is in this crate.
 
 mod handover;
+pub mod lines;
 pub mod memory;
 pub mod message;
 pub mod mq;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod content;
 mod host;
 mod link;
 mod model;

@@ -1,7 +1,9 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
 mod bw;
+mod r#gen;
 mod host;
+mod lines;
 mod list;
 mod measure;
 mod output;
@@ -9,6 +11,7 @@ mod relay;
 mod rows;
 mod run;
 mod schedule;
+mod sink;
 mod suite_file;
 
 use std::fmt;
@@ -75,6 +78,15 @@ enum Verb {
     /// Measure a pipe as you ask, or a matrix of pipes
     #[command(after_long_help = bw::EXAMPLES)]
     Bw(Box<bw::BwOptions>),
+    /// Filter lines from standard input to standard output
+    #[command(after_long_help = lines::EXAMPLES)]
+    Lines(lines::LinesOptions),
+    /// Write lines or bytes to standard output: a pipeline's source
+    #[command(after_long_help = r#gen::EXAMPLES)]
+    Gen(r#gen::GenOptions),
+    /// Take, measure and check standard input: a pipeline's end
+    #[command(after_long_help = sink::EXAMPLES)]
+    Sink(sink::SinkOptions),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
     /// Pass standard input to standard output as fast as the system can
@@ -90,6 +102,9 @@ pub fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
+        Verb::Lines(options) => lines::run(&options),
+        Verb::Gen(options) => r#gen::run(&options),
+        Verb::Sink(options) => sink::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),
