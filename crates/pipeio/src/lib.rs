@@ -5,6 +5,7 @@
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
 //! * [`vm`]: over the sender's memory, read from outside.
+//! * [`zerocopy`]: into a TCP socket by reference.
 //! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
 //! * [`pattern`]: content that proves itself.
 //! * [`wait`]: what to do when a pipe is full or empty.
@@ -30,3 +31,4 @@ mod uring;
 pub mod usage;
 pub mod vm;
 pub mod wait;
+pub mod zerocopy;
