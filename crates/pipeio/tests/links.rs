@@ -635,12 +635,14 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
 fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     let (near, far) = tcp_pair();
     let block = 1 << 20;
+    // More than the memory, where this process may ask for it: else the socket is full before the memory is.
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
     let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
     let receiver = recv::open(recv::Method::Read, far, &recv_options(block, Wait::Block)).unwrap();
     let pattern = pattern(Content::Fresh, block);
     thread::scope(|scope| {
         let source = scope.spawn(|| send_all(sender, block, Content::Fresh, 40));
-        thread::sleep(std::time::Duration::from_millis(50));
+        thread::sleep(std::time::Duration::from_millis(200));
         let received = receive_all(receiver, pattern, block, "slow receiver");
         assert_eq!(source.join().unwrap().unwrap(), received);
     });
