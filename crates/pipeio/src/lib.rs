@@ -5,6 +5,7 @@
 //! * [`recv`]: every way to take them out ([`recv::Receiver`]).
 //! * [`ring`]: the same two ends over shared memory, without the kernel.
 //! * [`vm`]: over the sender's memory, read from outside.
+//! * [`zerocopy`]: into a TCP socket by reference.
 //! * [`message`], [`mq`]: over sockets and queues that carry messages of a limited size.
 //! * [`relay`]: one descriptor's bytes passed to another, as fast as the system can.
 //! * [`pattern`]: content that proves itself.
@@ -34,5 +35,4 @@ mod uring;
 pub mod usage;
 pub mod vm;
 pub mod wait;
-#[allow(missing_docs)]
 pub mod zerocopy;

@@ -1,6 +1,7 @@
 //! Every link that is not a pipe: what arrives is what was sent, at sizes around every boundary, with every wait policy.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -13,7 +14,7 @@ use pipeio::recv::Receiver;
 use pipeio::ring::{self, Access};
 use pipeio::send::{Content, Sender};
 use pipeio::wait::Wait;
-use pipeio::{recv, send, vm};
+use pipeio::{recv, send, vm, zerocopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
@@ -599,4 +600,95 @@ fn a_killed_sender_of_private_memory_is_an_error_and_not_a_wrong_block() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(receiver.recv().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+fn tcp_pair() -> (OwnedFd, OwnedFd) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, peer) = listener.accept().unwrap();
+    assert_eq!(peer, near.local_addr().unwrap());
+    (near.into(), far.into())
+}
+
+#[test]
+fn zero_copy_sends_carry_blocks_of_every_size() {
+    for wait in WAITS {
+        for content in CONTENTS {
+            for block in [1usize, 7, 4095, 4096, 4097, 65536, 100_001, 3 << 20] {
+                let (near, far) = tcp_pair();
+                let sender = match zerocopy::sender(near, &send_options(block, wait, content)) {
+                    Ok(sender) => sender,
+                    Err(error) if error.kind() == ErrorKind::Unsupported => return eprintln!("skipped: {error}"),
+                    Err(error) => panic!("{error}"),
+                };
+                let read_block = block.div_ceil(2) + 1;
+                let receiver = recv::open(recv::Method::Read, far, &recv_options(read_block, wait)).unwrap();
+                // Several times the memory that fresh blocks cycle through.
+                let blocks = ((12 << 20) / block).clamp(3, 2000);
+                carry(&format!("zero copy, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
+    let (near, far) = tcp_pair();
+    let block = 1 << 20;
+    // More than the memory, where this process may ask for it: else the socket is full before the memory is.
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
+    let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
+    let receiver = recv::open(recv::Method::Read, far, &recv_options(block, Wait::Block)).unwrap();
+    let pattern = pattern(Content::Fresh, block);
+    thread::scope(|scope| {
+        let source = scope.spawn(|| send_all(sender, block, Content::Fresh, 40));
+        thread::sleep(std::time::Duration::from_millis(200));
+        let received = receive_all(receiver, pattern, block, "slow receiver");
+        assert_eq!(source.join().unwrap().unwrap(), received);
+    });
+}
+
+#[test]
+fn zero_copy_admits_that_loopback_copies() {
+    let (near, far) = tcp_pair();
+    let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, Wait::Block, Content::Fresh)) else { return };
+    assert_eq!(sender.note(), None);
+    let mut receiver = recv::open(recv::Method::Read, far, &recv_options(65536, Wait::Block)).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || while receiver.recv().unwrap().bytes > 0 {});
+        // More than fits in flight: completions have to be collected.
+        for _ in 0..200 {
+            sender.fresh(65536).unwrap().fill(1);
+            sender.send(65536).unwrap();
+        }
+        sender.finish().unwrap();
+        assert!(sender.note().unwrap().contains("copied"));
+        drop(sender);
+    });
+}
+
+#[test]
+fn a_zero_copy_sender_learns_that_its_receiver_left() {
+    for wait in WAITS {
+        let (near, far) = tcp_pair();
+        let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, wait, Content::Fresh)) else { return };
+        let reader = thread::spawn(move || {
+            let mut receiver = recv::open(recv::Method::Read, far, &recv_options(4096, Wait::Block)).unwrap();
+            receiver.recv().unwrap();
+        });
+        let error = loop {
+            if let Err(error) = sender.fresh(65536).map(|bytes| bytes.fill(1)).and_then(|()| sender.send(65536)) {
+                break error.kind();
+            }
+        };
+        assert!([ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error), "{error}");
+        reader.join().unwrap();
+    }
+}
+
+#[test]
+fn sockets_without_zero_copy_are_unsupported() {
+    let (near, _far) = socket_pair(SocketType::STREAM);
+    let refused = zerocopy::sender(near, &send_options(8, Wait::Block, Content::Fresh));
+    assert_eq!(refused.err().unwrap().kind(), ErrorKind::Unsupported);
 }

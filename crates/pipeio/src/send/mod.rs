@@ -100,6 +100,11 @@ pub trait Sender {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// What the reader of a result should know about how the bytes went, a sentence, as far as it is known by now.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The period of what a method sends when the content is prepared for blocks of `block` bytes: byte `p` of the stream is

@@ -275,9 +275,6 @@ mod tests {
             assert_eq!(missing(&params(&[(Key::Place, "free")]), &host), None, "a plain pipe does not need {facility}");
         }
         assert!(reason(&[], &without(Facility::Futex)).contains("every trial"));
-        // A copy within one process sends nothing.
-        let copy = params(&[(Key::Link, "memory-copy"), (Key::Send, "vmsplice")]);
-        assert_eq!(missing(&copy, &without(Facility::Vmsplice)), None);
     }
 
     #[test]
