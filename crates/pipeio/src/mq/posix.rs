@@ -41,8 +41,8 @@ fn name_of(name: &str) -> io::Result<CString> {
 /// slash and has no other; unlink it as soon as nobody needs it: the descriptor stays good.
 ///
 /// # Errors
-/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`posix_limits`]; when the user's queues would take more than
-/// RLIMIT_MSGQUEUE; when the kernel has no such queues.
+/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`posix_limits`]; `QuotaExceeded` when the user's
+/// queues would take more than RLIMIT_MSGQUEUE, or there are too many; when the kernel has no such queues.
 pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
     let path = name_of(name)?;
     // SAFETY: every field of mq_attr is an integer, for which zero is valid.
@@ -63,11 +63,20 @@ pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Resu
                 );
                 format!("it may have at most {limits} (/proc/sys/fs/mqueue), and a name like /name")
             }
-            Some(libc::EMFILE) => "the user's queues would take more memory than `ulimit -q` allows".to_owned(),
+            Some(libc::EMFILE) => {
+                "the user's queues would take more memory than allowed; raise the limit with ulimit -q".to_owned()
+            }
+            Some(libc::ENOSPC) => {
+                "there are as many as /proc/sys/fs/mqueue/queues_max allows; remove some or raise it".to_owned()
+            }
             _ => error.to_string(),
         };
+        let kind = match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
+            _ => error.kind(),
+        };
         let what = format!("cannot make message queue {name} for {messages} messages of {max_message} bytes: {why}");
-        return Err(io::Error::new(error.kind(), what));
+        return Err(io::Error::new(kind, what));
     }
     // SAFETY: mq_open returned it just now, a queue is a descriptor on Linux, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(queue) })

@@ -34,7 +34,7 @@ pub fn sysv_limits() -> io::Result<SysvLimits> {
 /// Makes a queue without a key, which nobody finds by one and no other user may use; returns its number.
 ///
 /// # Errors
-/// When the system has as many queues as /proc/sys/kernel/msgmni allows, or no such queues.
+/// `QuotaExceeded` when the system has as many queues as /proc/sys/kernel/msgmni allows; when it has no such queues.
 pub fn sysv_create() -> io::Result<i32> {
     sysv_create_keyed(libc::IPC_PRIVATE)
 }
@@ -50,10 +50,16 @@ pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
     if id < 0 {
         let error = io::Error::last_os_error();
         let why = match error.raw_os_error() {
-            Some(libc::ENOSPC) => "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q".to_owned(),
+            Some(libc::ENOSPC) => {
+                "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q, remove some or raise it".to_owned()
+            }
             _ => error.to_string(),
         };
-        return Err(io::Error::new(error.kind(), format!("cannot make a System V message queue: {why}")));
+        let kind = match error.raw_os_error() {
+            Some(libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
+            _ => error.kind(),
+        };
+        return Err(io::Error::new(kind, format!("cannot make a System V message queue: {why}")));
     }
     Ok(id)
 }

@@ -15,7 +15,7 @@ pub struct Fifo;
 
 impl Link for Fifo {
     fn naming(&self) -> Naming {
-        Naming::Named
+        Naming::File
     }
 
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {

@@ -72,9 +72,10 @@ impl Ends {
 pub enum Naming {
     /// Nothing: it can be made by the parent itself.
     Unnamed,
-    /// It has a name, or outlives its makers, until it is removed: a keeper makes it and removes it, so that nothing
-    /// remains whoever is killed when.
-    Named,
+    /// A file. As with a queue, a keeper makes it and removes it, so that nothing remains whoever is killed when.
+    File,
+    /// A message queue, in a namespace of its own that has no folders.
+    Queue,
 }
 
 /// A mechanism.
@@ -84,11 +85,11 @@ pub trait Link: Sync {
         Naming::Unnamed
     }
 
-    /// Makes the link. `name` is a path that nothing else uses, in a folder that only this user may enter, for those that
-    /// need one; what was put there is removed again before this returns.
+    /// Makes the link. `name` is a path that nothing else uses. For a file its folder exists, and only this user may enter
+    /// it; what was put there is removed again before this returns.
     ///
     /// # Errors
-    /// `Unsupported` or `PermissionDenied` with a sentence where the mechanism is not to be had here.
+    /// One that is [`not_here`], with a sentence, where the mechanism is not to be had here.
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends>;
 
     /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
@@ -105,6 +106,13 @@ pub trait Link: Sync {
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.
     fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>>;
+}
+
+/// Whether a link or an end cannot be made because this system does not have, allow or afford it: a reason to skip, not a
+/// failure.
+pub fn not_here(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, Unsupported};
+    matches!(error.kind(), Unsupported | PermissionDenied | QuotaExceeded)
 }
 
 /// The part of a link's name that no other link has: its folder's.

@@ -17,7 +17,7 @@ const MESSAGES: usize = 10;
 
 impl Link for PosixMq {
     fn naming(&self) -> Naming {
-        Naming::Named
+        Naming::Queue
     }
 
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {

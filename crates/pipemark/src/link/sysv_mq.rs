@@ -14,7 +14,7 @@ pub struct SysvMq;
 
 impl Link for SysvMq {
     fn naming(&self) -> Naming {
-        Naming::Named
+        Naming::Queue
     }
 
     fn connect(&self, _: &Params, name: &Path) -> io::Result<Ends> {

@@ -20,7 +20,7 @@ pub struct UnixStream;
 
 impl Link for UnixStream {
     fn naming(&self) -> Naming {
-        Naming::Named
+        Naming::File
     }
 
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {

@@ -36,8 +36,10 @@ pub fn main() -> ExitCode {
     let socket = rustix::stdio::stdin();
     let (job, descriptors) = match job::receive::<Job>(socket) {
         Ok(Some(received)) => received,
-        // The parent is gone, or someone called the hidden verb by hand.
-        Ok(None) | Err(_) => {
+        // The parent is gone.
+        Ok(None) => return ExitCode::FAILURE,
+        // Someone called the hidden verb by hand: what they typed on is no socket.
+        Err(_) => {
             eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", job::END_VERB);
             return ExitCode::from(2);
         }
@@ -57,7 +59,7 @@ pub fn main() -> ExitCode {
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
     let report = match report {
         Ok(done) => Report::Done(Box::new(done)),
-        Err(error) => Report::Failed(format!("the {} failed: {error}", role.name())),
+        Err(error) => Report::of(&error, &format!("the {} failed: ", role.name())),
     };
     match job::send(socket, &report, &[]) {
         Ok(()) => ExitCode::SUCCESS,

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::keeper::{Made, Wire};
+use crate::link;
 use crate::model::{Cpu, EndStats, Latency, Params};
 
 /// The word that makes this program an end of a run.
@@ -86,6 +87,13 @@ pub enum Report {
     NotHere(String),
     /// It could not: the reason, as a sentence.
     Failed(String),
+}
+
+impl Report {
+    /// What is to be said of an error: `who` and a space, or nothing, goes in front of a failure.
+    pub fn of(error: &io::Error, who: &str) -> Report {
+        if link::not_here(error) { Report::NotHere(error.to_string()) } else { Report::Failed(format!("{who}{error}")) }
+    }
 }
 
 /// What an end measured.

@@ -75,11 +75,11 @@ pub fn descriptor(handle: &Handle) -> Option<BorrowedFd<'_>> {
 /// Makes a link, and the keeper it needs, which has to live as long as the run.
 ///
 /// # Errors
-/// `Unsupported` or `PermissionDenied` where the mechanism is not to be had here.
+/// One that is [`link::not_here`] where the mechanism is not to be had here.
 pub fn make(link: &'static dyn Link, params: &Params) -> io::Result<(Ends, Option<Keeper>)> {
     match link.naming() {
         Naming::Unnamed => link.connect(params, Path::new("")).map(|ends| (ends, None)),
-        Naming::Named => Keeper::start(link, params).map(|(ends, keeper)| (ends, Some(keeper))),
+        Naming::File | Naming::Queue => Keeper::start(link, params).map(|(ends, keeper)| (ends, Some(keeper))),
     }
 }
 
@@ -154,9 +154,7 @@ pub fn main(job: &Job, socket: BorrowedFd<'_>) -> ExitCode {
     let (link, (ends, name)) = match made {
         Ok(made) => made,
         Err(error) => {
-            let not_here = matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied);
-            let report = if not_here { Report::NotHere(error.to_string()) } else { Report::Failed(error.to_string()) };
-            let _ = job::send(socket, &report, &[]);
+            let _ = job::send(socket, &Report::of(&error, ""), &[]);
             return ExitCode::SUCCESS;
         }
     };
@@ -179,18 +177,21 @@ pub fn main(job: &Job, socket: BorrowedFd<'_>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Makes the link in a folder of its own; returns its name, too.
+/// Makes the link, a file in a folder of its own; returns its name, too.
 fn connect(link: &dyn Link, params: &Params, folder: &Path) -> io::Result<(Ends, PathBuf)> {
+    let name = folder.join("link");
+    if link.naming() != Naming::File {
+        return link.connect(params, &name).map(|ends| (ends, name));
+    }
     fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
         io::Error::new(
-            error.kind(),
+            io::ErrorKind::Unsupported,
             format!(
                 "no folder for the link in {}: {error}; set TMPDIR to one that can be written to",
                 std::env::temp_dir().display()
             ),
         )
     })?;
-    let name = folder.join("link");
     let ends = link.connect(params, &name);
     fs::remove_dir_all(folder)?;
     Ok((ends?, name))

@@ -62,10 +62,8 @@ pub fn run(params: &Params, setting: &Setting<'_>) -> Result<Measured, RunError>
     let begin = Instant::now();
     let mut run = start(params, setting)?;
     let reports = wait(&mut run, begin + setting.limit, setting)?;
-    for process in &mut run.processes {
-        process.reap().map_err(RunError::failed("a process could not be waited for"))?;
-    }
     let grants = run.grants;
+    // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
     measured(params, reports, grants, begin.elapsed())
 }
@@ -100,11 +98,9 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
         let (mut of_source, mut of_sink) = (Vec::new(), Vec::new());
         for back in (0..links_per_pair).map(|nth| nth == 1) {
             let Some(link) = link else { continue };
-            let (ends, keeper) = keeper::make(link, params).map_err(|error| match error.kind() {
-                io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied => {
-                    RunError::NotHere(format!("--link {}: {error}", params.link))
-                }
-                _ => RunError::Failed(format!("no link: {error}")),
+            let (ends, keeper) = keeper::make(link, params).map_err(|error| match link::not_here(&error) {
+                true => RunError::NotHere(format!("--link {}: {error}", params.link)),
+                false => RunError::Failed(format!("no link: {error}")),
             })?;
             run.keepers.extend(keeper);
             run.grants = Grants { message_limit: ends.message_limit, buffers: ends.buffers };
@@ -161,9 +157,7 @@ fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(
         for (&i, _) in waiting.iter().zip(&ready[1..]).filter(|&(_, &ready)| ready) {
             processes[i].take_report().map_err(RunError::Failed)?;
             match &processes[i].report {
-                Some(Report::Failed(reason)) => {
-                    return Err(RunError::Failed(reason_behind(reason.clone(), processes)));
-                }
+                Some(Report::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
                 Some(Report::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
                 _ => {}
             }
@@ -179,26 +173,26 @@ fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(
 }
 
 /// When one end dies, the other fails a moment later with a broken pipe or an early end. The death is the news.
-fn reason_behind(reason: String, processes: &mut [Process]) -> String {
+fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
     let consequence = ["Broken pipe", "ended before"].iter().any(|sign| reason.contains(sign));
     if !consequence {
-        return reason;
+        return RunError::Failed(reason);
     }
     let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     for process in processes.iter_mut().filter(|process| process.report.is_none()) {
         let ready = poll(&mut [PollFd::from_borrowed_fd(process.socket(), PollFlags::IN)], Some(&patience));
         if matches!(ready, Ok(1..)) {
             match process.take_report() {
-                Err(death) => return death,
-                Ok(_) => {
-                    if let Some(Report::Failed(other)) = &process.report {
-                        return format!("{other}; {reason}");
-                    }
-                }
+                Err(death) => return RunError::Failed(death),
+                Ok(_) => match &process.report {
+                    Some(Report::Failed(other)) => return RunError::Failed(format!("{other}; {reason}")),
+                    Some(Report::NotHere(other)) => return RunError::NotHere(other.clone()),
+                    _ => {}
+                },
             }
         }
     }
-    reason
+    RunError::Failed(reason)
 }
 
 /// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
