@@ -90,6 +90,8 @@ pub enum Warning {
     CapacityDiffers { asked: u64, granted: u64 },
     /// A block is larger than a message of the link may be.
     Split { limit: u64 },
+    /// The sender's bytes went another way than its name says.
+    Sender { text: String },
     /// The capacity changed while the trial ran.
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.
@@ -139,6 +141,7 @@ impl fmt::Display for Warning {
             Warning::Split { limit } => {
                 write!(f, "a message of this link has at most {limit} bytes; larger blocks were split")
             }
+            Warning::Sender { text } => f.write_str(text),
             Warning::CapacityChanged { before, after } => {
                 write!(f, "the capacity went from {before} to {after} bytes during the run; something resized the pipe")
             }

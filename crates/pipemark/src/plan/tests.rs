@@ -199,7 +199,7 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { send = \"wriite\" }"),
             "x.toml:6:19: 'wriite' is not a send method; use write, vmsplice, vmsplice-gift, sendfile, splice, tee, \
-             io-uring (did you mean write?)",
+             io-uring, in-place, zerocopy (did you mean write?)",
             "\"wriite\"",
         ),
         (

@@ -107,6 +107,8 @@ pub struct Done {
     pub fault: Option<String>,
     /// Round trips, of a source in latency mode.
     pub latency: Option<Latency>,
+    /// What the sender has to say about how its bytes went.
+    pub note: Option<String>,
     /// Bytes of this process on huge pages, if they were asked for.
     pub huge_bytes: Option<u64>,
 }

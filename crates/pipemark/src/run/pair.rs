@@ -230,6 +230,9 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, grants: Grants, wall: D
     if let Some(limit) = grants.message_limit.filter(|&limit| limit < params.block.0) {
         notes.push(Warning::Split { limit });
     }
+    if let Some(text) = sources.iter().find_map(|(_, done)| done.note.clone()) {
+        notes.push(Warning::Sender { text });
+    }
     let latency = sources.first().and_then(|(_, done)| done.latency.clone());
     let stats = |ends: Vec<(Role, Done)>| -> Vec<EndStats> { ends.into_iter().map(|(_, done)| done.stats).collect() };
     let (sources, sinks) = (stats(sources), stats(sinks));

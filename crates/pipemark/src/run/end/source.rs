@@ -59,8 +59,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     stats.xor = pattern.xor(source.position);
     // Most links end when they are closed, some need a mark.
     source.sender.finish()?;
+    let note = source.sender.note();
     drop(source);
-    Ok(Done { stats, huge_bytes, ..Done::default() })
+    Ok(Done { stats, note, huge_bytes, ..Done::default() })
 }
 
 impl Source<'_> {
