@@ -14,7 +14,7 @@ use pipeio::memory::Pages;
 use pipeio::pattern::{Pattern, Rule};
 use pipeio::send::Content;
 use pipeio::wait::Wait;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::control::Control;
@@ -42,6 +42,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    // A parent that died before the signal was asked for sends none, and others of the run may never come.
+    if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != job.parent) {
+        return ExitCode::FAILURE;
+    }
     let role = job.role;
     let report = catch_unwind(AssertUnwindSafe(|| take_part(job, descriptors)))
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));

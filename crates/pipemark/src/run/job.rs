@@ -53,6 +53,8 @@ impl Role {
 pub struct Job {
     /// What to do.
     pub role: Role,
+    /// The process that waits for the report.
+    pub parent: u32,
     /// Which pair it belongs to, from 0.
     pub pair: u32,
     /// Which line of the shared page is its own.
@@ -141,7 +143,15 @@ mod tests {
     fn a_job_arrives_with_its_descriptors() {
         let (ours, theirs) = channel().unwrap();
         let pipe = pipeio::pipe::Pipe::new().unwrap();
-        let job = Job { role: Role::Sink, pair: 3, line: 7, pin: Some(Cpu(1)), params: Params::default(), seed: 9 };
+        let job = Job {
+            role: Role::Sink,
+            parent: 1,
+            pair: 3,
+            line: 7,
+            pin: Some(Cpu(1)),
+            params: Params::default(),
+            seed: 9,
+        };
         send(&ours, &job, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Job>(&theirs).unwrap().unwrap();
         assert_eq!((received.role, received.params), (Role::Sink, Params::default()));

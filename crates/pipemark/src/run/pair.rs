@@ -106,15 +106,22 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Processes, RunError> 
         let mut link = link(params)?;
         for &role in roles {
             let pin = setting.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
-            let job = Job { role, pair, line: processes.len(), pin, params: params.clone(), seed: setting.seed };
+            let job = Job {
+                role,
+                parent: std::process::id(),
+                pair,
+                line: processes.len(),
+                pin,
+                params: params.clone(),
+                seed: setting.seed,
+            };
             let end = match role {
                 Role::Source => link.as_mut().and_then(|link| link.writer.take()),
                 Role::Sink => link.as_mut().and_then(|link| link.reader.take()),
                 Role::Copy => None,
             };
-            let descriptors: Vec<_> =
-                std::iter::once(page.as_fd()).chain(end.as_ref().map(|end| end.as_fd())).collect();
-            let process = Process::start(&job, &descriptors).map_err(|error| RunError::Failed(error.to_string()))?;
+            let process = Process::start(&job, page.as_fd(), end.as_ref().map(|end| end.as_fd()))
+                .map_err(|error| RunError::Failed(error.to_string()))?;
             processes.push(process);
         }
     }

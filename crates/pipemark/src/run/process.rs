@@ -18,16 +18,18 @@ pub struct Process {
     pub role: Role,
     /// Its line of the shared page.
     pub line: usize,
+    /// The file number of its link, to find it among whatever else it has open.
+    link: Option<u64>,
     /// Its last word, once it has come.
     pub report: Option<Report>,
 }
 
 impl Process {
-    /// Starts this program again as an end and hands it its job.
+    /// Starts this program again as an end and hands it its job, the shared page and its side of the link, if it has one.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had.
-    pub fn start(job: &Job, descriptors: &[BorrowedFd<'_>]) -> io::Result<Process> {
+    pub fn start(job: &Job, page: BorrowedFd<'_>, link: Option<BorrowedFd<'_>>) -> io::Result<Process> {
         let (socket, theirs) = job::channel()?;
         let child = Command::new("/proc/self/exe")
             .arg0("pipemark")
@@ -40,8 +42,10 @@ impl Process {
             .map_err(|error| {
                 io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
             })?;
-        let process = Process { child, socket, role: job.role, line: job.line, report: None };
-        job::send(&process.socket, job, descriptors).map_err(|error| {
+        let mut process = Process { child, socket, role: job.role, line: job.line, link: None, report: None };
+        process.link = link.map(rustix::fs::fstat).transpose()?.map(|stat| stat.st_ino);
+        let descriptors: Vec<_> = std::iter::once(page).chain(link).collect();
+        job::send(&process.socket, job, &descriptors).map_err(|error| {
             io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
         })?;
         Ok(process)
@@ -67,11 +71,13 @@ impl Process {
         }
     }
 
-    /// Reaps the process after its report.
+    /// Reaps the process after its report. It has nothing left to do, so it is not waited for any longer than the kernel
+    /// needs: someone may have stopped it.
     ///
     /// # Errors
     /// When it could not be waited for.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.child.kill()?;
         self.child.wait()
     }
 
@@ -103,12 +109,12 @@ impl Process {
         }
     }
 
-    /// How full a pipe of this process is, and its capacity; `None` if that cannot be seen.
+    /// How full the pipe to this process is, and its capacity; `None` if that cannot be seen.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
+        let link = format!("pipe:[{}]", self.link?);
         let folder = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
         folder.flatten().map(|entry| entry.path()).find_map(|path| {
-            let target = fs::read_link(&path).ok()?;
-            if !target.as_os_str().to_str()?.starts_with("pipe:") {
+            if fs::read_link(&path).ok()?.to_str()? != link {
                 return None;
             }
             let pipe =
