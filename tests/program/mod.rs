@@ -4,8 +4,9 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,9 +66,6 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     words.extend(flags.split_whitespace());
     let given = |flag: &str| words.iter().any(|word| *word == flag);
     let (runs, time) = (given("--runs") || given("--budget"), given("--time") || given("--total"));
-    if !runs {
-        words.extend(["--runs", "1"]);
-    }
     let placed = given("--place");
     if !runs {
         words.extend(["--runs", "1"]);
@@ -138,8 +136,11 @@ impl Started {
     /// Its ends, once so many have their links; panics if it is over before.
     pub fn ends(&mut self, count: usize) -> Vec<End> {
         let begin = Instant::now();
+        // Whatever whoever started the tests left open is inherited all the way down.
+        let inherited = pipes("self").into_iter().map(|(_, pipe)| pipe).collect();
         loop {
-            let ends: Vec<End> = marked(&self.mark).into_iter().filter_map(End::of).collect();
+            let ends: Vec<End> =
+                marked(&self.mark).into_iter().filter_map(|process| End::of(process, &inherited)).collect();
             if ends.len() == count {
                 return ends;
             }
@@ -186,6 +187,10 @@ impl Started {
             let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
             left.extend(names.filter(|name| name.contains("pipemark")));
         }
+        // Whoever is left holds the other side of what is read to the end now.
+        for process in processes {
+            send(process, Signal::KILL);
+        }
         let (stdout, stderr) = self.output.take().unwrap();
         (Ended { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
     }
@@ -226,6 +231,17 @@ fn marked(mark: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The pipes that a process has open: descriptors, and which pipe each belongs to.
+fn pipes(process: &str) -> Vec<(u32, String)> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let target = fs::read_link(entry.path()).ok()?.to_str()?.to_owned();
+        target.starts_with("pipe:").then_some((number, target))
+    });
+    all.collect()
+}
+
 /// What an end does with the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -243,61 +259,56 @@ pub struct End {
 
 impl End {
     /// `None` for a process that is no end, or that has no link yet.
-    fn of(process: u32) -> Option<End> {
+    fn of(process: u32, inherited: &BTreeSet<String>) -> Option<End> {
         let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
         words.split(|&byte| byte == 0).any(|word| word == b"__end").then_some(())?;
-        fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten().find_map(|entry| {
-            let number: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let is_pipe = fs::read_link(entry.path()).ok()?.to_str()?.starts_with("pipe:");
-            if number <= 2 || !is_pipe {
-                return None;
-            }
-            let about = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?;
-            let flags = about.lines().find_map(|line| line.strip_prefix("flags:"))?;
-            let role = if flags.trim().ends_with('0') { Role::Sink } else { Role::Source };
-            Some(End { role, process, link: entry.path() })
-        })
+        let pipes = pipes(&process.to_string());
+        let (number, _) = pipes.iter().find(|(number, pipe)| *number > 2 && !inherited.contains(pipe))?;
+        let about = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?;
+        let flags = about.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let role = if flags.trim().ends_with('0') { Role::Sink } else { Role::Source };
+        Some(End { role, process, link: format!("/proc/{process}/fd/{number}").into() })
     }
 
     pub fn signal(&self, signal: Signal) {
         send(self.process, signal);
     }
 
-    /// CPU time used so far. Before its window an end uses a few milliseconds.
-    pub fn cpu_time(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).unwrap_or_default();
-        let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        let ticks: u64 = after_name.split(' ').skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum();
-        Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
+    /// The fields of its stat from the state on.
+    fn stat(&self) -> Option<Vec<String>> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
+        // The name before them may itself hold anything.
+        Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
     }
 
-    /// Waits until it does not run any more after [`Signal::STOP`].
-    pub fn stop(&self) {
-        self.signal(Signal::STOP);
-        let stopped = || {
-            let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).unwrap_or_default();
-            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-        };
-        let begin = Instant::now();
-        while !stopped() {
-            assert!(begin.elapsed() < PATIENCE, "process {} cannot be stopped", self.process);
+    /// Waits until a busy end (one with delays, or that spins) is certainly in its measured window: before it, it uses
+    /// only a few milliseconds of CPU time. False if it is over.
+    pub fn reaches_window(&self) -> bool {
+        while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
+            let ticks: u64 = stat[11..13].iter().map(|word| word.parse::<u64>().unwrap()).sum();
+            if ticks * 1000 / rustix::param::clock_ticks_per_second() >= 40 {
+                return true;
+            }
             thread::sleep(Duration::from_millis(1));
         }
+        false
     }
 
-    /// A second reader of its link.
-    pub fn reader(&self) -> File {
-        File::open(&self.link).unwrap()
+    /// Stops it and waits until it does not run any more. False if it is over.
+    pub fn stop(&self) -> bool {
+        self.signal(Signal::STOP);
+        while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
+            if stat[0] == "T" {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
     }
 
-    /// A second writer of its link.
-    pub fn writer(&self) -> File {
-        File::options().write(true).open(&self.link).unwrap()
-    }
-
-    /// Bytes in its link.
-    pub fn fill(&self) -> usize {
-        rustix::io::ioctl_fionread(self.reader()).unwrap() as usize
+    /// A second reader and a second writer of its link.
+    pub fn link(&self) -> io::Result<(File, File)> {
+        Ok((File::open(&self.link)?, File::options().write(true).open(&self.link)?))
     }
 }
 

@@ -14,17 +14,20 @@ use crate::stats;
 
 /// Measures the plans one after the other into one document.
 pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
+    let interrupt = match Interrupt::catch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
+    };
     let exports = exports(output);
     for (destination, format) in &exports {
         if let Err(error) = destination.check(*format) {
             return failure(error);
         }
     }
-    let interrupt = match Interrupt::catch() {
-        Ok(interrupt) => interrupt,
-        Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
-    };
     let document = document(plans, output, &interrupt);
+    if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
+        failure(format_args!("Ctrl-C has no effect from here on: {error}"));
+    }
 
     let mut written = true;
     let table = Table { width: terminal_width(), colour: colour() };

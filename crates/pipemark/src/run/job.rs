@@ -59,6 +59,8 @@ impl Role {
 pub struct Job {
     /// What to do.
     pub role: Role,
+    /// The process that waits for the report.
+    pub parent: u32,
     /// Which pair it belongs to, from 0.
     pub pair: u32,
     /// Which line of the shared page is its own.
@@ -168,6 +170,7 @@ mod tests {
         let pipe = pipeio::pipe::Pipe::new().unwrap();
         let job = Job {
             role: Role::Sink,
+            parent: 1,
             pair: 3,
             line: 7,
             pin: Some(Cpu(1)),

@@ -95,6 +95,7 @@ impl Keeper {
         let folder = folder()?;
         let job = Job {
             role: Role::Keeper,
+            parent: std::process::id(),
             pair: 0,
             line: 0,
             pin: None,
@@ -127,10 +128,10 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.process.hang_up();
-        if self.process.reap().is_ok_and(|status| status.success()) {
+        if self.process.wait_at_most(PATIENCE).is_some_and(|status| status.success()) {
             return;
         }
-        // It was killed: what it may have left goes by the name it was given.
+        // It was killed or stopped: what it may have left goes by the name it was given.
         let _ = fs::remove_dir_all(&self.folder);
         self.link.remove(&self.folder.join("link"));
     }

@@ -113,6 +113,7 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
             let pin = setting.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
             let job = Job {
                 role,
+                parent: std::process::id(),
                 pair,
                 line: run.processes.len(),
                 pin,

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -22,12 +22,15 @@ pub struct Process {
     pub role: Role,
     /// Its line of the shared page.
     pub line: usize,
+    /// The file number of its link, to find it among whatever else it has open.
+    link: Option<u64>,
     /// Its last word, once it has come.
     pub report: Option<Report>,
 }
 
 impl Process {
-    /// Starts this program again as an end and hands it its job.
+    /// Starts this program again as an end and hands it its job with the descriptors: the shared page and its side of the link,
+    /// if it has one.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had.
@@ -44,7 +47,8 @@ impl Process {
             .map_err(|error| {
                 io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
             })?;
-        let process = Process { child, socket, role: job.role, line: job.line, report: None };
+        let mut process = Process { child, socket, role: job.role, line: job.line, link: None, report: None };
+        process.link = descriptors.get(1).map(rustix::fs::fstat).transpose()?.map(|stat| stat.st_ino);
         job::send(&process.socket, job, descriptors).map_err(|error| {
             io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
         })?;
@@ -88,11 +92,25 @@ impl Process {
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Reaps the process after its report.
+    /// Waits at most so long for the process to end by itself; `None` if it did not.
+    pub fn wait_at_most(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_micros(200)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reaps the process after its report. It has nothing left to do, so it is not waited for any longer than the kernel
+    /// needs: someone may have stopped it.
     ///
     /// # Errors
     /// When it could not be waited for.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.child.kill()?;
         self.child.wait()
     }
 
@@ -124,12 +142,12 @@ impl Process {
         }
     }
 
-    /// How full a pipe of this process is, and its capacity; `None` if that cannot be seen.
+    /// How full the pipe to this process is, and its capacity; `None` if that cannot be seen.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
+        let link = format!("pipe:[{}]", self.link?);
         let folder = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
         folder.flatten().map(|entry| entry.path()).find_map(|path| {
-            let target = fs::read_link(&path).ok()?;
-            if !target.as_os_str().to_str()?.starts_with("pipe:") {
+            if fs::read_link(&path).ok()?.to_str()? != link {
                 return None;
             }
             let pipe =
