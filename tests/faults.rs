@@ -84,7 +84,8 @@ fn a_killed_end_fails_its_trial_and_not_the_others() {
 #[test]
 fn nothing_outlives_a_killed_parent() {
     for step in 0..60 {
-        let words = ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
+        let words =
+            ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
         let started = Started::pipemark(&words);
         // From before the first process until after the last.
         thread::sleep(Duration::from_micros(step * step * 150));
@@ -200,7 +201,9 @@ fn a_hang_is_ended_with_its_reasons() {
 
 #[test]
 fn a_full_pipe_is_told_from_an_empty_one() {
-    for (stopped, held) in [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")] {
+    for (stopped, held) in
+        [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
+    {
         let words = ["bw", "--place", "free", "--time", "900ms", "--limit", "1s", "--runs", "1"];
         let mut started = Started::pipemark(&words);
         let end = started.end_with(stopped);

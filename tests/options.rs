@@ -300,7 +300,8 @@ fn the_memory_copy_limit_comes_with_every_measurement() {
 fn options_that_have_no_effect_on_the_data_are_recorded() {
     let ended = pipemark(&["bw", "--runs", "1", "--time", "5ms", "--wait", "poll", "--limit", "9s", "--json", "-"]);
     let document = ended.measured();
-    let command: Vec<&str> = document["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    let command: Vec<&str> =
+        document["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
     assert!(command[1..].starts_with(&["bw", "--runs", "1"]), "{command:?}");
     assert_eq!(only(&document)["params"]["wait"], "poll");
 }

@@ -51,7 +51,11 @@ fn not_verified(ended: &Ended) -> String {
     let document = ended.document();
     let trial = only(&document);
     assert_eq!((&trial["status"], &trial["verified"]), (&"failed".into(), &false.into()));
-    assert_eq!((&trial["estimate"], &trial["samples"]), (&Value::Null, &Value::Array(vec![])), "a wrong answer is timed");
+    assert_eq!(
+        (&trial["estimate"], &trial["samples"]),
+        (&Value::Null, &Value::Array(vec![])),
+        "a wrong answer is timed"
+    );
     trial["reason"].as_str().unwrap().to_owned()
 }
 

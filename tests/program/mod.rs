@@ -216,7 +216,8 @@ fn send(process: u32, signal: Signal) {
 /// All processes with this mark in their environment; a zombie shows none.
 fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("{MARK}={mark}");
-    let processes = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let processes =
+        fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     processes
         .filter(|process| {
             let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
