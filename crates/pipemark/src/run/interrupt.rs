@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Becomes readable, and stays so, when the person asks to stop.
@@ -20,6 +21,11 @@ impl Interrupt {
             signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
         }
         Ok(Interrupt(ours))
+    }
+
+    /// Whether that has happened.
+    pub fn requested(&self) -> bool {
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&Timespec::default())) == Ok(1)
     }
 }
 

@@ -10,8 +10,10 @@ mod keeper;
 mod pair;
 mod process;
 mod schedule;
+mod stage;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
+pub use stage::{STAGE_VERB, become_stage};
