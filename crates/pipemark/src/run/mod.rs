@@ -7,6 +7,7 @@ mod end;
 mod interrupt;
 mod job;
 mod keeper;
+mod limits;
 mod pair;
 mod process;
 mod schedule;
