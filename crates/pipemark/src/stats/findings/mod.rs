@@ -5,6 +5,7 @@
 
 mod block;
 mod capacity;
+mod chain;
 mod contrast;
 mod copying;
 mod limit;
@@ -14,7 +15,7 @@ mod recommended;
 mod wait;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -26,7 +27,10 @@ const MOST_PER_RULE: usize = 4;
 /// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
 /// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
-    let subjects = subjects(records);
+    // A chain of none is measured to be held against the others of its experiment, and is no advice on its own.
+    let (chains, plain) = chains_apart(records);
+    let chained = subjects(chains.iter().copied());
+    let subjects = subjects(plain.iter().copied());
     let rules = [
         copying::zero_copy(&subjects),
         copying::fresh(&subjects),
@@ -36,7 +40,9 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         block::cost(&subjects),
         wait::spinning(&subjects),
         limit::memory_copy(&subjects, memory_copy),
-        published::against(records),
+        chain::cost(&chained),
+        chain::published(&chains),
+        published::against(plain.iter().copied()),
         recommended::settings(&subjects),
     ];
     rules
@@ -46,6 +52,13 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
             found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
         })
         .collect()
+}
+
+/// The records of experiments with chains, and the others.
+fn chains_apart(records: &[Record]) -> (Vec<&Record>, Vec<&Record>) {
+    let chained: BTreeSet<&str> =
+        records.iter().filter(|record| record.params.chained()).map(|record| record.experiment.as_str()).collect();
+    records.iter().partition(|record| chained.contains(record.experiment.as_str()))
 }
 
 /// A finding and how much it matters among those of its rule.
@@ -93,10 +106,10 @@ impl<'a> Subject<'a> {
 
 /// What was measured between processes. Of trials that differ in nothing but how much a run moves, or that several
 /// experiments share, the one with the most runs.
-fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
+fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject> = Vec::new();
     let mut seen: BTreeMap<Params, usize> = BTreeMap::new();
-    for subject in records.iter().filter_map(Subject::of).filter(|s| s.params.link != LinkKind::MemoryCopy) {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|s| s.params.link != LinkKind::MemoryCopy) {
         let index = *seen.entry(without_volume(subject.params)).or_insert(subjects.len());
         match subjects.get_mut(index) {
             Some(known) if known.estimates.throughput.runs < subject.estimates.throughput.runs => *known = subject,
