@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
 mod bw;
+mod chain;
 mod r#gen;
 mod host;
 mod lines;
@@ -14,6 +15,7 @@ mod schedule;
 mod sink;
 mod suite_file;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -87,6 +89,9 @@ enum Verb {
     /// Take, measure and check standard input: a pipeline's end
     #[command(after_long_help = sink::EXAMPLES)]
     Sink(sink::SinkOptions),
+    /// Measure chains of processes: what one more costs
+    #[command(after_long_help = chain::EXAMPLES)]
+    Chain(Box<chain::ChainOptions>),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
     /// Pass standard input to standard output as fast as the system can
@@ -97,14 +102,15 @@ enum Verb {
 }
 
 /// Reads the command line and does what it says.
-pub fn main() -> ExitCode {
+pub fn main(words: Vec<OsString>) -> ExitCode {
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    match Cli::parse().verb {
+    match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::Lines(options) => lines::run(&options),
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
+        Verb::Chain(options) => chain::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),

@@ -140,13 +140,14 @@ fn capacity(params: &Params, host: &Host) -> Option<String> {
             ByteSize(host.pipe_max_size)
         ));
     }
-    let in_all = pages.saturating_mul(params.pairs.into());
+    let pipes = u64::from(params.pairs) * (u64::from(params.length) + 1);
+    let in_all = pages.saturating_mul(pipes);
     let limits = [("soft", host.pipe_user_pages_soft), ("hard", host.pipe_user_pages_hard)];
     let (name, limit) = limits.into_iter().find(|&(_, limit)| limit > 0 && in_all > limit)?;
     (!host.pipe_user_limits_lifted).then(|| {
         format!(
-            "{} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower --pairs or --capacity, or raise the limit",
-            params.pairs
+            "{pipes} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower {} or --capacity, or raise the limit",
+            if params.chained() { "--length" } else { "--pairs" }
         )
     })
 }

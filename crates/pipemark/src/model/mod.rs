@@ -8,6 +8,7 @@ mod methods;
 mod params;
 mod place;
 mod sample;
+mod stage;
 mod trial;
 mod units;
 
@@ -16,6 +17,7 @@ pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
-pub use sample::{EndStats, Latency, Sample};
+pub use sample::{EndStats, Latency, Sample, StageStats};
+pub use stage::{Stage, Stages};
 pub use trial::{Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

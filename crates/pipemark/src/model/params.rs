@@ -9,6 +9,7 @@ use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use super::methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
+use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
 
 /// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
@@ -167,6 +168,8 @@ pub enum Key {
     ReadBlock,
     Align,
     Pairs,
+    Stage,
+    Length,
     ReadDelay,
     WriteDelay,
     Rate,
@@ -219,6 +222,12 @@ pub struct Params {
     pub align: u32,
     /// How many pairs of source and sink run at once.
     pub pairs: u32,
+    /// What passes the bytes on between source and sink, over and over until the chain is `length` long.
+    #[serde(default)]
+    pub stage: Stages,
+    /// How many stages there are between source and sink.
+    #[serde(default)]
+    pub length: u32,
     /// Mean busy work after each call of the sink, in nanoseconds.
     pub read_delay: Delay,
     /// Mean busy work before each call of the source, in nanoseconds.
@@ -252,6 +261,8 @@ impl Default for Params {
             read_block: None,
             align: 0,
             pairs: 1,
+            stage: Stages::default(),
+            length: 0,
             read_delay: Delay::default(),
             write_delay: Delay::default(),
             rate: None,
@@ -266,6 +277,8 @@ impl Default for Params {
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 /// The largest number of pairs that run at once.
 pub const MAX_PAIRS: u32 = 256;
+/// The longest chain.
+pub const MAX_LENGTH: u32 = 4096;
 
 /// Reads one of an enum's words; the error lists them all.
 fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
@@ -346,6 +359,8 @@ impl Params {
                 self.align = u32::try_from(offset.0).expect("bounded above");
             }
             Key::Pairs => self.pairs = bounded("number of pairs", text, 1, MAX_PAIRS)?,
+            Key::Stage => self.stage = text.parse()?,
+            Key::Length => self.length = bounded("length of the chain", text, 0, MAX_LENGTH)?,
             Key::ReadDelay => {
                 self.read_delay = bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)))?
             }
@@ -379,6 +394,8 @@ impl Params {
             Key::ReadBlock => self.read_block().to_string(),
             Key::Align => self.align.to_string(),
             Key::Pairs => self.pairs.to_string(),
+            Key::Stage => self.stage.to_string(),
+            Key::Length => self.length.to_string(),
             Key::ReadDelay => self.read_delay.to_string(),
             Key::WriteDelay => self.write_delay.to_string(),
             Key::Verify => self.verify.to_string(),
@@ -436,6 +453,11 @@ impl Params {
         self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full)
     }
 
+    /// Whether there are stages between source and sink.
+    pub fn chained(&self) -> bool {
+        self.length > 0
+    }
+
     /// Whether each byte is written anew before it is sent.
     pub fn fresh(&self) -> bool {
         self.verify == Verify::Full && self.send.sends_fresh_data()
@@ -485,6 +507,11 @@ impl Params {
         }
         if self.rate.is_some() && self.gap != Nanos(0) {
             return Err(BadValue::new("--rate already says when the next message is due; leave out --gap"));
+        }
+        if self.chained() && (self.link != LinkKind::Pipe || self.mode != Mode::Throughput || self.pairs != 1) {
+            return Err(BadValue::new(
+                "a chain passes one stream through pipes; with --length use --link pipe, --mode throughput and --pairs 1",
+            ));
         }
         if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
             return Err(BadValue(format!(

@@ -19,13 +19,13 @@ pub struct Sample {
     pub ns: u64,
     /// From before the first process was started until the last was reaped.
     pub wall_ns: u64,
-    /// User CPU time of all ends in the window.
+    /// User CPU time of all ends in the window, and of all stages from start to end.
     pub user_ns: u64,
-    /// System CPU time of all ends in the window.
+    /// System CPU time, likewise.
     pub sys_ns: u64,
-    /// Times an end gave up its CPU to wait.
+    /// Times an end or a stage gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// Times an end was made to give up its CPU.
+    /// Times an end or a stage was made to give up its CPU.
     pub involuntary_switches: u64,
     /// Pipe capacity in bytes that the kernel granted, read back before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +45,9 @@ pub struct Sample {
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// Each stage between source and sink, from the source on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageStats>,
     /// Each source, in the order of the pairs.
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
@@ -98,6 +101,19 @@ pub struct Latency {
     pub max: u64,
     /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
     pub histogram: String,
+}
+
+/// What one stage (a process, with those it started and waited for) used from its start to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageStats {
+    /// User CPU time in nanoseconds.
+    pub user_ns: u64,
+    /// System CPU time in nanoseconds.
+    pub sys_ns: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
 }
 
 /// What one end (a process) did in the measured window, and in all.

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Becomes readable, and stays so, when the person asks to stop.
@@ -42,6 +43,11 @@ impl Interrupt {
             }
         })?;
         Ok(())
+    }
+
+    /// Whether that has happened.
+    pub fn requested(&self) -> bool {
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&Timespec::default())) == Ok(1)
     }
 }
 

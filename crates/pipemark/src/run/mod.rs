@@ -7,11 +7,14 @@ mod end;
 mod interrupt;
 mod job;
 mod keeper;
+mod limits;
 mod pair;
 mod process;
 mod schedule;
+mod stage;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
+pub use stage::{STAGE_VERB, become_stage};

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,8 +13,9 @@ use super::interrupt::Interrupt;
 use super::job::{Done, Job, Report, Role};
 use super::keeper::{self, Keeper, Wire};
 use super::process::Process;
+use super::stage::Stages;
 use crate::link;
-use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, Verify, Warning};
+use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, StageStats, Verify, Warning};
 
 /// Why a run gave no sample.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,16 +63,22 @@ pub struct Measured {
 pub fn run(params: &Params, setting: &Setting<'_>) -> Result<Measured, RunError> {
     let begin = Instant::now();
     let mut run = start(params, setting)?;
-    let reports = wait(&mut run, begin + setting.limit, setting)?;
+    let deadline = begin + setting.limit;
+    let reports = match wait(&mut run, deadline, setting) {
+        Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
+        outcome => outcome?,
+    };
+    let stages = run.stages.finish(deadline, setting.interrupt)?;
     let grants = run.grants;
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
-    measured(params, reports, grants, begin.elapsed())
+    measured(params, reports, stages, grants, begin.elapsed())
 }
 
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
 struct Run {
     processes: Vec<Process>,
+    stages: Stages,
     keepers: Vec<Keeper>,
     control: Control,
     grants: Grants,
@@ -92,7 +100,13 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
     };
     let ends = roles.len() * params.pairs as usize;
     let (page, control) = Control::create(ends).map_err(RunError::failed("no shared memory for the run"))?;
-    let mut run = Run { processes: Vec::with_capacity(ends), keepers: Vec::new(), control, grants: Grants::default() };
+    let mut run = Run {
+        processes: Vec::with_capacity(ends),
+        stages: Stages::default(),
+        keepers: Vec::new(),
+        control,
+        grants: Grants::default(),
+    };
     for pair in 0..params.pairs {
         // The source has the sending end of the link there and the receiving end of the one back.
         let (mut of_source, mut of_sink) = (Vec::new(), Vec::new());
@@ -106,7 +120,16 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
             run.grants = Grants { message_limit: ends.message_limit, buffers: ends.buffers };
             let (near, far) = if back { (&mut of_sink, &mut of_source) } else { (&mut of_source, &mut of_sink) };
             near.push(ends.source);
-            far.push(ends.sink);
+            let end = if params.chained() {
+                // A chain's links are plain pipes: nobody has to keep them.
+                let more = || link.connect(params, Path::new("")).map_err(RunError::failed("no link"));
+                let (stages, end) = Stages::start(params, ends.sink, setting, more)?;
+                run.stages = stages;
+                end
+            } else {
+                ends.sink
+            };
+            far.push(end);
         }
         for &role in roles {
             let handles = std::mem::take(if role == Role::Sink { &mut of_sink } else { &mut of_source });
@@ -218,7 +241,13 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
 }
 
 /// Proves and adds up what the ends reported.
-fn measured(params: &Params, reports: Vec<(Role, Done)>, grants: Grants, wall: Duration) -> Result<Measured, RunError> {
+fn measured(
+    params: &Params,
+    reports: Vec<(Role, Done)>,
+    stages: Vec<StageStats>,
+    grants: Grants,
+    wall: Duration,
+) -> Result<Measured, RunError> {
     let (sinks, sources): (Vec<_>, Vec<_>) = reports.into_iter().partition(|&(role, _)| role != Role::Source);
     verify(params, &sources, &sinks)?;
     let capacity = sinks.first().and_then(|(_, done)| done.capacity);
@@ -249,16 +278,23 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, grants: Grants, wall: D
         bytes,
         ns: (bytes as f64 / rate).round() as u64,
         wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-        user_ns: all().map(|end| end.user_ns).sum(),
-        sys_ns: all().map(|end| end.sys_ns).sum(),
-        voluntary_switches: all().map(|end| end.voluntary_switches).sum(),
-        involuntary_switches: all().map(|end| end.involuntary_switches).sum(),
+        user_ns: all().map(|end| end.user_ns).chain(stages.iter().map(|stage| stage.user_ns)).sum(),
+        sys_ns: all().map(|end| end.sys_ns).chain(stages.iter().map(|stage| stage.sys_ns)).sum(),
+        voluntary_switches: all()
+            .map(|end| end.voluntary_switches)
+            .chain(stages.iter().map(|stage| stage.voluntary_switches))
+            .sum(),
+        involuntary_switches: all()
+            .map(|end| end.involuntary_switches)
+            .chain(stages.iter().map(|stage| stage.involuntary_switches))
+            .sum(),
         capacity_granted: capacity.map(|(before, _)| before),
         capacity_after: capacity.map(|(_, after)| after),
         send_buffer: grants.buffers.map(|(send, _)| send),
         recv_buffer: grants.buffers.map(|(_, recv)| recv),
         message_limit: grants.message_limit,
         latency,
+        stages,
         sources,
         sinks,
     };

@@ -6,6 +6,7 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::interrupt::Interrupt;
+use super::limits;
 use super::pair::{self, Measured, RunError, Setting};
 use crate::host;
 use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
@@ -134,7 +135,8 @@ fn turn<'a>(trial: &Trial, machine: &Host, schedule: &Schedule, interrupt: &'a I
         },
         setting: None,
     };
-    let cpus = match host::missing(&trial.params, machine) {
+    let missing = host::missing(&trial.params, machine).or_else(|| limits::missing(&trial.params, machine));
+    let cpus = match missing {
         Some(reason) => Err(reason),
         None => host::cpus_for(trial.params.place, machine),
     };

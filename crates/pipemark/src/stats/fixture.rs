@@ -88,6 +88,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         recv_buffer: None,
         message_limit: None,
         latency: None,
+        stages: Vec::new(),
         sources: vec![end.clone()],
         sinks: vec![end],
     }

@@ -72,8 +72,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     end.control.meet(1)?;
     // The source of a pair has the line before its sink.
     let source = end.job.line - 1;
+    let warmed_up = params.link.transfers() && !params.chained();
     // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
-    while params.link.transfers() && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
+    while warmed_up && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
         }
@@ -85,19 +86,29 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let mut meter = Meter::start(released_ns);
     let before = sink.received;
     let mut goal = Goal::new(params.volume, released_ns);
+    let mut last_ns = released_ns;
     loop {
         let (bytes, calls) = sink.take()?;
+        if bytes == 0 && params.chained() {
+            break;
+        }
         if bytes == 0 {
             return Err(ended_early());
         }
         meter.count(calls);
         end.control.progress(end.job.line, sink.received);
         busy.work();
-        if goal.reached(bytes, sink.received - before) {
+        if params.chained() {
+            last_ns = monotonic_ns();
+        } else if goal.reached(bytes, sink.received - before) {
             break;
         }
     }
     let mut stats = meter.stop(sink.received - before, stats);
+    if params.chained() {
+        // The end of a chain's stream comes when the last process of it is gone, its last byte well before.
+        stats.ns = last_ns - released_ns;
+    }
     end.control.sink_done(params.pairs);
     // Other pairs may still be in their windows: this one keeps up the load until the source closes.
     // Without a transfer there is nothing to end.

@@ -9,7 +9,7 @@ use pipeio::usage::monotonic_ns;
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End};
 use crate::link::{self, Handle, Link};
-use crate::model::EndStats;
+use crate::model::{EndStats, Volume};
 
 /// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
 /// settled; short against any window.
@@ -41,14 +41,22 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let stats = EndStats { pinned: end.pinned.clone(), ceiling: source.alone()?, ..EndStats::default() };
 
     end.control.meet(1)?;
-    source.warm_up()?;
+    if !params.chained() {
+        source.warm_up()?;
+    }
     // Asked before the sender, and its memory, is gone, and outside the window.
     let huge_bytes = super::huge_bytes(params);
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = source.position;
-    while !end.control.stopped() {
+    // Through a chain the whole stream is measured, to its end: stages may hold bytes back, or change their number.
+    let over = |position: u64| match params.volume {
+        _ if !params.chained() => end.control.stopped(),
+        Volume::Total(total) => position >= total.0,
+        Volume::Time(time) => monotonic_ns() - released_ns >= time.0,
+    };
+    while !over(source.position) {
         source.busy.work();
         let moved = source.block()?;
         meter.count(moved.calls);

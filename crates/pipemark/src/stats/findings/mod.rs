@@ -5,6 +5,7 @@
 
 mod block;
 mod capacity;
+mod chain;
 mod contrast;
 mod copying;
 mod cost;
@@ -20,7 +21,7 @@ mod roundtrip;
 mod wait;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -32,7 +33,10 @@ const MOST_PER_RULE: usize = 4;
 /// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
 /// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
-    let (streams, conversations) = (streams(records), conversations(records));
+    // A chain of none is measured to be held against the others of its experiment, and is no advice on its own.
+    let (chains, plain) = chains_apart(records);
+    let chained = streams(chains.iter().copied());
+    let (streams, conversations) = (streams(plain.iter().copied()), conversations(plain.iter().copied()));
     let rules = [
         link::best(&streams),
         link::crossing(&streams),
@@ -55,7 +59,9 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         wait::spinning(&streams),
         limit::memory_copy(&streams, memory_copy),
         harness::share(records),
-        published::against(records),
+        chain::cost(&chained),
+        chain::published(&chains),
+        published::against(plain.iter().copied()),
         recommended::settings(&streams),
     ];
     rules
@@ -65,6 +71,13 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
             found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
         })
         .collect()
+}
+
+/// The records of experiments with chains, and the others.
+fn chains_apart(records: &[Record]) -> (Vec<&Record>, Vec<&Record>) {
+    let chained: BTreeSet<&str> =
+        records.iter().filter(|record| record.params.chained()).map(|record| record.experiment.as_str()).collect();
+    records.iter().partition(|record| chained.contains(record.experiment.as_str()))
 }
 
 /// A finding and how much it matters among those of its rule.
@@ -122,10 +135,10 @@ impl<'a> Subject<'a> {
 
 /// What was measured in `mode`. Of trials that differ in nothing but how much a run moves, or that several experiments
 /// share, the one with the most runs.
-fn subjects(records: &[Record], mode: Mode) -> Vec<Subject<'_>> {
+fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>, mode: Mode) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject> = Vec::new();
     let mut seen: BTreeMap<Params, usize> = BTreeMap::new();
-    for subject in records.iter().filter_map(Subject::of).filter(|subject| subject.params.mode == mode) {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == mode) {
         let index = *seen.entry(without_volume(subject.params)).or_insert(subjects.len());
         match subjects.get_mut(index) {
             Some(known) if known.estimates.throughput.runs < subject.estimates.throughput.runs => *known = subject,
@@ -137,14 +150,14 @@ fn subjects(records: &[Record], mode: Mode) -> Vec<Subject<'_>> {
 }
 
 /// Streams from one process to another.
-fn streams(records: &[Record]) -> Vec<Subject<'_>> {
+fn streams<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
     let mut streams = subjects(records, Mode::Throughput);
     streams.retain(|subject| subject.params.link.transfers());
     streams
 }
 
 /// Round trips between two processes.
-fn conversations(records: &[Record]) -> Vec<Subject<'_>> {
+fn conversations<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
     let mut conversations = subjects(records, Mode::Latency);
     let sound = |latency: &LatencyEstimates| latency.p50.median.is_finite() && latency.p50.median > 0.0;
     conversations.retain(|subject| subject.params.link.transfers() && subject.latency().is_some_and(sound));

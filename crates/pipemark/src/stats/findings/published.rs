@@ -15,9 +15,10 @@ const FEWEST: usize = 3;
 const NEARLY: f64 = 0.05;
 
 /// For each source of published figures within an experiment: where their best is and where ours.
-pub(super) fn against(records: &[Record]) -> Vec<Found> {
+pub(super) fn against<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Found> {
     let mut sources: BTreeMap<(&str, &str), Vec<(Subject, &Published)>> = BTreeMap::new();
-    for subject in records.iter().filter_map(Subject::of).filter(|subject| subject.params.mode == Mode::Throughput) {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == Mode::Throughput)
+    {
         let published = subject.record.published.as_ref().filter(|p| p.throughput.is_finite() && p.throughput > 0.0);
         if let Some(published) = published {
             sources.entry((&subject.record.experiment, &published.source)).or_default().push((subject, published));
