@@ -83,7 +83,7 @@ fn block_sizes_bound_what_a_call_moves() {
         .map(|trial| {
             let (source, sink) = (ends(trial, "sources")[0], ends(trial, "sinks")[0]);
             assert!(number(&source["bytes"]) <= 4096 * number(&source["calls"]));
-            assert!(number(&source["bytes"]) % 4096 == 0, "whole blocks are sent");
+            assert!(number(&source["bytes"]).is_multiple_of(4096), "whole blocks are sent");
             number(&sink["bytes"]) / number(&sink["calls"])
         })
         .collect();

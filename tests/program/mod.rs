@@ -64,7 +64,7 @@ pub fn bw(flags: &str) -> Value {
 pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     let mut words = vec!["bw", "--json", "-"];
     words.extend(flags.split_whitespace());
-    let given = |flag: &str| words.iter().any(|word| *word == flag);
+    let given = |flag: &str| words.contains(&flag);
     let (runs, time) = (given("--runs") || given("--budget"), given("--time") || given("--total"));
     let placed = given("--place");
     if !runs {

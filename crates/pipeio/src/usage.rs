@@ -134,6 +134,8 @@ mod tests {
 
     #[test]
     fn a_child_s_end_comes_with_what_it_used() {
+        // Reaped below, not by the library.
+        #[expect(clippy::zombie_processes)]
         let mut child = Command::new("sh")
             .args(["-c", "read x; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])
             .stdin(Stdio::piped())

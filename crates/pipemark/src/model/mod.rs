@@ -18,6 +18,6 @@ pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, Wait
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
-pub use stage::{Stage, Stages};
+pub use stage::Stage;
 pub use trial::{Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

@@ -468,13 +468,13 @@ impl Params {
     /// # Errors
     /// The contradiction, as a sentence that says which options to change.
     pub fn check(&self) -> Result<(), BadValue> {
-        if let Volume::Total(total) = self.volume {
-            if self.block > total {
-                return Err(BadValue(format!(
-                    "block size {} is larger than the total of {total}; raise --total or lower --block",
-                    self.block
-                )));
-            }
+        if let Volume::Total(total) = self.volume
+            && self.block > total
+        {
+            return Err(BadValue(format!(
+                "block size {} is larger than the total of {total}; raise --total or lower --block",
+                self.block
+            )));
         }
         let words = |methods: Vec<String>| methods.join(", ");
         if !self.link.senders().contains(&self.send) {

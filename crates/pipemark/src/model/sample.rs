@@ -151,10 +151,3 @@ pub struct EndStats {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xor: Option<u8>,
 }
-
-impl EndStats {
-    /// Mean bytes per call in the window.
-    pub fn bytes_per_call(&self) -> Option<f64> {
-        (self.calls > 0).then(|| self.bytes as f64 / self.calls as f64)
-    }
-}

@@ -230,10 +230,10 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
     for process in processes.iter().filter(|process| process.report.is_none()).take(8) {
         let bytes = control.bytes(process.line);
         text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
-        if process.role == Role::Sink {
-            if let Some((fill, capacity)) = process.pipe_fill() {
-                text.push_str(&format!(", its pipe held {fill} of {capacity} bytes"));
-            }
+        if process.role == Role::Sink
+            && let Some((fill, capacity)) = process.pipe_fill()
+        {
+            text.push_str(&format!(", its pipe held {fill} of {capacity} bytes"));
         }
     }
     text.push_str("; raise --limit if it only needs longer");

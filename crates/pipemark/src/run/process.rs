@@ -104,16 +104,6 @@ impl Process {
         }
     }
 
-    /// Reaps the process after its report. It has nothing left to do, so it is not waited for any longer than the kernel
-    /// needs: someone may have stopped it.
-    ///
-    /// # Errors
-    /// When it could not be waited for.
-    pub fn reap(&mut self) -> io::Result<ExitStatus> {
-        self.child.kill()?;
-        self.child.wait()
-    }
-
     fn how_it_ended(&mut self) -> String {
         let name = self.role.name();
         match self.child.wait() {

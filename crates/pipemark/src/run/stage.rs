@@ -54,11 +54,11 @@ pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     if getppid() != Some(parent) {
         return Err(ExitCode::FAILURE);
     }
-    if let Ok(cpu) = cpu.parse() {
-        if let Err(error) = super::end::pin(Cpu(cpu)) {
-            eprintln!("{error}");
-            return Err(ExitCode::FAILURE);
-        }
+    if let Ok(cpu) = cpu.parse()
+        && let Err(error) = super::end::pin(Cpu(cpu))
+    {
+        eprintln!("{error}");
+        return Err(ExitCode::FAILURE);
     }
     if program == "relay" {
         return Ok(["pipemark".into(), program.clone()].into_iter().chain(arguments.iter().cloned()).collect());
