@@ -19,6 +19,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::control::Control;
 use super::job::{self, Done, Job, Report, Role};
+use super::refusal::explained;
 use crate::model::{Cpu, PageKind, Params, SendMethod, Verify, WaitPolicy};
 
 /// What every role works with.
@@ -51,7 +52,7 @@ pub fn main() -> ExitCode {
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
     let report = match report {
         Ok(done) => Report::Done(Box::new(done)),
-        Err(error) => Report::Failed(format!("the {} failed: {error}", role.name())),
+        Err(error) => Report::Failed(format!("the {} failed: {}", role.name(), explained(&error))),
     };
     match job::send(socket, &report, &[]) {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ mod interrupt;
 mod job;
 mod pair;
 mod process;
+mod refusal;
 mod schedule;
 
 pub use end::main as end;

@@ -12,6 +12,7 @@ use super::control::Control;
 use super::interrupt::Interrupt;
 use super::job::{Done, Job, Report, Role};
 use super::process::Process;
+use super::refusal::explained;
 use crate::model::{Capacity, Cpu, EndStats, LinkKind, NamedCapacity, PageKind, Params, Sample, Verify, Warning};
 
 /// Why a run gave no sample.
@@ -27,7 +28,7 @@ pub enum RunError {
 
 impl RunError {
     fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
-        move |error| RunError::Failed(format!("{what}: {error}"))
+        move |error| RunError::Failed(format!("{what}: {}", explained(&error)))
     }
 }
 
@@ -120,8 +121,8 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Processes, RunError> 
                 Role::Sink => link.as_mut().and_then(|link| link.reader.take()),
                 Role::Copy => None,
             };
-            let process = Process::start(&job, page.as_fd(), end.as_ref().map(|end| end.as_fd()))
-                .map_err(|error| RunError::Failed(error.to_string()))?;
+            let process =
+                Process::start(&job, page.as_fd(), end.as_ref().map(|end| end.as_fd())).map_err(RunError::Failed)?;
             processes.push(process);
         }
     }

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::fs::{Mode, OFlags};
 
 use super::job::{self, Job, Report, Role};
+use super::refusal::explained;
 
 /// An end of a run, as its parent sees it. Dropping it kills and reaps it.
 pub struct Process {
@@ -28,9 +29,12 @@ impl Process {
     /// Starts this program again as an end and hands it its job, the shared page and its side of the link, if it has one.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had.
-    pub fn start(job: &Job, page: BorrowedFd<'_>, link: Option<BorrowedFd<'_>>) -> io::Result<Process> {
-        let (socket, theirs) = job::channel()?;
+    /// When there is no process, descriptor or memory to be had: a sentence.
+    pub fn start(job: &Job, page: BorrowedFd<'_>, link: Option<BorrowedFd<'_>>) -> Result<Process, String> {
+        let name = job.role.name();
+        let not_started = |error: io::Error| format!("the {name} could not be started: {}", explained(&error));
+        let inode = link.map(rustix::fs::fstat).transpose().map_err(|error| not_started(error.into()))?;
+        let (socket, theirs) = job::channel().map_err(not_started)?;
         let child = Command::new("/proc/self/exe")
             .arg0("pipemark")
             .arg(job::END_VERB)
@@ -39,16 +43,15 @@ impl Process {
             // A group of its own: Ctrl-C is for the parent, which keeps what was measured and then ends its children.
             .process_group(0)
             .spawn()
-            .map_err(|error| {
-                io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
-            })?;
-        let mut process = Process { child, socket, role: job.role, line: job.line, link: None, report: None };
-        process.link = link.map(rustix::fs::fstat).transpose()?.map(|stat| stat.st_ino);
+            .map_err(not_started)?;
+        let link_number = inode.map(|stat| stat.st_ino);
+        let mut process = Process { child, socket, role: job.role, line: job.line, link: link_number, report: None };
         let descriptors: Vec<_> = std::iter::once(page).chain(link).collect();
-        job::send(&process.socket, job, &descriptors).map_err(|error| {
-            io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
-        })?;
-        Ok(process)
+        match job::send(&process.socket, job, &descriptors) {
+            Ok(()) => Ok(process),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(process.how_it_ended()),
+            Err(error) => Err(format!("the {name} did not take its job: {}", explained(&error))),
+        }
     }
 
     /// Readable when there is a report, or when the process is gone without one.
