@@ -13,6 +13,8 @@ need() {
 need cc gcc
 need python3 python3
 need setpriv util-linux
+need taskset util-linux
+need prlimit util-linux
 
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -1,6 +1,7 @@
 //! The program as it is typed: help, bad usage, and the exit codes and streams that belong to them.
 
 use std::fs;
+use std::io::Write;
 use std::process::{Command, Output};
 
 fn pipemark(words: &[&str]) -> Output {
@@ -45,7 +46,31 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["run", "--scale", "0"], "not a scale"),
         (&["run", "--scale", "0.5"], "no totals to scale"),
         (&["bw", "--block", "0"], "out of range"),
+        (&["bw", "--block", "-5k"], "'-5k' is not a size"),
+        (&["bw", "--block", "1.5"], "not a whole number of bytes"),
+        (&["bw", "--block", "64kb"], "ambiguous"),
+        (&["bw", "--block", "64k,,1k"], "block size"),
+        (&["bw", "--block", "2g"], "use 1 B to 1 GiB"),
+        (&["bw", "--total", "99999999999t"], "64 bits"),
+        (&["bw", "--total", "1k", "--block", "1m"], "larger than the total"),
+        (&["bw", "--time", "0"], "out of range"),
+        (&["bw", "--time", "-1s"], "'-1s' is not a time"),
+        (&["bw", "--time", "5"], "is not a time"),
+        (&["bw", "--time", "1min", "--limit", "5s"], "raise --limit"),
+        (&["bw", "--runs", "-3"], "-3"),
+        (&["bw", "--runs", "3", "--budget", "3s"], "cannot be used with"),
+        (&["bw", "--seed", "-1"], "invalid"),
+        (&["bw", "--pairs", "1000"], "use 1 to 256"),
+        (&["bw", "--align", "4096"], "4095"),
+        (&["bw", "--capacity", "2g"], "1 GiB, default or quota"),
+        (&["bw", "--read-delay", "-4"], "'-4' is not a"),
+        (&["bw", "--place", "0:4096"], "WRITER:READER"),
+        (&["bw", "--link", "wormhole"], "not a link"),
+        (&["bw", "--send", "wriite"], "did you mean write?"),
+        (&["bw", "--baseline", "sned=write"], "did you mean send?"),
+        (&["bw", "--json", ""], "empty file name"),
         (&["bw", "--recv", "splice", "--verify", "full"], "never sees the bytes"),
+        (&["bw", "--send", "tee", "--verify", "full"], "over and over"),
         (&["bw", "--time", "1s", "--total", "1m"], "cannot be used with"),
         (&["bw", "--json", "-", "--markdown", "-"], "standard output"),
     ] {
@@ -70,4 +95,55 @@ fn a_mistake_in_a_suite_is_shown_in_its_place() {
     let error = text(&output.stderr);
     assert!(error.starts_with(&format!("error: {file}:6:19: 'wriite' is not a send method; use write, ")), "{error}");
     assert!(error.ends_with("6 | params = { send = \"wriite\" }\n  |                   ^^^^^^^^\n"), "{error}");
+}
+
+/// None of these may take long, much memory, or the program down.
+#[test]
+fn hostile_suites_are_refused_in_a_sentence() {
+    let head = "name = \"x\"\ntitle = \"X\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n";
+    let list = (1..=1000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let many: String = (0..20_000).map(|n| format!("[[experiment]]\nname = \"e{n}\"\ntitle = \"E\"\n")).collect();
+    for (text, expected) in [
+        (String::new(), ":1:1: 'name' is missing"),
+        ("name = \"x\"\ntitle = \"X\"\n".to_owned(), "'experiment' is missing"),
+        (format!("{head}params = {{ block = {}{} }}\n", "[".repeat(5000), "]".repeat(5000)), ":6:"),
+        (format!("{head}a{} = 1\n", ".a".repeat(20_000)), "recursion limit"),
+        (head.replace("\"x\"", &format!("\"{}\"", "x".repeat(900_000))), "the limit is 40"),
+        (format!("name = \"{}\"\n", "x".repeat(3 << 20)), "larger than 1 MiB"),
+        (
+            format!("{head}axes = {{ block = [{list}], read-block = [{list}], align = [{list}] }}\n"),
+            "these are 1,000,000,000 trials; the limit is 10,000",
+        ),
+        (format!("name = \"x\"\ntitle = \"X\"\n{many}"), "20,000 trials"),
+        (head.replace("\"E\"", "\"\\u001b[31mE\""), "control character"),
+        (format!("{head}params = {{ recv = \"splice\", verify = \"full\" }}\n"), "never sees the bytes"),
+        (format!("{head}params = {{ block = -5 }}\n"), ":6:20: block size"),
+        (format!("{head}params = {{ block = 1.5 }}\n"), ":6:20: block size"),
+        (format!("{head}params = {{ block = 9223372036854775807 }}\n"), ":6:20: block size"),
+        (format!("{head}params = {{ blok = 5 }}\n"), "did you mean block?"),
+        ("name = \"x\0\"\n".to_owned(), ":1:8:"),
+    ] {
+        let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let output = pipemark(&["run", file.path().to_str().unwrap(), "--runs", "1"]);
+        let error = self::text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{expected}: {error}");
+        assert!(error.starts_with("error: ") && error.contains(expected), "{expected}: {error}");
+        assert!(
+            error.contains(file.path().to_str().unwrap()) && error.len() < 1000,
+            "{expected}: {} bytes",
+            error.len()
+        );
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_unreadable_suite_is_named() {
+    for (path, expected) in [("/dev/zero", "not a regular file"), ("/proc/self/mem", "cannot read the suite")] {
+        // A word with a slash is a file.
+        let output = pipemark(&["run", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(text(&output.stderr).contains(expected), "{path}: {}", text(&output.stderr));
+    }
 }

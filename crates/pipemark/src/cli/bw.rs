@@ -42,10 +42,10 @@ fn value(key: Key) -> impl Fn(&str) -> Result<Setting, BadValue> + Clone + Send 
 #[command(next_help_heading = "What to measure (each takes a comma list)")]
 pub struct BwOptions {
     /// Bytes per call of the writer [default: 64k]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Block))]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Block))]
     block: Vec<Setting>,
     /// Bytes asked for per call of the reader [default: the same as --block]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::ReadBlock))]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::ReadBlock))]
     read_block: Vec<Setting>,
     /// How the writer sends: write, vmsplice, vmsplice-gift, sendfile, splice, tee, io-uring, in-place, zerocopy [default: write]
     ///
@@ -69,22 +69,22 @@ pub struct BwOptions {
     /// Pipe capacity: default, quota, or a size [default: default]
     ///
     /// quota is what a user gets who is over the limit of /proc/sys/fs/pipe-user-pages-soft: 8 KiB on current kernels.
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Capacity))]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Capacity))]
     capacity: Vec<Setting>,
     /// Offset of the buffers from a page, in bytes [default: 0]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Align))]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Align))]
     align: Vec<Setting>,
     /// CPUs: free, same, cross, or WRITER:READER such as 0:1 [default: cross]
     #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = value(Key::Place))]
     place: Vec<Setting>,
     /// How many pairs of writer and reader run at once [default: 1]
-    #[arg(long, value_name = "N", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Pairs))]
+    #[arg(long, value_name = "N", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Pairs))]
     pairs: Vec<Setting>,
     /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value [default: 0]
-    #[arg(long, value_name = "DELAY", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::ReadDelay))]
+    #[arg(long, value_name = "DELAY", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::ReadDelay))]
     read_delay: Vec<Setting>,
     /// Busy work before each call of the writer, likewise [default: 0]
-    #[arg(long, value_name = "DELAY", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::WriteDelay))]
+    #[arg(long, value_name = "DELAY", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::WriteDelay))]
     write_delay: Vec<Setting>,
     /// How much is proven about the bytes: none, count, xor, full [default: count]
     ///
@@ -109,10 +109,10 @@ pub struct BwOptions {
     #[arg(long, value_name = "LINK", value_delimiter = ',', value_parser = value(Key::Link))]
     link: Vec<Setting>,
     /// Move so many bytes per run and pair [default: see --time]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Total), conflicts_with = "time")]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Total), conflicts_with = "time")]
     total: Vec<Setting>,
     /// Measure each run for so long, such as 200ms [default: 250ms]
-    #[arg(long, value_name = "TIME", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Time))]
+    #[arg(long, value_name = "TIME", value_delimiter = ',', allow_hyphen_values = true, value_parser = value(Key::Time))]
     time: Vec<Setting>,
     /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse)]

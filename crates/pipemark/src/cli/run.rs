@@ -33,7 +33,7 @@ pub struct RunOptions {
     ///
     /// A run then moves F times the bytes that the suite says, in whole blocks. Runs that are given as a time stay as they
     /// are.
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<Scale>,
     #[command(flatten)]
     schedule: ScheduleOptions,

@@ -14,16 +14,16 @@ pub struct ScheduleOptions {
     ///
     /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % of the median or --budget is
     /// spent. A suite may say otherwise.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "budget")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Start no run beyond the least number once all has taken this long, such as 30s or 2min
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
     /// End a run that hangs for this long [default: 60s more than it is to measure]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub limit: Option<Duration>,
     /// Seed the order of the runs, the content and the delays [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub seed: Option<u64>,
 }
 

@@ -98,7 +98,8 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
     let place: &[Facility] = if params.place == Place::Free { &[] } else { &[Facility::Affinity] };
     let pages: &[Facility] = if params.pages == PageKind::Huge { &[Facility::HugePages] } else { &[] };
     let capacity: &[Facility] = match (params.link, params.capacity) {
-        (LinkKind::Pipe | LinkKind::Fifo, asked) if asked != Capacity::DEFAULT => &[Facility::PipeCapacity],
+        // quota is what is left to those who may not ask for more.
+        (LinkKind::Pipe | LinkKind::Fifo, Capacity::Bytes(_)) => &[Facility::PipeCapacity],
         _ => &[],
     };
     // Both ends of every trial share a page and wait on it for the start.

@@ -38,13 +38,14 @@ fn split_unit(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number × unit` as a whole number, exact for integers of any size and for decimal fractions such as `1.5`.
+/// `number × unit` as a whole number, exact for integers of any size and for decimal fractions such as `1.5`. Half a byte or
+/// half a nanosecond is none.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let number = number.replace('_', "");
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit);
     }
-    let value = number.parse::<f64>().ok()? * unit as f64;
+    let value = number.parse::<f64>().ok().filter(|_| unit > 1)? * unit as f64;
     (value.is_finite() && value < u64::MAX as f64).then_some(value.round() as u64)
 }
 
@@ -76,7 +77,7 @@ impl FromStr for ByteSize {
         }
         match scaled(number, factor) {
             Some(bytes) => Ok(ByteSize(bytes)),
-            None => Err(ParseUnitError(format!("'{text}' is not a size that fits 64 bits"))),
+            None => Err(ParseUnitError(format!("'{text}' is not a whole number of bytes that fits 64 bits"))),
         }
     }
 }
@@ -229,7 +230,21 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_refused() {
-        for text in ["", "k", "-1", "64kb", "64x", "1e3", "99999999999999999999", "16777216t", "1..5k", "0x10", "NaN"] {
+        for text in [
+            "",
+            "k",
+            "-1",
+            "64kb",
+            "64x",
+            "1e3",
+            "99999999999999999999",
+            "16777216t",
+            "1..5k",
+            "0x10",
+            "NaN",
+            "1.5",
+            "0.5b",
+        ] {
             assert!(text.parse::<ByteSize>().is_err(), "{text} was taken as a size");
         }
     }

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::keeper::{Made, Wire};
+use super::refusal::explained;
 use crate::link;
 use crate::model::{Cpu, EndStats, Latency, Params};
 
@@ -94,7 +95,11 @@ pub enum Report {
 impl Report {
     /// What is to be said of an error: `who` and a space, or nothing, goes in front of a failure.
     pub fn of(error: &io::Error, who: &str) -> Report {
-        if link::not_here(error) { Report::NotHere(error.to_string()) } else { Report::Failed(format!("{who}{error}")) }
+        if link::not_here(error) {
+            Report::NotHere(error.to_string())
+        } else {
+            Report::Failed(format!("{who}{}", explained(error)))
+        }
     }
 }
 

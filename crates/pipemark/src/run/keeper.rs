@@ -104,7 +104,7 @@ impl Keeper {
             handles: Vec::new(),
             folder: Some(folder.clone()),
         };
-        let process = Process::start(&job, &[])?;
+        let process = Process::start(&job, &[]).map_err(io::Error::other)?;
         let mut keeper = Keeper { process, link, folder };
         let descriptors = keeper.process.wait_for_report(PATIENCE).map_err(io::Error::other)?;
         match keeper.process.report.take() {

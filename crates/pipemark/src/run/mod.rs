@@ -10,6 +10,7 @@ mod keeper;
 mod limits;
 mod pair;
 mod process;
+mod refusal;
 mod schedule;
 mod stage;
 

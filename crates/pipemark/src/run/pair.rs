@@ -13,6 +13,7 @@ use super::interrupt::Interrupt;
 use super::job::{Done, Job, Report, Role};
 use super::keeper::{self, Keeper, Wire};
 use super::process::Process;
+use super::refusal::explained;
 use super::stage::Stages;
 use crate::link;
 use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, StageStats, Verify, Warning};
@@ -32,7 +33,7 @@ pub enum RunError {
 
 impl RunError {
     fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
-        move |error| RunError::Failed(format!("{what}: {error}"))
+        move |error| RunError::Failed(format!("{what}: {}", explained(&error)))
     }
 }
 
@@ -147,8 +148,7 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
             };
             let descriptors: Vec<_> =
                 std::iter::once(page.as_fd()).chain(handles.iter().filter_map(keeper::descriptor)).collect();
-            let process = Process::start(&job, &descriptors).map_err(|error| RunError::Failed(error.to_string()))?;
-            run.processes.push(process);
+            run.processes.push(Process::start(&job, &descriptors).map_err(RunError::Failed)?);
         }
     }
     Ok(run)

@@ -13,6 +13,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, shutdown};
 
 use super::job::{self, Job, Report, Role};
+use super::refusal::explained;
 
 /// An end of a run, as its parent sees it. Dropping it kills and reaps it.
 pub struct Process {
@@ -33,9 +34,12 @@ impl Process {
     /// if it has one.
     ///
     /// # Errors
-    /// When there is no process, descriptor or memory to be had.
-    pub fn start(job: &Job, descriptors: &[BorrowedFd<'_>]) -> io::Result<Process> {
-        let (socket, theirs) = job::channel()?;
+    /// When there is no process, descriptor or memory to be had: a sentence.
+    pub fn start(job: &Job, descriptors: &[BorrowedFd<'_>]) -> Result<Process, String> {
+        let name = job.role.name();
+        let not_started = |error: io::Error| format!("the {name} could not be started: {}", explained(&error));
+        let inode = descriptors.get(1).map(rustix::fs::fstat).transpose().map_err(|error| not_started(error.into()))?;
+        let (socket, theirs) = job::channel().map_err(not_started)?;
         let child = Command::new("/proc/self/exe")
             .arg0("pipemark")
             .arg(job::END_VERB)
@@ -44,15 +48,14 @@ impl Process {
             // A group of its own: Ctrl-C is for the parent, which keeps what was measured and then ends its children.
             .process_group(0)
             .spawn()
-            .map_err(|error| {
-                io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
-            })?;
-        let mut process = Process { child, socket, role: job.role, line: job.line, link: None, report: None };
-        process.link = descriptors.get(1).map(rustix::fs::fstat).transpose()?.map(|stat| stat.st_ino);
-        job::send(&process.socket, job, descriptors).map_err(|error| {
-            io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
-        })?;
-        Ok(process)
+            .map_err(not_started)?;
+        let link = inode.map(|stat| stat.st_ino);
+        let mut process = Process { child, socket, role: job.role, line: job.line, link, report: None };
+        match job::send(&process.socket, job, descriptors) {
+            Ok(()) => Ok(process),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(process.how_it_ended()),
+            Err(error) => Err(format!("the {name} did not take its job: {}", explained(&error))),
+        }
     }
 
     /// Readable when there is a report, or when the process is gone without one.

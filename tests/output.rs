@@ -1,0 +1,238 @@
+//! What the program writes, where and in which form: tables, JSON, CSV and Markdown, into files, pipes and full disks.
+
+mod program;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use program::{PIPEMARK, file, pipemark, samples, trials};
+use serde_json::Value;
+
+const SMALL: [&str; 9] = ["bw", "--place", "free", "--block", "4k,64k", "--runs", "2", "--time", "3ms"];
+
+fn small(more: &[&str]) -> program::Ended {
+    pipemark(&[&SMALL[..], more].concat())
+}
+
+/// Which part of `value` is not as the schema says, if any. Knows what our schema uses, and panics at anything else.
+fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
+    let Some(schema) = schema.as_object() else {
+        return (schema != &Value::Bool(true)).then(|| format!("{path} is not allowed"));
+    };
+    let wrong = |what: &str| Some(format!("{path}: {what}: {value}"));
+    for (key, rule) in schema {
+        let found = match key.as_str() {
+            "$schema" | "title" | "description" | "format" | "$defs" | "default" => None,
+            "$ref" => {
+                let name = rule.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
+                contradiction(root, &root["$defs"][name], value, path)
+            }
+            "type" => {
+                let types = rule.as_array().cloned().unwrap_or_else(|| vec![rule.clone()]);
+                let fits = |name: &Value| match name.as_str().unwrap() {
+                    "integer" => value.is_u64() || value.is_i64(),
+                    "number" => value.is_number(),
+                    "string" => value.is_string(),
+                    "boolean" => value.is_boolean(),
+                    "null" => value.is_null(),
+                    "array" => value.is_array(),
+                    "object" => value.is_object(),
+                    other => panic!("type {other}"),
+                };
+                if types.iter().any(fits) { None } else { wrong("its type") }
+            }
+            "const" if rule != value => wrong("not the constant"),
+            "enum" if !rule.as_array().unwrap().contains(value) => wrong("not in the list"),
+            "minimum" if value.as_f64().is_some_and(|number| number < rule.as_f64().unwrap()) => wrong("too small"),
+            "maximum" if value.as_f64().is_some_and(|number| number > rule.as_f64().unwrap()) => wrong("too large"),
+            "const" | "enum" | "minimum" | "maximum" => None,
+            "required" => {
+                let lacking = |name: &&Value| value.get(name.as_str().unwrap()).is_none();
+                rule.as_array().unwrap().iter().find(lacking).and_then(|name| wrong(&format!("lacks {name}")))
+            }
+            "properties" => {
+                let properties = rule.as_object().unwrap();
+                let mut present = properties.iter().filter_map(|(name, schema)| Some((name, schema, value.get(name)?)));
+                // Documents of ours have no fields that the schema does not know.
+                let unknown = value.as_object().and_then(|object| {
+                    object.keys().find(|name| !properties.contains_key(*name)).filter(|_| !schema.contains_key("oneOf"))
+                });
+                match unknown {
+                    Some(name) => wrong(&format!("unknown field {name}")),
+                    None => present.find_map(|(name, schema, value)| {
+                        contradiction(root, schema, value, &format!("{path}.{name}"))
+                    }),
+                }
+            }
+            "additionalProperties" => None,
+            "items" => value.as_array().and_then(|items| {
+                let mut items = items.iter().enumerate();
+                items.find_map(|(index, item)| contradiction(root, rule, item, &format!("{path}[{index}]")))
+            }),
+            "anyOf" | "oneOf" => {
+                let errors: Vec<_> =
+                    rule.as_array().unwrap().iter().map(|one| contradiction(root, one, value, path)).collect();
+                if errors.iter().any(Option::is_none) { None } else { wrong(&format!("no alternative: {errors:?}")) }
+            }
+            other => panic!("the schema uses {other}"),
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+#[test]
+fn documents_are_as_the_schema_says() {
+    let schema = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    for more in [
+        &["--json", "-"][..],
+        &["--json", "-", "--place", "0:1000"],
+        &["--json", "-", "--verify", "xor,full", "--baseline", "verify=xor", "--pages", "huge", "--read-delay", "9"],
+    ] {
+        let words: Vec<&str> = SMALL.iter().copied().filter(|word| !["--place", "free"].contains(word)).collect();
+        let document = pipemark(&[&words[..], more].concat()).document();
+        assert_eq!(contradiction(&schema, &schema, &document, "document"), None);
+        // The check sees what is wrong.
+        let mut wrong = document.clone();
+        wrong["trials"][0]["params"]["block"] = "64k".into();
+        assert!(contradiction(&schema, &schema, &wrong, "document").unwrap().contains("block"));
+        wrong = document;
+        wrong["trials"][0].as_object_mut().unwrap().remove("status");
+        assert!(contradiction(&schema, &schema, &wrong, "document").is_some());
+    }
+}
+
+#[test]
+fn the_table_is_for_people_and_the_rest_for_machines() {
+    let ended = small(&[]);
+    assert_eq!(ended.code(), Some(0));
+    assert!(ended.stdout.contains("Throughput") && ended.stdout.contains("B/s"), "{}", ended.stdout);
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
+    assert!(!ended.stdout.contains('\x1b') && ended.stderr.is_empty(), "no colour and no progress into a pipe");
+    let ended = small(&["--quiet"]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn standard_output_holds_one_export_and_nothing_else() {
+    let json = small(&["--json", "-"]).measured();
+    assert_eq!(json["schema"], "pipemark/1");
+    assert!(trials(&json).iter().all(|trial| samples(trial).len() == 2));
+    let csv = small(&["--csv", "-", "--quiet"]);
+    let rows = rows(&csv.stdout);
+    assert_eq!(rows.len(), 3, "the limit and two trials");
+    let markdown = small(&["--markdown", "-"]).stdout;
+    assert!(markdown.starts_with('#') && markdown.contains("|---") || markdown.contains("| ---"), "{markdown}");
+    let widths: BTreeSet<usize> = markdown
+        .split("\n\n")
+        .filter(|block| block.starts_with('|'))
+        .flat_map(|table| {
+            let widths: BTreeSet<usize> = table.lines().map(|line| line.matches('|').count()).collect();
+            assert_eq!(widths.len(), 1, "ragged table:\n{table}");
+            widths
+        })
+        .collect();
+    assert!(!widths.is_empty(), "no table in\n{markdown}");
+}
+
+fn rows(text: &str) -> Vec<csv::StringRecord> {
+    csv::Reader::from_reader(text.as_bytes()).records().map(|row| row.unwrap()).collect()
+}
+
+#[test]
+fn csv_and_json_tell_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, csv, markdown) = (path("a.json"), path("a.csv"), path("a.md"));
+    let ended = small(&["--json", &json, "--csv", &csv, "--markdown", &markdown]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("Throughput"), "the table comes all the same");
+    let document: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let text = fs::read_to_string(&csv).unwrap();
+    let head = csv::Reader::from_reader(text.as_bytes()).headers().unwrap().clone();
+    let column = |name: &str| head.iter().position(|column| column == name).unwrap();
+    for (row, trial) in rows(&text).iter().zip(document["trials"].as_array().unwrap()) {
+        assert_eq!(&row[column("id")], trial["id"].as_str().unwrap());
+        let figure: f64 = row[column("throughput")].parse().unwrap();
+        let median = trial["estimate"]["throughput"]["median"].as_f64().unwrap();
+        assert!((figure / median - 1.0).abs() < 1e-6, "{figure} {median}");
+    }
+    assert!(fs::read_to_string(&markdown).unwrap().contains('|'));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no other file");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    for words in [&SMALL[..], &[&SMALL[..], &["--json", "-"]].concat(), &["list"], &["host"], &["host", "--json", "-"]]
+    {
+        let mut child =
+            Command::new(PIPEMARK).args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // As `head` does, only sooner.
+        drop(child.stdout.take());
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!((child.wait().unwrap().code(), error.as_str()), (Some(0), ""), "{words:?}");
+    }
+    let script = format!("{PIPEMARK} bw --place free --runs 1 --time 2ms --csv - | head -1");
+    let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
+    assert!(output.stderr.is_empty() && output.status.success(), "{output:?}");
+    assert!(output.stdout.starts_with(b"suite,"));
+}
+
+#[test]
+fn a_full_disk_is_code_1_and_the_table_comes() {
+    for flag in ["--json", "--csv", "--markdown"] {
+        let ended = small(&[flag, "/dev/full"]);
+        assert_eq!(ended.code(), Some(1));
+        assert!(ended.stderr.contains("/dev/full: No space left on device"), "{}", ended.stderr);
+        assert!(ended.stdout.contains("B/s"), "what was measured is shown");
+    }
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    for words in [&SMALL[..], &["list"], &["host"]] {
+        let output = Command::new(PIPEMARK).args(words).stdout(full.try_clone().unwrap()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(error.contains("No space left") && !error.contains("panicked"), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_measuring() {
+    let plain = file(b"", "");
+    let below = format!("{}/x.json", plain.path().display());
+    for path in ["/nonexistent/x.json", "/", &below] {
+        let ended = pipemark(&["bw", "--time", "50s", "--runs", "1", "--json", path]);
+        assert_eq!(ended.code(), Some(1), "{path}");
+        assert!(ended.stderr.contains(path) && ended.stdout.is_empty(), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_to_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o555)).unwrap();
+    let path = folder.path().join("x.json");
+    let words = ["bw", "--time", "50s", "--runs", "1", "--json", path.to_str().unwrap()];
+    // Root may write everywhere.
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", PIPEMARK];
+    let ended = if rustix::process::getuid().is_root() { program::run(&nobody, &words) } else { pipemark(&words) };
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("Permission denied"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_existing_file_is_replaced_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.json");
+    fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+    let ended = small(&["--json", path.to_str().unwrap()]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let document: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(document["suite"], "bw");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}

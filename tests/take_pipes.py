@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Becomes user 65534 and takes pipes until a new one gets no more than two pages, then holds them until its input ends."""
+
+import fcntl
+import os
+import sys
+
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032
+MANY = 400
+
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+pipes = []
+try:
+    while len(pipes) < MANY:
+        pipes.append(os.pipe())
+        if fcntl.fcntl(pipes[-1][0], F_GETPIPE_SZ) <= 2 * os.sysconf("SC_PAGE_SIZE"):
+            break
+        try:
+            fcntl.fcntl(pipes[-1][0], F_SETPIPE_SZ, 1 << 20)
+        except PermissionError:
+            pass  # As large as it may be: smaller ones fill the rest.
+except OSError as error:
+    print(f"take_pipes.py: {error}", file=sys.stderr)
+print("taken", flush=True)
+sys.stdin.read()

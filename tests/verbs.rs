@@ -1,0 +1,99 @@
+//! The verbs besides `bw`: suites run, what is here listed, the machine shown.
+
+mod program;
+
+use program::{bw, file, pipemark, samples, trials};
+
+const SUITE: &str = r#"
+name = "mine"
+title = "My own"
+
+[schedule]
+runs = 2
+
+[defaults]
+place = "free"
+total = "256k"
+
+[[experiment]]
+name = "sizes"
+title = "Two block sizes"
+axes = { block = ["1k", "4k"] }
+baseline = { block = "1k" }
+
+[[experiment]]
+name = "proof"
+title = "Every byte"
+params = { verify = "full", send = "vmsplice" }
+"#;
+
+#[test]
+fn a_suite_of_one_s_own_is_run() {
+    let suite = file(SUITE.as_bytes(), ".toml");
+    let document = pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured();
+    assert_eq!((&document["suite"], &document["title"]), (&"mine".into(), &"My own".into()));
+    let told: Vec<_> = trials(&document)
+        .iter()
+        .map(|trial| (trial["experiment"].as_str().unwrap(), samples(trial).len(), trial["verified"].as_bool()))
+        .collect();
+    assert_eq!(told, [("sizes", 2, Some(true)), ("sizes", 2, Some(true)), ("proof", 2, Some(true))]);
+}
+
+#[test]
+fn scale_and_runs_of_the_command_line_win() {
+    let suite = file(SUITE.as_bytes(), ".toml");
+    let words = ["run", suite.path().to_str().unwrap(), "--scale", "0.25", "--runs", "3", "--json", "-"];
+    let document = pipemark(&words).measured();
+    for trial in trials(&document) {
+        assert_eq!(trial["params"]["volume"]["total"], 64 << 10, "{trial}");
+        assert_eq!(samples(trial).len(), 3);
+    }
+}
+
+#[test]
+fn the_block_size_suite_shows_what_was_published() {
+    let document = pipemark(&["run", "block-size", "--scale", "0.0001", "--runs", "1", "--json", "-"]).measured();
+    let published: Vec<_> = trials(&document).into_iter().filter(|trial| !trial["published"].is_null()).collect();
+    assert!(published.len() >= 8, "{} trials", published.len());
+    let table = pipemark(&["run", "block-size", "--scale", "0.0001", "--runs", "1"]).stdout;
+    assert!(table.contains("published"), "{table}");
+}
+
+#[test]
+fn suites_run_one_after_the_other() {
+    let other = SUITE.replace("\"mine\"", "\"other\"").replace("\"sizes\"", "\"a\"").replace("\"proof\"", "\"b\"");
+    let (one, two) = (file(SUITE.as_bytes(), ".toml"), file(other.as_bytes(), ".toml"));
+    let words = ["run", one.path().to_str().unwrap(), two.path().to_str().unwrap(), "--runs", "1", "--json", "-"];
+    let document = pipemark(&words).measured();
+    assert_eq!(document["suite"], "mine, other");
+    assert_eq!(trials(&document).len(), 6);
+}
+
+#[test]
+fn list_shows_all_that_can_be_named() {
+    let ended = pipemark(&["list"]);
+    assert_eq!(ended.code(), Some(0));
+    for word in ["quick", "block-size", "write", "vmsplice-gift", "tee", "io-uring", "spin", "huge", "cross"] {
+        assert!(ended.stdout.contains(word), "{word} is not in\n{}", ended.stdout);
+    }
+    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80));
+}
+
+#[test]
+fn host_is_the_host_of_every_document() {
+    let shown = pipemark(&["host"]).stdout;
+    let host = pipemark(&["host", "--json", "-"]).measured();
+    let document = bw("--time 2ms");
+    for key in ["kernel", "cpu", "cpus", "topology", "pipe_max_size", "permissions", "huge_pages"] {
+        assert!(!host[key].is_null() || key == "huge_pages", "{key}");
+        assert_eq!(host[key], document["host"][key], "{key}");
+    }
+    assert!(shown.contains(host["kernel"].as_str().unwrap().split(' ').next().unwrap()), "{shown}");
+}
+
+#[test]
+fn the_hidden_verb_is_explained() {
+    let ended = pipemark(&["__end"]);
+    assert_eq!(ended.code(), Some(2));
+    assert!(ended.stderr.contains("is for pipemark itself"), "{}", ended.stderr);
+}
