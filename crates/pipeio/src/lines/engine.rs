@@ -36,7 +36,7 @@ impl Default for Engine {
 
 impl Engine {
     /// Lines as text files have them: ended by `\n`, of up to 1 GiB; output written, not given away; batches of 512 KiB
-    /// from a file and 128 KiB from anything else.
+    /// from a file and 64 KiB from anything else.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write }
     }
@@ -167,9 +167,9 @@ fn is_file(input: BorrowedFd<'_>) -> Result<bool, Error> {
 /// cache: 64 KiB took 1.2 times the CPU time of 512 KiB.
 const FILE_BATCH: usize = 512 << 10;
 
-/// Bytes of a batch of anything else: a pipe that someone fills as fast as it is read has less, and a larger read would
-/// only keep its writer waiting for longer.
-const BATCH: usize = 128 << 10;
+/// Bytes of a batch of anything else: what a pipe holds by default. A larger read keeps the pipe's writer waiting for
+/// longer, who then fills pages that have left the caches.
+const BATCH: usize = 64 << 10;
 
 /// How a run that didn't fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,7 +71,10 @@ impl<'fd> Writer<'fd> {
             }
             Given::ReadersGone => Ok(Readers::Gone),
             Given::Refused => {
-                let readers = self.copy(&mut output.pieces())?;
+                let readers = match output.unlent() {
+                    Some(bytes) => self.copy(&mut [IoSlice::new(bytes)])?,
+                    None => self.copy(&mut output.pieces())?,
+                };
                 output.reuse();
                 Ok(readers)
             }
@@ -79,6 +82,8 @@ impl<'fd> Writer<'fd> {
     }
 
     fn copy(&mut self, mut pieces: &mut [IoSlice<'_>]) -> Result<Readers, Error> {
+        // Drops empty pieces, of which an empty output has one.
+        IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             self.writes += 1;
             match rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]) {
