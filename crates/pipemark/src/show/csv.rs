@@ -18,10 +18,16 @@ pub struct Csv;
 /// Empty where there is nothing: `read_block` equal to `block`, figures of a trial that was not measured, an interval
 /// that too few runs allow. `capacity` is what was asked for, bytes or a word; `capacity_granted` is what the first run
 /// got, in bytes. `throughput*`, `memory_copy` and `published` are bytes per second, `cpu_seconds_per_gib*` is CPU time
-/// of all ends, `ratio*` is throughput over the baseline's in the same round. `low` and `high` are the 95 % interval.
+/// of all ends, `ratio*` is how many times as fast as the baseline in the same round: by throughput, or in latency mode by
+/// the median round trip. `low` and `high` are the 95 % interval.
 /// `bytes` and `ns` are sums over `runs`. `status` is ok, skipped or failed; `verified` true, false or empty where
 /// nothing was proven; `warnings` are sentences with ` | ` between.
-pub const COLUMNS: [&str; 51] = [
+///
+/// `buffer` is the socket buffer asked for, `send_buffer`, `recv_buffer` and `message_limit` what the first run got, in
+/// bytes. In latency mode `rate` is messages per second, empty where each follows the last; `round_trips` is the sum over
+/// `runs`; percentiles are estimates of each run's own, in nanoseconds, empty where a run had too few round trips to tell;
+/// `cpu_seconds_per_million` is CPU time of both ends per million messages.
+pub const COLUMNS: [&str; 80] = [
     "suite",
     "started",
     "host",
@@ -73,6 +79,35 @@ pub const COLUMNS: [&str; 51] = [
     "published",
     "published_source",
     "warnings",
+    "mode",
+    "buffer",
+    "rate",
+    "gap_ns",
+    "send_buffer",
+    "recv_buffer",
+    "message_limit",
+    "round_trips",
+    "p50_ns",
+    "p50_ns_low",
+    "p50_ns_high",
+    "p90_ns",
+    "p90_ns_low",
+    "p90_ns_high",
+    "p99_ns",
+    "p99_ns_low",
+    "p99_ns_high",
+    "p999_ns",
+    "p999_ns_low",
+    "p999_ns_high",
+    "max_ns",
+    "max_ns_low",
+    "max_ns_high",
+    "round_trips_per_second",
+    "round_trips_per_second_low",
+    "round_trips_per_second_high",
+    "cpu_seconds_per_million",
+    "cpu_seconds_per_million_low",
+    "cpu_seconds_per_million_high",
 ];
 
 impl Format for Csv {
@@ -108,7 +143,8 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         Capacity::Bytes(size) => size.0.to_string(),
         named => named.to_string(),
     };
-    let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
+    let first = record.samples.first();
+    let granted = first.and_then(|sample| sample.capacity_granted);
     let warnings: Vec<String> = record.warnings.iter().map(ToString::to_string).collect();
     let sum = |figure: fn(&crate::model::Sample) -> u64| {
         let total: u128 = record.samples.iter().map(|sample| u128::from(figure(sample))).sum();
@@ -156,7 +192,36 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         optional(record.published.as_ref().map(|published| published.throughput)),
         words(record.published.as_ref().map_or("", |published| &published.source)),
         words(&warnings.join(" | ")),
+        params.mode.to_string(),
+        optional(params.buffer.map(|size| size.0)),
+        optional(params.rate),
+        params.gap.0.to_string(),
+        optional(first.and_then(|sample| sample.send_buffer)),
+        optional(first.and_then(|sample| sample.recv_buffer)),
+        optional(first.and_then(|sample| sample.message_limit)),
     ]);
+    row.extend(round_trips(record));
+    row
+}
+
+/// How many round trips there were, and for each quantity of them the median, low and high.
+fn round_trips(record: &Record) -> Vec<String> {
+    let trips: Option<u64> =
+        record.samples.iter().map(|sample| sample.latency.as_ref().map(|latency| latency.round_trips)).sum();
+    let latency = record.estimate.as_ref().and_then(|estimate| estimate.latency.as_ref());
+    let mut row = vec![optional(trips.filter(|_| !record.samples.is_empty()))];
+    for figure in [
+        latency.map(|latency| latency.p50),
+        latency.and_then(|latency| latency.p90),
+        latency.and_then(|latency| latency.p99),
+        latency.and_then(|latency| latency.p999),
+        latency.map(|latency| latency.max),
+        latency.map(|latency| latency.round_trips_per_second),
+        latency.map(|latency| latency.cpu_seconds_per_million),
+    ] {
+        let [median, low, high, ..] = estimate(figure.as_ref());
+        row.extend([median, low, high]);
+    }
     row
 }
 
@@ -222,6 +287,30 @@ mod tests {
             assert_eq!(at(row, "cpu_seconds_per_gib_max").parse::<f64>().unwrap(), estimate.cpu_seconds_per_gib.max);
             assert_eq!(at(row, "memory_copy").parse::<f64>().unwrap(), document.memory_copy.unwrap().median);
             assert_eq!(at(row, "ratio").parse().ok(), estimate.ratio.map(|ratio| ratio.median));
+        }
+    }
+
+    #[test]
+    fn round_trips_have_their_columns() {
+        let document = fixture::ipc();
+        let text = written(&document);
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let headings = reader.headers().unwrap().clone();
+        let at = |row: &::csv::StringRecord, name: &str| {
+            row[headings.iter().position(|heading| heading == name).unwrap()].to_owned()
+        };
+        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        for (row, record) in rows.iter().zip(&document.trials) {
+            assert_eq!(at(row, "mode"), record.params.mode.to_string());
+            assert_eq!(at(row, "gap_ns"), record.params.gap.0.to_string());
+            let limit = record.samples.first().and_then(|sample| sample.message_limit);
+            assert_eq!(at(row, "message_limit").parse().ok(), limit);
+            let latency = record.estimate.as_ref().and_then(|estimate| estimate.latency.as_ref());
+            assert_eq!(at(row, "p50_ns").parse().ok(), latency.map(|latency| latency.p50.median));
+            assert_eq!(at(row, "p99_ns_high").parse().ok(), latency.and_then(|latency| latency.p99?.high));
+            let cpu = latency.map(|latency| latency.cpu_seconds_per_million.median);
+            assert_eq!(at(row, "cpu_seconds_per_million").parse().ok(), cpu);
+            assert_eq!(at(row, "round_trips").is_empty(), latency.is_none());
         }
     }
 

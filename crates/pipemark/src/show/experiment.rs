@@ -32,7 +32,7 @@ pub(super) enum Column {
     Touched,
     /// Letters of the footnotes that belong to the row.
     Flags,
-    /// Throughput over the baseline's.
+    /// How many times as fast as the baseline.
     Ratio,
     /// The interval of that.
     RatioInterval,
@@ -107,7 +107,7 @@ impl Column {
 pub(super) struct Group<'a> {
     pub(super) wait: WaitPolicy,
     pub(super) records: Vec<&'a Record>,
-    /// The highest median throughput, which the longest bar stands for.
+    /// The highest median throughput of what is ranked, which the longest bar stands for.
     pub(super) highest: f64,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Experiment<'a> {
             (Column::OfCopy, measured && !latency && self.copy.is_some()),
             (Column::Cpu, measured && !latency),
             (Column::Published, !self.sources.is_empty()),
-            (Column::Bar, !latency && records.iter().filter(|record| record.estimate.is_some()).count() > 1),
+            (Column::Bar, !latency && records.iter().filter(|record| ranked(record)).count() > 1),
         ];
         columns.extend(optional.into_iter().filter_map(|(column, wanted)| wanted.then_some(column)));
         columns
@@ -238,7 +238,7 @@ impl<'a> Experiment<'a> {
             _ => {}
         }
         let Some(estimate) = &record.estimate else { return String::new() };
-        let throughput = estimate.latency.as_ref().map_or(&estimate.throughput, |latency| &latency.p50);
+        let headline = estimate.headline();
         let of_latency = |figure: fn(&LatencyEstimates) -> Option<Estimate>, shown: fn(f64) -> String| {
             estimate.latency.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |estimate| shown(estimate.median))
         };
@@ -252,15 +252,15 @@ impl<'a> Experiment<'a> {
             Column::Trips => of_latency(|latency| Some(latency.round_trips_per_second), counted),
             Column::CpuPerMillion => of_latency(|latency| Some(latency.cpu_seconds_per_million), digits),
             Column::Throughput => Throughput(estimate.throughput.median).to_string(),
-            Column::Margin => match margin(throughput) {
+            Column::Margin => match margin(headline) {
                 Some(share) => format!("±{} %", margin_percent(share)),
-                None => format!("n={}", throughput.runs),
+                None => format!("n={}", headline.runs),
             },
-            Column::Interval => match (throughput.low, throughput.high) {
+            Column::Interval => match (estimate.throughput.low, estimate.throughput.high) {
                 (Some(low), Some(high)) => between(&Throughput(low).to_string(), &Throughput(high).to_string()),
                 _ => "–".to_owned(),
             },
-            Column::Runs => throughput.runs.to_string(),
+            Column::Runs => headline.runs.to_string(),
             Column::Touched => touched(record).mark().to_owned(),
             Column::Flags => self.footnotes.letters(record),
             Column::Ratio => match &estimate.ratio {
@@ -275,6 +275,8 @@ impl<'a> Experiment<'a> {
                 Some(_) => "–".to_owned(),
                 None => String::new(),
             },
+            // What moves nothing has no share of what can be moved.
+            Column::OfCopy if record.params.link == LinkKind::Null => "–".to_owned(),
             Column::OfCopy => {
                 self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
             }
@@ -324,7 +326,20 @@ impl<'a> Experiment<'a> {
                 !self.is_baseline(record) && ratio.is_some_and(|ratio| !differs(ratio))
             });
             let unclear = if unclear { "; ~ means that no difference is shown" } else { "" };
-            notes.push(("ratio".to_owned(), format!("to {}, taken within each round{unclear}", self.baseline())));
+            let figure = if self.columns.contains(&Column::P50) {
+                ": how many times as fast, by the median round trip; below 1 is slower"
+            } else {
+                ""
+            };
+            notes.push((
+                "ratio".to_owned(),
+                format!("to {}, taken within each round{unclear}{figure}", self.baseline()),
+            ));
+        }
+        let null = |record: &&Record| record.params.link == LinkKind::Null && missing(record).is_none();
+        if self.groups.iter().flat_map(|group| &group.records).copied().any(|record| null(&record)) {
+            let text = "transfers nothing, it is what the harness itself costs; not ranked";
+            notes.push(("null".to_owned(), text.to_owned()));
         }
         for (index, source) in self.sources.iter().enumerate() {
             let mark =
@@ -349,7 +364,7 @@ fn counted(number: f64) -> String {
 pub(super) enum Touched {
     /// Each was looked at.
     Read,
-    /// They were put into the sink's memory and not looked at.
+    /// They were in the sink's memory and not looked at.
     Copied,
     /// They never were in the sink's memory.
     Unseen,
@@ -367,7 +382,7 @@ impl Touched {
     fn meaning(self) -> &'static str {
         match self {
             Touched::Read => "● the sink looked at every byte",
-            Touched::Copied => "◐ the bytes were copied to the sink, which did not look at them",
+            Touched::Copied => "◐ the bytes reached the sink's memory, and it did not look at them",
             Touched::Unseen => "○ the bytes never reached the sink's memory",
         }
     }
@@ -375,7 +390,8 @@ impl Touched {
 
 /// What happened to the bytes of this trial at the sink.
 pub(super) fn touched(record: &Record) -> Touched {
-    match (record.touched, record.params.recv.touches()) {
+    let arrives = record.params.recv.touches() && record.params.link != LinkKind::Null;
+    match (record.touched, arrives) {
         (true, _) => Touched::Read,
         (false, true) => Touched::Copied,
         (false, false) => Touched::Unseen,
@@ -389,7 +405,7 @@ pub(super) fn legend(document: &Document) -> Vec<String> {
     marks.sort_unstable();
     marks.dedup();
     let mut legend: Vec<String> = marks.into_iter().map(|mark| mark.meaning().to_owned()).collect();
-    if measured().any(|record| record.estimate.as_ref().is_some_and(|e| margin(&e.throughput).is_none())) {
+    if measured().any(|record| record.estimate.as_ref().is_some_and(|e| margin(e.headline()).is_none())) {
         legend.push("n=… too few runs for an interval: take such a figure as a hint".to_owned());
     }
     legend
@@ -409,6 +425,11 @@ pub(super) fn missing(record: &Record) -> Option<String> {
         Status::Ok if record.estimate.is_none() => Some(why("not measured")),
         Status::Ok => None,
     }
+}
+
+/// Whether it is measured and moves bytes from one process to another: what moves nothing is not ranked with what does.
+pub(super) fn ranked(record: &Record) -> bool {
+    record.params.link.transfers() && record.estimate.is_some() && missing(record).is_none()
 }
 
 /// Half the interval's width as a share of the median: the larger half, because a bootstrap interval is lopsided.
@@ -476,7 +497,9 @@ fn shared(records: &[&Record]) -> Vec<String> {
     for key in order.filter(|key| seen.insert(*key) && same(*key)) {
         let value = params.get(key);
         let telling = match key {
-            Key::Block | Key::Capacity | Key::Place => true,
+            Key::Block | Key::Place => true,
+            // The usual capacity says nothing of links that have none.
+            Key::Capacity => value != usual.get(key) || records.iter().all(|record| record.params.link.is_pipe()),
             Key::Link | Key::Send | Key::Recv | Key::Wait => false,
             Key::ReadBlock => params.read_block() != params.block,
             Key::Total | Key::Time => !value.is_empty(),
@@ -497,8 +520,8 @@ fn shared(records: &[&Record]) -> Vec<String> {
 fn groups<'a>(records: &[&'a Record]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for record in records {
-        let highest = match (&record.estimate, missing(record)) {
-            (Some(estimate), None) => estimate.throughput.median,
+        let highest = match &record.estimate {
+            Some(estimate) if ranked(record) => estimate.throughput.median,
             _ => 0.0,
         };
         match groups.iter_mut().find(|group| group.wait == record.params.wait) {

@@ -116,11 +116,15 @@ fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason:
 
 /// Sets the ratio of all measured trials to the one at `index`.
 fn compare(records: &mut [Record], index: usize, margin: f64) {
-    let (id, base) = (records[index].id.clone(), records[index].estimate.as_ref().expect("measured").throughput.median);
+    let (id, base) = (records[index].id.clone(), records[index].estimate.as_ref().expect("measured").headline().median);
     for record in records {
         record.baseline = Some(id.clone());
         if let Some(estimates) = &mut record.estimate {
-            estimates.ratio = Some(estimate(estimates.throughput.median / base, Some(margin)));
+            let times = match estimates.latency {
+                Some(_) => base / estimates.headline().median,
+                None => estimates.headline().median / base,
+            };
+            estimates.ratio = Some(estimate(times, Some(margin)));
         }
     }
 }
@@ -307,7 +311,123 @@ pub(super) fn hostile() -> Document {
     document
 }
 
+/// A record in latency mode: median round trips of `ns`, `cpu` seconds per million messages.
+fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64>, cpu: f64) -> Record {
+    let params = [&[("mode", "latency")], params].concat();
+    let mut record = measured(experiment, &params, 1e-3, margin, 40.0);
+    for sample in &mut record.samples {
+        sample.latency = Some(Latency {
+            round_trips: (sample.ns as f64 / ns) as u64,
+            min: (ns * 0.8) as u64,
+            p50: ns as u64,
+            p90: Some((ns * 1.2) as u64),
+            p99: Some((ns * 2.5) as u64),
+            p999: None,
+            max: (ns * 40.0) as u64,
+            histogram: String::new(),
+        });
+    }
+    let estimates = record.estimate.as_mut().expect("measured");
+    estimates.latency = Some(LatencyEstimates {
+        p50: estimate(ns, margin),
+        p90: Some(estimate(ns * 1.2, margin)),
+        p99: Some(estimate(ns * 2.5, Some(0.2))),
+        p999: None,
+        max: estimate(ns * 40.0, Some(0.5)),
+        round_trips_per_second: estimate(9e8 / ns, margin),
+        cpu_seconds_per_million: estimate(cpu, margin),
+    });
+    record
+}
+
+/// A mechanism and its throughput at each of four sizes, in GiB/s.
+type Way = (&'static [(&'static str, &'static str)], [f64; 4]);
+
+/// Links by size as matrices, for throughput and for round trips, and tables of round trips by row.
+pub(super) fn ipc() -> Document {
+    let blocks = ["64", "4k", "64k", "1m"];
+    let ways: [Way; 6] = [
+        (&[("link", "pipe")], [0.05, 0.9, 2.4, 2.3]),
+        (&[("link", "socketpair")], [0.03, 0.7, 3.1, 3.0]),
+        (&[("link", "posix-mq")], [0.04, 0.8, 0.9, 0.9]),
+        (&[("link", "shm")], [0.3, 3.0, 6.02, 6.0]),
+        (&[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], [1.2, 9.0, 6.0, 6.1]),
+        (&[("link", "null"), ("verify", "count")], [5.0, 330.0, 5_200.0, 81_000.0]),
+    ];
+    let mut trials = Vec::new();
+    for (place, by) in [("same", 0.7), ("cross", 1.0)] {
+        for (way, figures) in ways {
+            for (block, figure) in blocks.into_iter().zip(figures) {
+                let params = [&[("verify", "full"), ("place", place), ("block", block)], way].concat();
+                let mut record = measured("throughput", &params, figure * by, Some(0.02), 1.0 / figure);
+                if way[0].1 == "posix-mq" && matches!(block, "64k" | "1m") {
+                    record.samples.iter_mut().for_each(|sample| sample.message_limit = Some(8192));
+                    record.warnings.push(Warning::Split { limit: 8192 });
+                }
+                if place == "same" && block == "64" {
+                    record.warnings.push(Warning::Wide { relative: 0.05 * figure.min(2.0) });
+                }
+                trials.push(record);
+            }
+        }
+        let refused = "process_vm_readv is refused here (EPERM); it needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope 0";
+        for block in blocks {
+            let params = [("link", "process-vm"), ("place", place), ("block", block), ("verify", "full")];
+            trials.push(unmeasured("throughput", &params, Status::Skipped, Some(refused)));
+        }
+    }
+    for (link, figures) in [
+        ("pipe", [4_120.0, 4_180.0, 21_300.0]),
+        ("tcp", [12_900.0, 13_100.0, 38_000.0]),
+        ("shm", [4_300.0, 4_310.0, 9_870.0]),
+        ("null", [41.0, 41.0, 42.0]),
+    ] {
+        for (block, ns) in ["8", "64", "64k"].into_iter().zip(figures) {
+            let margin = if link == "tcp" && block == "64k" { None } else { Some(0.015) };
+            trials.push(spoken("latency", &[("link", link), ("block", block)], ns, margin, ns / 1e3));
+        }
+    }
+    for (link, wait, ns) in [
+        ("pipe", "block", 4_180.0),
+        ("shm", "block", 4_310.0),
+        ("null", "block", 41.0),
+        ("pipe", "spin", 1_340.0),
+        ("shm", "spin", 182.0),
+    ] {
+        let params = [("link", link), ("block", "64"), ("wait", wait)];
+        trials.push(spoken("spin", &params, ns, Some(0.015), ns / 1e3));
+    }
+    let mut gaps: Vec<Record> = [("0", 4_180.0), ("100us", 9_900.0), ("1ms", 16_400.0)]
+        .map(|(gap, ns)| spoken("gap", &[("block", "64"), ("gap", gap)], ns, Some(0.03), 0.9 * ns / 1e3))
+        .into();
+    compare(&mut gaps, 0, 0.03);
+    gaps.push(unmeasured(
+        "gap",
+        &[("mode", "latency"), ("block", "64"), ("gap", "10ms")],
+        Status::Failed,
+        Some("the run took longer than 30 s"),
+    ));
+    trials.extend(gaps);
+    let mut document = document("ipc", "every way two processes can talk", trials);
+    for experiment in &mut document.experiments {
+        (experiment.varies, experiment.across) = match experiment.name.as_str() {
+            "throughput" => {
+                (vec![Key::Link, Key::Send, Key::Recv, Key::Verify, Key::Place, Key::Block], Some(Key::Block))
+            }
+            "latency" => (vec![Key::Link, Key::Block], Some(Key::Block)),
+            _ => (vec![Key::Link, Key::Gap], None),
+        };
+    }
+    document
+}
+
 /// All of them, by the name of their files.
-pub(super) fn all() -> [(&'static str, Document); 4] {
-    [("quick", quick()), ("block-size", block_size()), ("interrupted", interrupted()), ("hostile", hostile())]
+pub(super) fn all() -> [(&'static str, Document); 5] {
+    [
+        ("quick", quick()),
+        ("block-size", block_size()),
+        ("interrupted", interrupted()),
+        ("hostile", hostile()),
+        ("ipc", ipc()),
+    ]
 }

@@ -15,6 +15,17 @@ struct Footnote<'a> {
     rows: Vec<&'a str>,
 }
 
+impl Footnote<'_> {
+    /// The worst case, and of which `places` it is the worst.
+    fn sentence(&self, places: &str) -> String {
+        let mut text = neutral(&self.warning.to_string());
+        if self.rows.len() > 1 && magnitude(&self.warning).is_some() {
+            text.push_str(&format!(" (the worst of {places})"));
+        }
+        text
+    }
+}
+
 /// The footnotes of one table.
 #[derive(Debug)]
 pub(super) struct Footnotes<'a>(Vec<Footnote<'a>>);
@@ -57,14 +68,17 @@ impl<'a> Footnotes<'a> {
 
     /// Letters and sentences.
     pub(super) fn notes(&self) -> Vec<(String, String)> {
-        let notes = self.0.iter().enumerate().map(|(index, note)| {
-            let mut text = neutral(&note.warning.to_string());
-            if note.rows.len() > 1 && magnitude(&note.warning).is_some() {
-                text.push_str(&format!(" (the worst of {})", counted(note.rows.len(), "row")));
-            }
-            (letter(index), text)
-        });
+        let notes = self
+            .0
+            .iter()
+            .enumerate()
+            .map(|(index, note)| (letter(index), note.sentence(&counted(note.rows.len(), "row"))));
         notes.collect()
+    }
+
+    /// The ids of the trials and the sentence of each, for tables in which a trial is a cell.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = (&[&'a str], String)> {
+        self.0.iter().map(|note| (note.rows.as_slice(), note.sentence("them")))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::model::{Document, Record, WaitPolicy};
 use super::Format;
 use super::experiment::{Column, Experiment, legend, missing};
 use super::head::{host, method, partial};
+use super::matrix::Matrix;
 use super::text::{Side, neutral};
 
 /// GitHub's Markdown.
@@ -30,7 +31,15 @@ impl Format for Markdown {
             writeln!(out, "\n**{}**", escaped(&sentence))?;
         }
         for experiment in Experiment::all(document) {
-            section(&experiment, out)?;
+            writeln!(out, "\n## {}\n", escaped(&experiment.title))?;
+            if !experiment.shared.is_empty() {
+                writeln!(out, "{}\n", escaped(&join(&experiment.shared)))?;
+            }
+            let about = document.experiments.iter().find(|about| about.name == experiment.name);
+            match about.and_then(|about| Matrix::of(document, about)) {
+                Some(matrix) => blocks(&matrix, out)?,
+                None => groups(&experiment, out)?,
+            }
         }
         let legend = legend(document);
         if !legend.is_empty() {
@@ -45,11 +54,34 @@ fn join(parts: &[String]) -> String {
     parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" · ")
 }
 
-fn section(experiment: &Experiment, out: &mut dyn io::Write) -> io::Result<()> {
-    writeln!(out, "\n## {}\n", escaped(&experiment.title))?;
-    if !experiment.shared.is_empty() {
-        writeln!(out, "{}\n", escaped(&join(&experiment.shared)))?;
+fn blocks(matrix: &Matrix, out: &mut dyn io::Write) -> io::Result<()> {
+    for (index, block) in matrix.blocks.iter().enumerate() {
+        if index > 0 {
+            writeln!(out)?;
+        }
+        if !block.heading.is_empty() {
+            writeln!(out, "{}\n", escaped(&block.heading))?;
+        }
+        let headings = matrix.columns.iter().map(|column| escaped(column));
+        line([escaped(&matrix.corner)].into_iter().chain(headings), out)?;
+        line(["---"].into_iter().chain(matrix.columns.iter().map(|_| "---:")).map(str::to_owned), out)?;
+        for row in &block.rows {
+            let cells = row.cells.iter().map(|cell| match cell {
+                Some(cell) if cell.best => format!("**{}**", escaped(&cell.text)),
+                Some(cell) => escaped(&cell.text),
+                None => String::new(),
+            });
+            line([escaped(&row.label)].into_iter().chain(cells), out)?;
+        }
     }
+    writeln!(out)?;
+    for note in matrix.notes("bold:") {
+        writeln!(out, "- {}", escaped(&note))?;
+    }
+    Ok(())
+}
+
+fn groups(experiment: &Experiment, out: &mut dyn io::Write) -> io::Result<()> {
     let columns: Vec<Column> = experiment.columns.iter().copied().filter(|column| *column != Column::Bar).collect();
     for (index, group) in experiment.groups.iter().enumerate() {
         if index > 0 {
@@ -83,7 +115,7 @@ fn section(experiment: &Experiment, out: &mut dyn io::Write) -> io::Result<()> {
 fn cell(experiment: &Experiment, column: Column, record: &Record) -> String {
     match (missing(record), column) {
         (None, _) | (Some(_), Column::Param(_) | Column::Name) => experiment.cell(column, record),
-        (Some(outcome), Column::Throughput) => outcome,
+        (Some(outcome), Column::Throughput | Column::P50) => outcome,
         (Some(_), _) => String::new(),
     }
 }

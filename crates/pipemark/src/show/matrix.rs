@@ -1,32 +1,53 @@
 //! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
+//! The terminal's table and Markdown both lay this out.
 
-use std::collections::BTreeMap;
-
-use crate::model::{Document, Estimate, Experiment, Key, Record};
+use crate::model::{Document, Estimate, Experiment, Key, LinkKind, Record};
 
 use super::experiment::missing;
-use super::text::{Side, abridge, digits, neutral, pad, width as columns_of};
+use super::footnotes::Footnotes;
+use super::text::{Side, abridge, counted, digits, neutral, pad, width as columns_of};
 
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
 const NONE: &str = "–";
 
+/// What a row is told by; the rest of what varies makes blocks.
+const ROW: [Key; 3] = [Key::Link, Key::Send, Key::Recv];
+
+/// The longest label of a row in a terminal.
+const LONGEST_LABEL: usize = 24;
+
+/// A warning of more rows than this does not name them.
+const MOST_NAMED: usize = 3;
+
+/// A figure, and whether none of its column is better for certain.
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) best: bool,
+}
+
+/// A mechanism; a cell for each column, `None` where the suite orders no trial.
+pub(super) struct Row {
+    pub(super) label: String,
+    pub(super) cells: Vec<Option<Cell>>,
+}
+
 /// Rows that may be ranked together.
 pub(super) struct Block {
-    /// What they have in common, in words.
+    /// What they have in common, in words; empty for a single block.
     pub(super) heading: String,
-    /// The heading of the columns and one line for each row.
-    pub(super) lines: Vec<String>,
+    pub(super) rows: Vec<Row>,
 }
 
 /// An experiment as a matrix.
 pub(super) struct Matrix {
+    /// What stands above the labels.
+    pub(super) corner: String,
+    /// The values of the parameter across the top.
+    pub(super) columns: Vec<String>,
     pub(super) blocks: Vec<Block>,
-    /// What the marks mean, and why cells are empty.
-    pub(super) notes: Vec<String>,
+    latency: bool,
+    notes: Vec<String>,
 }
-
-/// What a row is told by; the rest of what varies makes blocks.
-const ROW: [Key; 3] = [Key::Link, Key::Send, Key::Recv];
 
 impl Matrix {
     /// Lays out the records of an experiment; `None` if it does not ask for it.
@@ -34,11 +55,14 @@ impl Matrix {
         let across = experiment.across?;
         let records: Vec<&Record> =
             document.trials.iter().filter(|record| record.experiment == experiment.name).collect();
+        let differs = |key: Key| records.iter().any(|record| record.params.get(key) != records[0].params.get(key));
         let apart: Vec<Key> = experiment
             .varies
             .iter()
             .copied()
-            .filter(|key| *key != across && !ROW.contains(key) && !matches!(key, Key::Total | Key::Time))
+            // A link that moves nothing proves nothing either, and is not ranked with the others anyway.
+            .filter(|key| !matches!(key, Key::Total | Key::Time | Key::Verify))
+            .filter(|key| *key != across && !ROW.contains(key) && differs(*key))
             .collect();
         let mut columns: Vec<String> = Vec::new();
         let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
@@ -55,71 +79,108 @@ impl Matrix {
             }
         }
         let blocks = groups.into_iter().map(|(heading, group)| block(heading, &group, across, &columns)).collect();
-        Some(Matrix { blocks, notes: notes(&records) })
+        Some(Matrix {
+            corner: format!("by {across}"),
+            columns: columns.iter().map(|column| short(column)).collect(),
+            blocks,
+            latency: records.iter().any(|record| is_latency(record)),
+            notes: notes(&records),
+        })
+    }
+
+    /// The heading of the columns and a line for each row of `block`, in lines of at most `room` columns: what does not fit
+    /// beside the others goes below them, labels repeated.
+    pub(super) fn lines(&self, block: &Block, room: usize) -> Vec<String> {
+        let text = |cell: &Option<Cell>| {
+            cell.as_ref().map_or_else(String::new, |cell| format!("{}{}", cell.text, if cell.best { "*" } else { " " }))
+        };
+        let labels = self.blocks.iter().flat_map(|block| &block.rows).map(|row| columns_of(&row.label));
+        let first = labels.max().unwrap_or(0).min(LONGEST_LABEL).max(columns_of(&self.corner));
+        // Blocks stand below each other, so their columns do as well.
+        let rows = || self.blocks.iter().flat_map(|block| &block.rows);
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|column| {
+                let cells = rows().map(|row| columns_of(&text(&row.cells[column])));
+                cells.max().unwrap_or(0).max(columns_of(&self.columns[column]) + 1)
+            })
+            .collect();
+        let mut lines = Vec::new();
+        let mut from = 0;
+        while from < widths.len() {
+            let mut used = first;
+            let fitting = widths[from..].iter().take_while(|width| {
+                used += 1 + **width;
+                used <= room
+            });
+            let to = from + fitting.count().max(1);
+            let line = |label: &str, cell: &dyn Fn(usize) -> String| {
+                let mut line = pad(&abridge(label, first), first, Side::Left);
+                for (column, width) in widths.iter().enumerate().take(to).skip(from) {
+                    line.push(' ');
+                    line.push_str(&pad(&cell(column), *width, Side::Right));
+                }
+                line.trim_end().to_owned()
+            };
+            lines.push(line(&self.corner, &|column| format!("{} ", self.columns[column])));
+            lines.extend(block.rows.iter().map(|row| line(&row.label, &|column| text(&row.cells[column]))));
+            from = to;
+        }
+        lines
+    }
+
+    /// What the figures and `mark` mean, why cells are empty, and what to keep in mind.
+    pub(super) fn notes(&self, mark: &str) -> Vec<String> {
+        let meaning = if self.latency {
+            format!(
+                "median round trip in seconds (n, µ, m); {mark} the shortest of the column, or not to be told from it"
+            )
+        } else {
+            format!(
+                "bytes per second (K, M, G, T: KiB/s and so on); {mark} the best of the column, or not to be told from it"
+            )
+        };
+        [vec![meaning], self.notes.clone()].concat()
     }
 }
 
 fn block(heading: String, records: &[&Record], across: Key, columns: &[String]) -> Block {
-    let mut rows: Vec<(String, BTreeMap<usize, &Record>)> = Vec::new();
+    let mut rows: Vec<(String, Vec<Option<&Record>>)> = Vec::new();
     for &record in records {
         let label = label(record);
         let Some(column) = columns.iter().position(|column| *column == record.params.get(across)) else { continue };
-        match rows.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, cells)) => drop(cells.insert(column, record)),
-            None => rows.push((label, BTreeMap::from([(column, record)]))),
-        }
+        let index = rows.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
+            rows.push((label, vec![None; columns.len()]));
+            rows.len() - 1
+        });
+        rows[index].1[column] = Some(record);
     }
     let best: Vec<Option<&Record>> = (0..columns.len())
         .map(|column| {
-            let measured = rows.iter().filter_map(|(_, cells)| cells.get(&column).copied()).filter(ranked);
+            let measured = rows.iter().filter_map(|(_, cells)| cells[column]).filter(|record| ranked(record));
             measured.reduce(|best, other| if better(other, best) { other } else { best })
         })
         .collect();
-    let cell = |record: &Record, column: usize| {
-        let Some(estimate) = headline(record) else { return NONE.to_owned() };
-        let best = best[column].is_some_and(|best| ranked(&record) && as_good(headline(best), headline(record)));
-        format!("{}{}", figure(record, estimate.median), if best { "*" } else { " " })
+    let cell = |record: &Record, column: usize| match headline(record) {
+        None => Cell { text: NONE.to_owned(), best: false },
+        Some(estimate) => Cell {
+            text: figure(record, estimate.median),
+            best: best[column].is_some_and(|best| ranked(record) && as_good(headline(best), headline(record))),
+        },
     };
-    let table: Vec<(String, Vec<String>)> = rows
-        .iter()
-        .map(|(label, cells)| {
-            let line = (0..columns.len())
-                .map(|column| cells.get(&column).map_or_else(String::new, |record| cell(record, column)))
-                .collect();
-            (label.clone(), line)
-        })
-        .collect();
-    let first = table.iter().map(|(label, _)| columns_of(label)).max().unwrap_or(0).min(24);
-    let widths: Vec<usize> = (0..columns.len())
-        .map(|column| {
-            let cells = table.iter().map(|(_, cells)| columns_of(&cells[column]));
-            cells.max().unwrap_or(0).max(columns_of(&short(&columns[column])) + 1)
-        })
-        .collect();
-    let line = |label: &str, cells: &mut dyn Iterator<Item = String>| {
-        let mut line = pad(&abridge(label, first), first, Side::Left);
-        for (width, text) in widths.iter().zip(cells) {
-            line.push(' ');
-            line.push_str(&pad(&text, *width, Side::Right));
-        }
-        line.trim_end().to_owned()
+    let row = |(label, records): (String, Vec<Option<&Record>>)| Row {
+        label,
+        cells: records
+            .into_iter()
+            .enumerate()
+            .map(|(column, record)| record.map(|record| cell(record, column)))
+            .collect(),
     };
-    let mut lines = vec![line("", &mut columns.iter().map(|column| format!("{} ", short(column))))];
-    lines.extend(table.into_iter().map(|(label, cells)| line(&label, &mut cells.into_iter())));
-    Block { heading, lines }
+    Block { heading, rows: rows.into_iter().map(row).collect() }
 }
 
-/// The link, and how bytes go in and out where that is not its plain way.
+/// The mechanism, safe for a terminal.
 fn label(record: &Record) -> String {
-    let params = &record.params;
-    let mut words = vec![params.link.to_string()];
-    if params.send.to_string() != "write" {
-        words.push(params.send.to_string());
-    }
-    if params.recv.to_string() != "read" && params.recv.to_string() != params.send.to_string() {
-        words.push(params.recv.to_string());
-    }
-    neutral(&words.join(" "))
+    neutral(&record.params.mechanism())
 }
 
 /// What the cell shows: the median round trip, or throughput.
@@ -127,21 +188,23 @@ fn headline(record: &Record) -> Option<&Estimate> {
     if missing(record).is_some() {
         return None;
     }
-    let estimate = record.estimate.as_ref()?;
-    Some(estimate.latency.as_ref().map_or(&estimate.throughput, |latency| &latency.p50))
+    Some(record.estimate.as_ref()?.headline())
+}
+
+fn is_latency(record: &Record) -> bool {
+    record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some())
 }
 
 /// What moves nothing wins nothing.
-fn ranked(record: &&Record) -> bool {
+fn ranked(record: &Record) -> bool {
     record.params.link.transfers() && headline(record).is_some()
 }
 
 /// Throughput is better when it is high, a round trip when it is short.
 fn better(one: &Record, other: &Record) -> bool {
-    let shorter = one.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some());
     match (headline(one), headline(other)) {
-        (Some(one), Some(other)) if shorter => one.median < other.median,
-        (Some(one), Some(other)) => one.median > other.median,
+        (Some(this), Some(that)) if is_latency(one) => this.median < that.median,
+        (Some(this), Some(that)) => this.median > that.median,
         _ => false,
     }
 }
@@ -156,11 +219,11 @@ fn as_good(best: Option<&Estimate>, other: Option<&Estimate>) -> bool {
 
 /// Three digits and a unit in five columns: `12.3G` bytes per second, `4.56µ` seconds.
 fn figure(record: &Record, value: f64) -> String {
-    let latency = record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some());
-    let steps: &[(f64, &str)] = if latency {
+    let bytes = |power: i32| 1024f64.powi(power);
+    let steps: &[(f64, &str)] = if is_latency(record) {
         &[(1e9, "s"), (1e6, "m"), (1e3, "µ"), (1.0, "n")]
     } else {
-        &[((1u64 << 30) as f64, "G"), ((1u64 << 20) as f64, "M"), (1024.0, "K"), (1.0, "")]
+        &[(bytes(4), "T"), (bytes(3), "G"), (bytes(2), "M"), (bytes(1), "K"), (1.0, "")]
     };
     let (unit, name) = steps.iter().find(|(unit, _)| value >= *unit).unwrap_or(&steps[steps.len() - 1]);
     format!("{}{name}", digits(value / unit))
@@ -168,17 +231,15 @@ fn figure(record: &Record, value: f64) -> String {
 
 /// `64 KiB` as `64k`: a column is narrow.
 fn short(value: &str) -> String {
-    value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", "")
+    neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 
 fn notes(records: &[&Record]) -> Vec<String> {
-    let latency =
-        records.iter().any(|record| record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some()));
-    let mut notes = vec![if latency {
-        "median round trip in seconds (n, µ, m); * the shortest of the column, or not to be told from it".to_owned()
-    } else {
-        "bytes per second (K, M, G: KiB/s and so on); * the best of the column, or not to be told from it".to_owned()
-    }];
+    let mut notes = Vec::new();
+    let null = |record: &&Record| record.params.link == LinkKind::Null && missing(record).is_none();
+    if records.iter().any(null) {
+        notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
+    }
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for record in records {
         if let Some(reason) = missing(record) {
@@ -191,5 +252,73 @@ fn notes(records: &[&Record]) -> Vec<String> {
         }
     }
     notes.extend(reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", labels.join(", "))));
+    for (rows, text) in Footnotes::of(records).sentences() {
+        let mut labels: Vec<String> =
+            records.iter().filter(|record| rows.contains(&record.id.as_str())).map(|record| label(record)).collect();
+        labels.dedup();
+        labels.sort_unstable();
+        labels.dedup();
+        let whose = if labels.len() > MOST_NAMED { counted(rows.len(), "cell") } else { labels.join(", ") };
+        notes.push(format!("{whose}: {text}"));
+    }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn matrix(name: &str) -> Matrix {
+        let document = fixture::ipc();
+        let experiment = document.experiments.iter().find(|experiment| experiment.name == name).unwrap();
+        Matrix::of(&document, experiment).unwrap()
+    }
+
+    fn best(matrix: &Matrix, block: usize, column: usize) -> Vec<&str> {
+        let marked = |row: &&Row| row.cells[column].as_ref().is_some_and(|cell| cell.best);
+        matrix.blocks[block].rows.iter().filter(marked).map(|row| row.label.as_str()).collect()
+    }
+
+    #[test]
+    fn the_best_of_each_column_is_marked() {
+        let streams = matrix("throughput");
+        assert_eq!(best(&streams, 0, 0), ["shm in-place"]);
+        assert_eq!(best(&streams, 1, 2), ["shm", "shm in-place"], "intervals overlap");
+        let trips = matrix("latency");
+        assert_eq!(best(&trips, 0, 0), ["pipe"], "the shortest, and not null");
+    }
+
+    #[test]
+    fn only_experiments_that_ask_for_it_have_one() {
+        let document = fixture::ipc();
+        let gap = document.experiments.iter().find(|experiment| experiment.name == "gap").unwrap();
+        assert!(Matrix::of(&document, gap).is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_below() {
+        let matrix = matrix("throughput");
+        let rows = matrix.blocks[0].rows.len() + 1;
+        assert_eq!(matrix.lines(&matrix.blocks[0], 76).len(), rows);
+        let narrow = matrix.lines(&matrix.blocks[0], 36);
+        assert!(narrow.len() > rows && narrow.len().is_multiple_of(rows), "{narrow:#?}");
+        assert!(narrow.iter().all(|line| columns_of(line) <= 36), "{narrow:#?}");
+    }
+
+    #[test]
+    fn figures_fit_five_columns() {
+        let document = fixture::ipc();
+        let stream = document.trials.iter().find(|record| record.estimate.is_some() && !is_latency(record)).unwrap();
+        let trip = document.trials.iter().find(|record| is_latency(record)).unwrap();
+        for value in [1.0, 999.0, 1023.0 * 1024.0, 9.994e9, 8.7e13] {
+            for record in [stream, trip] {
+                assert!(columns_of(&figure(record, value)) <= 6, "{}", figure(record, value));
+            }
+        }
+        assert_eq!(
+            (figure(stream, 12.3 * 1024f64.powi(3)).as_str(), figure(trip, 4_560.0).as_str()),
+            ("12.3G", "4.56µ")
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::io;
 use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
-use super::experiment::{Column, Experiment, Group, legend, missing};
+use super::experiment::{Column, Experiment, Group, legend, missing, ranked};
 use super::head::{host, method, partial};
 use super::matrix::Matrix;
 use super::text::{Colour, Side, Style, abridge, bar, join_wrapped, neutral, pad, width as columns_of, wrap};
@@ -126,13 +126,15 @@ impl Table {
             if index > 0 {
                 writeln!(out)?;
             }
-            self.lines(Style::Aside, &wrap(&block.heading, self.room(INDENT)), INDENT, out)?;
-            for line in &block.lines {
+            if !block.heading.is_empty() {
+                self.lines(Style::Aside, &wrap(&block.heading, self.room(INDENT)), INDENT, out)?;
+            }
+            for line in matrix.lines(block, self.room(INDENT)) {
                 writeln!(out, "{}{line}", " ".repeat(INDENT))?;
             }
         }
-        for note in &matrix.notes {
-            self.lines(Style::Aside, &wrap(note, self.room(INDENT)), INDENT, out)?;
+        for note in matrix.notes("*") {
+            self.lines(Style::Aside, &wrap(&note, self.room(INDENT)), INDENT, out)?;
         }
         Ok(())
     }
@@ -182,7 +184,7 @@ impl Table {
                 let (text, style) = match slot.column {
                     Column::Bar => {
                         let share = record.estimate.as_ref().map_or(0.0, |e| e.throughput.median / group.highest);
-                        (bar(share, slot.width), Style::Bar)
+                        (if ranked(record) { bar(share, slot.width) } else { String::new() }, Style::Bar)
                     }
                     Column::Flags => (experiment.cell(slot.column, record), Style::Caution),
                     column => (experiment.cell(column, record), Style::Plain),
@@ -362,6 +364,18 @@ mod tests {
             }
             assert_eq!(rest, plain, "{name}: colours must not change the text");
         }
+    }
+
+    #[test]
+    fn what_moves_nothing_has_no_bar_and_scales_none() {
+        let mut document = fixture::ipc();
+        document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
+        let text = shown(&document, 140, Colour::Never);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("GiB/s")).collect();
+        let null: Vec<&&str> = rows.iter().filter(|line| line.contains("null")).collect();
+        assert!(!null.is_empty() && null.iter().all(|line| !line.contains('█')), "{null:#?}");
+        let longest = rows.iter().filter(|line| line.contains("in-place") && line.contains("████████")).count();
+        assert!(longest > 0, "{rows:#?}");
     }
 
     #[test]

@@ -127,6 +127,7 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
 ///
 /// Samples within a run share all that was peculiar to it. Pooled over the runs they would pass for as many independent
 /// measurements and make the interval far too narrow.
+#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
 pub fn per_run<S: AsRef<[f64]>>(runs: &[S]) -> Vec<f64> {
     runs.iter().filter_map(|run| median(run.as_ref())).collect()
 }
@@ -138,6 +139,7 @@ pub fn per_run<S: AsRef<[f64]>>(runs: &[S]) -> Vec<f64> {
 /// # Errors
 ///
 /// When there are no trials, their numbers of rounds differ, or a figure isn't a number above zero.
+#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
 pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
     let rounds = trials.first().ok_or(CompareError::NoRuns)?.as_ref().len();
     let mut sums = vec![0.0; rounds];

@@ -134,9 +134,12 @@ fn straight(lengths: &[f64], real: &[f64]) -> Option<Linearity> {
     Linearity::of(lengths, real, STRAIGHT)
 }
 
+/// Points and published throughput by experiment, source and stage.
+type Sources<'a> = BTreeMap<(&'a str, &'a str, String), Vec<(Point<'a>, f64)>>;
+
 /// Published chains beside ours: both fits, and what a stage passes on per second.
 pub(super) fn published(records: &[&Record]) -> Vec<Found> {
-    let mut sources: BTreeMap<(&str, &str, String), Vec<(Point, f64)>> = BTreeMap::new();
+    let mut sources: Sources = BTreeMap::new();
     for subject in records.iter().filter_map(|record| Subject::of(record)) {
         if let Some(published) = subject.record.published.as_ref().filter(|p| p.throughput > 0.0) {
             let key = (subject.record.experiment.as_str(), published.source.as_str(), subject.params.stage.to_string());

@@ -221,7 +221,7 @@ mod tests {
         let found = of_messages(&streams(&records));
         assert_eq!(
             found[0].finding.text,
-            "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 0.999); pipe 701 ns + \
+            "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
              307 ns per KiB (R² 0.999)."
         );
         assert!(

@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(
             texts(&[of("1ms", 16_000.0, &STEADY), of("0", 4_000.0, &STEADY), of("100us", 4_000.0, &STEADY)]),
             [
-                "A round trip takes 4.00 µs back to back; with 100 µs between it takes as long, within 3 %, with 1 ms between it \
+                "A round trip takes 4.00 µs back to back; with 100 µs between it takes as long, within 3 %, with 1.00 ms between it \
                  takes 16.0 µs, 4.00 times (4.00 to 4.00) as long: tcp across two cores (messages of 64 B)."
             ]
         );

@@ -327,18 +327,18 @@ mod tests {
     fn round_trips_are_won_by_the_shortest() {
         let records = [
             trips("pipe", &[("place", "same")], [4_000.0, 4_000.0, 20_000.0, 300_000.0]),
-            trips("shm", &[("place", "same")], [2_000.0, 2_000.0, 10_000.0, 200_000.0]),
-            trips("pipe", &[("wait", "spin")], [900.0; 4]),
-            trips("shm", &[("wait", "spin")], [200.0; 4]),
+            trips("shm", &[("place", "same")], [1_000.0, 2_000.0, 10_000.0, 200_000.0]),
+            trips("pipe", &[("wait", "spin")], [1000.0, 900.0, 900.0, 900.0]),
+            trips("shm", &[("wait", "spin")], [200.0, 200.0, 300.0, 300.0]),
         ]
         .concat();
         assert_eq!(
             texts(best, &records),
             [
-                "On one core: shm answers soonest with messages of 64 B to 1 MiB, 2.00 µs at 64 B, 2.00 times (2.00 to 2.00) as \
-                 fast as pipe.",
-                "Across two cores (spinning): shm answers soonest with messages of 64 B to 1 MiB, 200 ns at 1 MiB, 4.50 times \
-                 (4.50 to 4.50) as fast as pipe.",
+                "On one core: shm answers soonest with messages of 64 B to 1 MiB, 1.00 µs at 64 B, 4.00 times (4.00 to 4.00) as fast \
+                 as pipe.",
+                "Across two cores (spinning): shm answers soonest with messages of 64 B to 1 MiB, 200 ns at 64 B, 5.00 times (4.99 \
+                 to 5.01) as fast as pipe.",
             ]
         );
     }
@@ -347,7 +347,7 @@ mod tests {
     fn sizes_at_which_two_change_places_are_told() {
         let mut records = three(&STEADY);
         // A twin of the pipe crosses at the same sizes.
-        records.extend(sweep(&[("link", "fifo")], [0.39, 0.99, 1.99, 1.99], &STEADY));
+        records.extend(sweep(&[("link", "fifo")], [0.39, 0.99, 2.01, 2.01], &STEADY));
         assert_eq!(
             texts(crossing, &records),
             [

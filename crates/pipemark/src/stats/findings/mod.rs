@@ -294,7 +294,7 @@ mod tests {
             all.push(record("e", &[&params[..], &[("link", "memory-copy")]].concat(), 90.0, &STEADY));
             all.extend(records(vec![conversation("e", &params, 4_000.0, &STEADY)]));
         }
-        let own = ["harness", "round-trip"];
+        let own = ["harness", "round-trip", "tail"];
         let mut after = findings(&all, None);
         after.retain(|finding| !own.contains(&finding.rule.as_str()));
         assert_eq!(after, before);

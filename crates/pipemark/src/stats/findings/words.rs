@@ -247,7 +247,7 @@ mod tests {
         let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
         assert_eq!(
             words(&spoken, &[]),
-            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1 ms between)"
+            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1.00 ms between)"
         );
         let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
         assert_eq!(told(&ring.params, &[]), "shm in-place across two cores (blocks of 64 KiB)");
