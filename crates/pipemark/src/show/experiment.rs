@@ -326,15 +326,12 @@ impl<'a> Experiment<'a> {
                 !self.is_baseline(record) && ratio.is_some_and(|ratio| !differs(ratio))
             });
             let unclear = if unclear { "; ~ means that no difference is shown" } else { "" };
-            let figure = if self.columns.contains(&Column::P50) {
-                ": how many times as fast, by the median round trip; below 1 is slower"
-            } else {
-                ""
+            let figure = match self.columns.contains(&Column::P50) {
+                true => ": how many times as fast, by the median round trip, so below 1 is slower",
+                false => "",
             };
-            notes.push((
-                "ratio".to_owned(),
-                format!("to {}, taken within each round{unclear}{figure}", self.baseline()),
-            ));
+            let text = format!("to {}, taken within each round{figure}{unclear}", self.baseline());
+            notes.push(("ratio".to_owned(), text));
         }
         let null = |record: &&Record| record.params.link == LinkKind::Null && missing(record).is_none();
         if self.groups.iter().flat_map(|group| &group.records).copied().any(|record| null(&record)) {
@@ -442,7 +439,12 @@ pub(super) fn margin(estimate: &Estimate) -> Option<f64> {
 pub(super) fn margin_percent(share: f64) -> String {
     // A tenth of a millionth of a per cent is the arithmetic's own.
     let percent = (share * 1000.0 - 1e-6).ceil().max(1.0) / 10.0;
-    if percent < 10.0 { format!("{percent:.1}") } else { format!("{:.0}", percent.ceil()) }
+    match percent {
+        p if p < 10.0 => format!("{p:.1}"),
+        p if p <= 999.0 => format!("{:.0}", p.ceil()),
+        // How much more does not matter, and would make the column wide.
+        _ => ">999".to_owned(),
+    }
 }
 
 /// Whether a ratio's interval leaves 1 out.
@@ -550,6 +552,8 @@ mod tests {
         assert_eq!(margin_percent(0.0), "0.1");
         assert_eq!(margin_percent(0.0101), "1.1");
         assert_eq!(margin_percent(0.1201), "13");
+        assert_eq!(margin_percent(9.989), "999");
+        assert_eq!(margin_percent(54.0), ">999");
     }
 
     #[test]
