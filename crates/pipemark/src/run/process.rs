@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -44,11 +45,14 @@ impl Process {
             .map_err(|error| {
                 io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
             })?;
-        let process = Process { child, socket, role: job.role, line: job.line, report: None };
-        job::send(&process.socket, job, descriptors).map_err(|error| {
-            io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
-        })?;
-        Ok(process)
+        let mut process = Process { child, socket, role: job.role, line: job.line, report: None };
+        match job::send(&process.socket, job, descriptors) {
+            Ok(()) => Ok(process),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(io::Error::other(process.how_it_ended())),
+            Err(error) => {
+                Err(io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name())))
+            }
+        }
     }
 
     /// Readable when there is a report, or when the process is gone without one.
@@ -88,12 +92,24 @@ impl Process {
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Reaps the process after its report.
-    ///
-    /// # Errors
-    /// When it could not be waited for.
-    pub fn reap(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait()
+    /// Waits for the process to go by itself, for `patience` at most; returns whether it did, and all was well.
+    pub fn went_well_within(&mut self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if begin.elapsed() < patience => thread::sleep(pause),
+                Ok(status) => return status.is_some_and(|status| status.success()),
+                Err(_) => return false,
+            }
+            pause = (2 * pause).min(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends the process and reaps it, unless that was done already.
+    pub fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn how_it_ended(&mut self) -> String {
@@ -142,7 +158,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // An already reaped process is left alone: Child knows.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
