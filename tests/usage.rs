@@ -121,7 +121,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
         (format!("{head}params = {{ block = 1.5 }}\n"), ":6:20: block size"),
         (format!("{head}params = {{ block = 9223372036854775807 }}\n"), ":6:20: block size"),
         (format!("{head}params = {{ blok = 5 }}\n"), "did you mean block?"),
-        ("name = \"x\0\"\n".to_owned(), ":1:8:"),
+        ("name = \"x\0\"\n".to_owned(), ":1:"),
     ] {
         let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();

@@ -67,14 +67,10 @@ pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
     let given = |flag: &str| words.contains(&flag);
     let (runs, time) = (given("--runs") || given("--budget"), given("--time") || given("--total"));
     let placed = given("--place");
-    if !runs {
-        words.extend(["--runs", "1"]);
-    }
-    if !time {
-        words.extend(["--time", "20ms"]);
-    }
-    if !placed {
-        words.extend(["--place", "free"]);
+    for (given, default) in [(runs, ["--runs", "1"]), (time, ["--time", "20ms"]), (placed, ["--place", "free"])] {
+        if !given {
+            words.extend(default);
+        }
     }
     run(launcher, &words)
 }
@@ -128,6 +124,23 @@ impl Started {
         send(self.child.id(), signal);
     }
 
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The processes it has started and not yet reaped, in the order of their start.
+    pub fn children(&self) -> Vec<u32> {
+        let process = self.child.id();
+        let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+        list.split_whitespace().map(|number| number.parse().unwrap()).collect()
+    }
+
     /// The folder it works in.
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -158,7 +171,8 @@ impl Started {
         self.ends(2).into_iter().find(|end| end.role == role).expect("a pair has both roles")
     }
 
-    /// Waits for its end; returns what it said and what is left of it: processes, files in its folder, shared memory.
+    /// Waits for its end; returns what it said and what is left of it: processes, files in its folder, shared memory,
+    /// System V queues.
     pub fn end(mut self) -> (Ended, Vec<String>) {
         let begin = Instant::now();
         let status = loop {
@@ -191,6 +205,7 @@ impl Started {
         for process in processes {
             send(process, Signal::KILL);
         }
+        left.extend(lasting_queues());
         let (stdout, stderr) = self.output.take().unwrap();
         (Ended { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
     }
@@ -212,6 +227,43 @@ fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
         pipe.read_to_end(&mut bytes).unwrap();
         String::from_utf8(bytes).expect("output is UTF-8")
     })
+}
+
+/// System V queues of any pipemark that are there now and stay: those of others that run meanwhile go in a moment.
+fn lasting_queues() -> Vec<String> {
+    let mut lasting = sysv_queues();
+    let begin = Instant::now();
+    while !lasting.is_empty() && begin.elapsed() < Duration::from_secs(5) {
+        thread::sleep(Duration::from_millis(2));
+        let now = sysv_queues();
+        lasting.retain(|queue| now.contains(queue));
+    }
+    lasting.iter().map(|(key, number, _)| format!("System V queue {number} with key {key:#x}")).collect()
+}
+
+/// Key, number and permissions (octal) of the System V queues with a key as pipemark's have it.
+pub fn sysv_queues() -> Vec<(i64, u64, u32)> {
+    let list = fs::read_to_string("/proc/sysvipc/msg").unwrap_or_default();
+    let queue = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (key, number) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some((key, number, u32::from_str_radix(words.next()?, 8).ok()?))
+    };
+    list.lines().skip(1).filter_map(queue).filter(|&(key, ..): &(i64, _, _)| key >> 28 == 2).collect()
+}
+
+/// The names of POSIX queues; `None` where they cannot be listed: their file system has to be mounted for that.
+pub fn posix_queues() -> Option<Vec<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let list = "mount -t mqueue pipemark-test \"$0\" && ls \"$0\"";
+    let listed = Command::new("unshare").args(["-m", "sh", "-c", list]).arg(folder.path()).output().ok()?;
+    let names = String::from_utf8(listed.stdout).unwrap();
+    listed.status.success().then(|| names.lines().map(str::to_owned).collect())
+}
+
+/// Words that start a program which gets `error` (EPERM) from the system calls called `names`, as in a container.
+pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
+    vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/program/refused.py"), error, names]
 }
 
 fn send(process: u32, signal: Signal) {

@@ -9,6 +9,7 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::mem;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
@@ -16,6 +17,7 @@ use std::sync::atomic::AtomicU32;
 use io_uring::{IoUring, opcode, types};
 use rustix::fs::MemfdFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::net::{AddressFamily, SocketType};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 use rustix::process::PidfdFlags;
 use rustix::thread::futex;
@@ -259,6 +261,18 @@ pub fn sysv_queues() -> io::Result<()> {
     if queue >= 0 { Ok(()) } else { absent_is_fine(io::Error::last_os_error()) }
 }
 
+/// Whether UNIX stream sockets are there.
+pub fn unix_sockets() -> io::Result<()> {
+    rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    Ok(())
+}
+
+/// Whether TCP is there and the loopback device is up: takes a port of it for a moment, and nobody can connect.
+pub fn tcp_sockets() -> io::Result<()> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    Ok(rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?)
+}
+
 /// ENOENT from a call that looked for something by name: the call works.
 fn absent_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
@@ -373,6 +387,7 @@ mod tests {
         let all = || {
             let _ = (vmsplice(), splice(), tee(), sendfile(), memfd_create(), io_uring(), pidfd_open());
             let _ = (posix_queues(), sysv_queues(), process_vm_readv(), huge_page_advice());
+            let _ = (unix_sockets(), tcp_sockets());
             let _ = counter(CounterEvent::Cycles, CounterScope::User);
             let _ = counter(CounterEvent::Migrations, CounterScope::All);
         };

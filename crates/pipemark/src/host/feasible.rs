@@ -93,6 +93,8 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
         LinkKind::SysvMq => &[Facility::SysvQueues],
         LinkKind::PosixMq => &[Facility::PosixQueues],
         LinkKind::ProcessVm => &[Facility::ProcessVm],
+        LinkKind::UnixStream => &[Facility::UnixSockets],
+        LinkKind::Tcp => &[Facility::Tcp],
         _ => &[],
     };
     let place: &[Facility] = if params.place == Place::Free { &[] } else { &[Facility::Affinity] };

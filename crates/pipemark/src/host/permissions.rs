@@ -41,6 +41,10 @@ pub enum Facility {
     PosixQueues,
     #[strum(serialize = "msgget")]
     SysvQueues,
+    #[strum(serialize = "UNIX sockets")]
+    UnixSockets,
+    #[strum(serialize = "TCP over loopback")]
+    Tcp,
     #[strum(serialize = "hardware counters")]
     HardwareCounters,
     #[strum(serialize = "software counters")]
@@ -68,6 +72,8 @@ impl Facility {
             Facility::ProcessVm => probe::process_vm_readv(),
             Facility::PosixQueues => probe::posix_queues(),
             Facility::SysvQueues => probe::sysv_queues(),
+            Facility::UnixSockets => probe::unix_sockets(),
+            Facility::Tcp => probe::tcp_sockets(),
             Facility::HardwareCounters => probe::counter(CounterEvent::Cycles, CounterScope::All),
             Facility::SoftwareCounters => probe::counter(CounterEvent::Migrations, CounterScope::All),
         }
@@ -87,6 +93,8 @@ impl Facility {
             Facility::ProcessVm => "Linux 3.2 or later with CONFIG_CROSS_MEMORY_ATTACH",
             Facility::PosixQueues => "a Linux with CONFIG_POSIX_MQUEUE",
             Facility::SysvQueues => "a Linux with CONFIG_SYSVIPC",
+            Facility::UnixSockets => "a Linux with CONFIG_UNIX",
+            Facility::Tcp => "a Linux with CONFIG_INET",
             Facility::HardwareCounters | Facility::SoftwareCounters => "a Linux with CONFIG_PERF_EVENTS",
         }
     }
@@ -154,6 +162,12 @@ impl Facility {
             ),
             (Facility::HugePages, Errno::INVAL) => {
                 format!("this kernel has no transparent huge pages; needs {}", self.requirement())
+            }
+            (Facility::UnixSockets | Facility::Tcp, Errno::AFNOSUPPORT) => {
+                format!("not in this kernel, or forbidden (EAFNOSUPPORT); needs {}", self.requirement())
+            }
+            (Facility::Tcp, Errno::ADDRNOTAVAIL) => {
+                "the loopback device is down (EADDRNOTAVAIL); as root: ip link set lo up".to_owned()
             }
             (Facility::Splice, Errno::NOENT) => "there is no /dev/null to splice to; create it".to_owned(),
             (_, Errno::PERM | Errno::ACCESS) => refused(errno),
@@ -231,6 +245,8 @@ mod tests {
             (Facility::HardwareCounters, Errno::NOENT, &[], "virtual"),
             (Facility::PipeCapacity, Errno::PERM, &[("/proc/sys/fs/pipe-user-pages-soft", "16384\n")], "16384 pages"),
             (Facility::HugePages, Errno::INVAL, &[], "no transparent huge pages"),
+            (Facility::Tcp, Errno::ADDRNOTAVAIL, &[], "ip link set lo up"),
+            (Facility::UnixSockets, Errno::AFNOSUPPORT, &[], "CONFIG_UNIX"),
             (Facility::Tee, Errno::MFILE, &[], "ulimit -n"),
             (Facility::Tee, Errno::IO, &[], "does not work"),
         ] {

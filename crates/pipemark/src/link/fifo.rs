@@ -19,7 +19,14 @@ impl Link for Fifo {
     }
 
     fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
-        mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(|error| {
+            let folder = std::env::temp_dir();
+            let what = format!(
+                "no FIFO in {}: {error}; set TMPDIR to a folder whose file system has FIFOs, and allow mknodat in a system call filter",
+                folder.display()
+            );
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        })?;
         // Without a writer, a blocking open for reading would wait.
         let ends = open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
             .and_then(|reader| Ok((open(name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?, reader)));

@@ -2,6 +2,7 @@
 //! can still be read when it has been closed.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use pipeio::recv::{Received, Receiver};
@@ -17,11 +18,12 @@ pub struct Pty;
 
 impl Link for Pty {
     fn connect(&self, _: &Params, _: &Path) -> io::Result<Ends> {
-        let sink = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&sink)?;
-        unlockpt(&sink)?;
-        let name = ptsname(&sink, Vec::new())?;
-        let source = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let (source, sink) = pair().map_err(|error| {
+            let what = format!(
+                "no pseudo-terminal: {error}; mount a devpts file system that this user may use on /dev/pts, and see /proc/sys/kernel/pty/max"
+            );
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        })?;
         let mut raw = tcgetattr(&source)?;
         raw.make_raw();
         tcsetattr(&source, OptionalActions::Now, &raw)?;
@@ -35,6 +37,16 @@ impl Link for Pty {
     fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
         Ok(Box::new(Master(stream::receiver(end, params)?)))
     }
+}
+
+/// The terminal's side and the other one.
+fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&other)?;
+    unlockpt(&other)?;
+    let name = ptsname(&other, Vec::new())?;
+    let terminal = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((terminal, other))
 }
 
 /// Reading from a pseudo-terminal whose other side is closed is an error (EIO), where other links see the end.

@@ -2,19 +2,23 @@
 //! connection counts only if it is our own: the address it comes from has to be the one our socket has.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::{Ends, Handle, Link, options, socketpair, stream};
 use crate::model::{Params, SendMethod};
 
 pub struct Tcp;
 
-/// Foreign connections that are sent away before the attempt is given up: someone is flooding the port.
-const MOST_STRANGERS: u32 = 1000;
+/// How long strangers may keep us from our own port: someone is flooding it.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
     fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
@@ -38,22 +42,46 @@ impl Link for Tcp {
     }
 }
 
-/// Connects to our own listener and accepts until it is us.
+/// Connects to our own listener and accepts until it is us. Strangers may have filled the listener's queue, and then there
+/// is no connecting before they are sent away: neither step may wait for the other.
 fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
-    let source = TcpStream::connect(listener.local_addr()?)?;
-    let ours = source.local_addr()?;
-    for _ in 0..MOST_STRANGERS {
-        let (sink, peer) = listener.accept()?;
-        if peer == ours && is_loopback(&sink.local_addr()?) {
-            return Ok((source, sink));
-        }
-        // Dropping it refuses the stranger; our own connection is still in the queue.
+    let address = listener.local_addr()?;
+    listener.set_nonblocking(true)?;
+    let source =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    match rustix::net::connect(&source, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
     }
-    Err(io::Error::other(format!("{MOST_STRANGERS} foreign connections came to the port in a moment; try again")))
-}
-
-fn is_loopback(address: &SocketAddr) -> bool {
-    matches!(address, SocketAddr::V4(address) if *address.ip() == Ipv4Addr::LOCALHOST && *address != SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))
+    let source = TcpStream::from(source);
+    // Known from the first step of connecting on, and nobody else has it while we do.
+    let ours = source.local_addr()?;
+    let begin = Instant::now();
+    let (mut strangers, mut sink) = (0u64, None);
+    while let Some(left) = PATIENCE.checked_sub(begin.elapsed()) {
+        // Dropping it refuses the stranger.
+        match listener.accept() {
+            Ok((accepted, peer)) if peer == ours => {
+                sink = Some(accepted);
+                break;
+            }
+            Ok(_) => strangers += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = Timespec::try_from(left).map_err(io::Error::other)?;
+                retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&left)))?;
+            }
+            // The stranger is gone already, or a signal came.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let Some(sink) = sink else {
+        let flood =
+            format!("{strangers} foreign connections came to the port within {PATIENCE:?} and ours did not; try again");
+        return Err(io::Error::other(flood));
+    };
+    source.set_nonblocking(false)?;
+    Ok((source, sink))
 }
 
 #[cfg(test)]
@@ -76,5 +104,19 @@ mod tests {
         assert_eq!(arrived, b"ours");
         // The one that spoke was reset or closed, never answered.
         assert!(matches!(strangers[0].read(&mut [0; 8]), Ok(0) | Err(_)));
+    }
+    #[test]
+    fn a_full_queue_does_not_lock_us_out() {
+        // Without room in the queue, the kernel does not answer who connects.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stranger = TcpStream::connect(address).unwrap();
+        let (mut source, mut sink) = join(&listener).unwrap();
+        source.write_all(b"ours").unwrap();
+        drop((source, stranger));
+        let mut arrived = Vec::new();
+        sink.read_to_end(&mut arrived).unwrap();
+        assert_eq!(arrived, b"ours");
     }
 }

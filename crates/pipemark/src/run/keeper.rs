@@ -17,7 +17,7 @@ use super::process::Process;
 use crate::link::{self, Ends, Handle, Link, Naming};
 use crate::model::Params;
 
-/// How long a keeper may take to make a link.
+/// How long a keeper may take to make a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A link's handle in a message; descriptors travel attached, in the same order.
@@ -128,10 +128,11 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.process.hang_up();
-        if self.process.wait_at_most(PATIENCE).is_some_and(|status| status.success()) {
+        if self.process.went_well_within(PATIENCE) {
             return;
         }
-        // It was killed or stopped: what it may have left goes by the name it was given.
+        // It was killed, or stopped: what it may have left goes by the name it was given, once it can make no more.
+        self.process.end();
         let _ = fs::remove_dir_all(&self.folder);
         self.link.remove(&self.folder.join("link"));
     }

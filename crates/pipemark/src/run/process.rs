@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,16 +96,24 @@ impl Process {
         let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
-    /// Waits at most so long for the process to end by itself; `None` if it did not.
-    pub fn wait_at_most(&mut self, patience: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + patience;
+    /// Waits for the process to go by itself, for `patience` at most; returns whether it did, and all was well.
+    pub fn went_well_within(&mut self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        let mut pause = Duration::from_micros(50);
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_micros(200)),
-                _ => return None,
+                Ok(None) if begin.elapsed() < patience => thread::sleep(pause),
+                Ok(status) => return status.is_some_and(|status| status.success()),
+                Err(_) => return false,
             }
+            pause = (2 * pause).min(Duration::from_millis(10));
         }
+    }
+
+    /// Ends the process and reaps it, unless that was done already.
+    pub fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     fn how_it_ended(&mut self) -> String {
@@ -153,7 +162,6 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // An already reaped process is left alone: Child knows.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }

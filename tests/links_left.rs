@@ -1,0 +1,189 @@
+//! Nothing remains of any link, whichever of its processes is killed, and whenever.
+
+mod program;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use program::{Started, posix_queues, samples, trials};
+use rustix::process::{Pid, Signal, kill_process};
+
+const LINKS: [&str; 13] = [
+    "pipe",
+    "fifo",
+    "socketpair",
+    "unix-stream",
+    "unix-seqpacket",
+    "unix-dgram",
+    "tcp",
+    "sysv-mq",
+    "posix-mq",
+    "shm",
+    "process-vm",
+    "pty",
+    "null",
+];
+
+/// From the start of a process: before it has its job, getting ready, warming up, measuring, and at about its end.
+const POINTS: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::from_micros(400),
+    Duration::from_micros(1200),
+    Duration::from_millis(4),
+    Duration::from_millis(8),
+    Duration::from_millis(12),
+];
+
+/// Waits for a run that has not been seen, and returns its `nth` process; `None` when the program is over.
+fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Option<u32> {
+    let mut run: Vec<u32> = Vec::new();
+    while !started.is_over() {
+        let now = started.children();
+        if now.iter().any(|process| seen.contains(process)) {
+            continue;
+        }
+        // The next run has begun before this one had so many.
+        if run.first().is_some_and(|first| !now.contains(first)) {
+            run.clear();
+        }
+        run.extend(now.iter().filter(|process| !run.contains(process)).collect::<Vec<_>>());
+        if let Some(&process) = run.get(nth) {
+            *seen = run;
+            return Some(process);
+        }
+    }
+    None
+}
+
+/// Kills each of a link's processes at each point, all within one measurement of many short trials.
+fn ends_killed(link: &str, mode: &str) {
+    let keepers = match (link, mode) {
+        ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", "throughput") => 1,
+        ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", _) => 2,
+        _ => 0,
+    };
+    let kills: Vec<(usize, Duration)> =
+        POINTS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
+    // One trial a kill, as a trial ends with it, and two that are left in peace.
+    let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
+    let blocks = blocks.join(",");
+    let verify = if link == "null" { "count" } else { "full" };
+    let words = ["bw", "--link", link, "--mode", mode, "--block", &blocks, "--verify", verify, "--place", "free"];
+    let mut started = Started::pipemark(&[&words[..], &["--time", "5ms", "--runs", "1", "--json", "-"]].concat());
+    let mut seen = Vec::new();
+    for &(nth, point) in &kills {
+        let Some(process) = nth_of_next_run(&mut started, &mut seen, nth) else { break };
+        thread::sleep(point);
+        // It may be gone, and is not reaped by anyone else: its number is no other's yet, or ours to kill.
+        if started.children().contains(&process) {
+            let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
+        }
+    }
+    let (ended, left) = started.end();
+    assert!(left.is_empty(), "{link}: {left:?}");
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert_eq!(ended.code(), Some(1), "{link}: {}", ended.stderr);
+    let document = ended.document();
+    let (mut killed, mut whole) = (Vec::new(), 0);
+    for trial in trials(&document) {
+        match trial["status"].as_str().unwrap() {
+            "failed" => {
+                assert!(trial["estimate"].is_null() && samples(trial).is_empty(), "{trial}");
+                assert_ne!(trial["verified"], false, "{trial}");
+                killed.push(trial["reason"].as_str().unwrap().to_owned());
+            }
+            _ => whole += 1,
+        }
+    }
+    assert!(whole > 0, "{link}");
+    for name in ["source", "sink", "keeper"].iter().take(if keepers > 0 { 3 } else { 2 }) {
+        assert!(
+            killed.iter().any(|reason| reason.contains(&format!("the {name}"))),
+            "no {name} of {link}: {killed:#?}"
+        );
+    }
+    assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
+}
+
+#[test]
+fn nothing_remains_of_a_link_whose_end_is_killed() {
+    for link in LINKS {
+        ends_killed(link, "throughput");
+    }
+}
+
+#[test]
+fn nothing_remains_of_two_links_whose_end_is_killed() {
+    for link in ["fifo", "unix-stream", "sysv-mq", "posix-mq", "shm", "process-vm"] {
+        ends_killed(link, "latency");
+    }
+}
+
+/// From the first process of a run on; a keeper that makes a link takes about a millisecond.
+#[test]
+fn nothing_remains_of_a_link_whose_parent_is_killed() {
+    for link in LINKS {
+        for step in 0..8u32 {
+            let words = ["bw", "--link", link, "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3"];
+            let mut started = Started::pipemark(&words);
+            while started.children().is_empty() && !started.is_over() {}
+            thread::sleep(Duration::from_micros(step.pow(3).into()) * 100);
+            started.signal(Signal::KILL);
+            let (ended, left) = started.end();
+            assert!(left.is_empty(), "{link} after step {step}: {left:?}");
+            assert!(ended.status.signal() == Some(9) || ended.code() == Some(0), "{ended:?}");
+            assert_eq!(ended.stderr, "", "{link}: nobody is left to complain");
+        }
+    }
+}
+
+/// A keeper that is stopped does not hold up its parent for ever, and what it had made goes.
+#[test]
+fn a_stopped_keeper_is_done_without() {
+    for link in ["fifo", "sysv-mq"] {
+        let words = ["bw", "--link", link, "--place", "free", "--time", "2s", "--runs", "1", "--limit", "3s"];
+        let mut started = Started::pipemark(&words);
+        let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0).unwrap();
+        // Stopped before it is this program again, it would hold up the call that starts it.
+        let name = || fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
+        while !started.is_over() && !name().ends_with(b"__end\0") {}
+        let _ = kill_process(Pid::from_raw(keeper as i32).unwrap(), Signal::STOP);
+        let begin = Instant::now();
+        let (ended, left) = started.end();
+        assert!(left.is_empty(), "{link}: {left:?}");
+        assert!(matches!(ended.code(), Some(0 | 1)), "{ended:?} after {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn no_posix_queue_remains() {
+    let ours =
+        |queues: Vec<String>| queues.into_iter().filter(|name| name.starts_with("pipemark-")).collect::<Vec<_>>();
+    let Some(before) = posix_queues() else {
+        eprintln!("POSIX queues cannot be listed here (mount -t mqueue is for root): not looked for");
+        return;
+    };
+    let before = ours(before);
+    for step in 0..30u32 {
+        let words = ["bw", "--link", "posix-mq", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "1"];
+        let mut started = Started::pipemark(&words);
+        let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0);
+        thread::sleep(Duration::from_micros(u64::from(step) * 50));
+        let victim = if step % 2 == 0 { Some(started.process()) } else { keeper };
+        if let Some(victim) = victim {
+            let _ = kill_process(Pid::from_raw(victim as i32).unwrap(), Signal::KILL);
+        }
+        assert_eq!(started.end().1, Vec::<String>::new());
+    }
+    // Others may be at work meanwhile: theirs go in a moment.
+    let mut left = ours(posix_queues().unwrap());
+    let begin = Instant::now();
+    while !left.is_empty() && begin.elapsed() < Duration::from_secs(5) {
+        thread::sleep(Duration::from_millis(50));
+        let now = ours(posix_queues().unwrap());
+        left.retain(|name| now.contains(name) && !before.contains(name));
+    }
+    assert_eq!(left, Vec::<String>::new());
+}
