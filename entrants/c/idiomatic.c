@@ -43,10 +43,16 @@ static uint64_t add_document(uint64_t checksum, const unsigned char *block, size
 }
 
 static uint64_t add_position(uint64_t checksum, const unsigned char *block, size_t length) {
-    uint32_t a = 0, b = 0;
-    for (size_t i = 0; i < length; i += 4) {
-        uint32_t word = 0;
-        memcpy(&word, block + i, length - i < 4 ? length - i : 4);
+    uint32_t a = 0, b = 0, word;
+    size_t whole = length / sizeof word * sizeof word;
+    for (size_t i = 0; i < whole; i += sizeof word) {
+        memcpy(&word, block + i, sizeof word);
+        a += le32toh(word);
+        b += a;
+    }
+    if (whole < length) {
+        word = 0;
+        memcpy(&word, block + whole, length - whole);
         a += le32toh(word);
         b += a;
     }
