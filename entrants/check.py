@@ -163,7 +163,7 @@ def check(folder, build):
                 assert answer["capacity"] is None or answer["capacity"] > 0, answer
                 right += 1
             except Exception as error:
-                wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()}")
+                wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()[:200]}")
     return right, wrong, None
 
 
@@ -182,7 +182,7 @@ def main():
             failed |= bool(only)
             continue
         print(f"{folder.name}: {right} right, {len(wrong)} wrong")
-        for reason in wrong:
+        for reason in wrong[:5]:
             print(f"  {reason}")
         failed |= bool(wrong)
     return 1 if failed else 0
