@@ -20,8 +20,8 @@ fn addPosition(checksum: u64, block: []const u8) u64 {
     var lanes_b: Lanes = @splat(0);
     var rest = block;
     while (rest.len >= @sizeOf(Lanes)) : (rest = rest[@sizeOf(Lanes)..]) {
-        const row: [lanes]u32 = @bitCast(rest[0..@sizeOf(Lanes)].*);
-        lanes_a +%= std.mem.littleToNative(Lanes, row);
+        const row: *align(1) const Lanes = @ptrCast(rest.ptr);
+        lanes_a +%= std.mem.littleToNative(Lanes, row.*);
         lanes_b +%= lanes_a;
     }
     const scale: Lanes = @splat(lanes);
