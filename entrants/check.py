@@ -4,15 +4,19 @@
     entrants/check.py [--only c,java] [--no-build]
 
 Every program runs at sizes that fit its blocks and sizes that don't, with both patterns, with seeds, and with
-one byte inverted on its way; its answer is compared with a computation of its own. An entrant whose tools are
-not here is skipped with the reason, unless it was named by --only.
+one byte inverted on its way; its answer is compared with a computation of its own. Then either end is killed in
+the middle of a stream, and the other has to end. An entrant whose tools are not here is skipped with the reason,
+unless it was named by --only.
 """
 
 import argparse
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -121,6 +125,59 @@ def expand(words, tools, out):
     return command
 
 
+def descendants(pid):
+    """The processes below this one, parents before children."""
+    below = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in path.read_text().split():
+                below += [int(child), *descendants(child)]
+        except OSError:
+            continue
+    return below
+
+
+def ended(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def within(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def what_outlives(command, folder, victim):
+    """Kills the parent or the child in the middle of a stream; returns what is wrong with what the other does."""
+    command = command + ["--bytes", str(1 << 50), "--block", "65536"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    below = []
+    try:
+        if not within(20, lambda: descendants(process.pid)):
+            return "it starts no child"
+        time.sleep(1)
+        below = descendants(process.pid)
+        os.kill(process.pid if victim == "parent" else below[-1], signal.SIGKILL)
+        if not within(20, lambda: process.poll() is not None):
+            return "the parent waits for ever"
+        if not within(20, lambda: all(ended(pid) for pid in below)):
+            return "the child outlives its parent"
+        if process.returncode == 0 or process.stdout.read():
+            return "it claims to have ended well"
+        return None
+    finally:
+        for pid in [process.pid, *below, *descendants(process.pid)]:
+            if not ended(pid):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
 def check(folder, build):
     """Returns how many cases were right and a list of what went wrong."""
     entrant = tomllib.loads((folder / "entrant.toml").read_text())
@@ -164,6 +221,12 @@ def check(folder, build):
                 right += 1
             except Exception as error:
                 wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()[:200]}")
+        for victim in ["parent", "child"]:
+            command = expand(entrant[program]["run"], tools, out)
+            if reason := what_outlives(command, folder, victim):
+                wrong.append(f"{program}, {victim} killed: {reason}")
+            else:
+                right += 1
     return right, wrong, None
 
 

@@ -68,8 +68,8 @@ static void child(const struct options *options, int in, int out) {
     write_all(out, "r", 1);
     size_t length;
     while ((length = read_full(in, block, options->block)) > 0) {
-        answer.checksum = document ? add_document(answer.checksum, block, length)
-                                   : add_position(answer.checksum, block, length);
+        answer.checksum =
+            document ? add_document(answer.checksum, block, length) : add_position(answer.checksum, block, length);
         answer.bytes += length;
     }
     write_all(out, &answer, sizeof answer);

@@ -101,8 +101,8 @@ int64_t now_ns(void) {
 }
 
 void report(const char *runtime, const struct answer *answer, int64_t ns, int capacity) {
-    printf("{\"language\":\"C\",\"runtime\":\"%s\",\"bytes\":%" PRIu64 ",\"ns\":%" PRId64
-           ",\"checksum\":\"%016" PRIx64 "\",\"capacity\":%d}\n",
+    printf("{\"language\":\"C\",\"runtime\":\"%s\",\"bytes\":%" PRIu64 ",\"ns\":%" PRId64 ",\"checksum\":\"%016" PRIx64
+           "\",\"capacity\":%d}\n",
            runtime, answer->bytes, ns, answer->checksum, capacity);
     if (fflush(stdout) != 0)
         die("cannot write the result");

@@ -11,7 +11,8 @@ class Checksum {
     void add(std::span<const std::byte> block) {
         if (pattern_ == stream::Pattern::document) {
             std::byte x{};
-            for (const std::byte byte : block) x ^= byte;
+            for (const std::byte byte : block)
+                x ^= byte;
             value_ ^= std::to_integer<std::uint64_t>(x);
             return;
         }

@@ -54,7 +54,8 @@ inline Options parse_options(std::span<char *> arguments) {
     bool has_bytes = false;
     for (std::size_t i = 1; i < arguments.size(); i += 2) {
         const std::string_view name = arguments[i];
-        if (i + 1 == arguments.size()) throw std::invalid_argument(std::string(name) + " needs a value");
+        if (i + 1 == arguments.size())
+            throw std::invalid_argument(std::string(name) + " needs a value");
         const std::string_view value = arguments[i + 1];
         if (name == "--bytes") {
             options.bytes = parse_number(name, value, INT64_MAX);
@@ -109,9 +110,10 @@ class Source {
     // Block `number`, or an empty one after the last; valid until the next call.
     std::span<const std::byte> block(std::uint64_t number) {
         const std::uint64_t offset = number * options_.block;
-        const auto bytes =
-            block_.bytes().first(std::min<std::uint64_t>(options_.block, options_.bytes - std::min(offset, options_.bytes)));
-        if (flipped_ != nullptr) *std::exchange(flipped_, nullptr) ^= std::byte{0xff};
+        const auto bytes = block_.bytes().first(
+            std::min<std::uint64_t>(options_.block, options_.bytes - std::min(offset, options_.bytes)));
+        if (flipped_ != nullptr)
+            *std::exchange(flipped_, nullptr) ^= std::byte{0xff};
         if (options_.pattern == Pattern::position)
             for (std::size_t i = 0; i < std::min<std::size_t>(8, bytes.size()); ++i)
                 bytes[i] = std::byte(number >> (8 * i) & 0xff);
@@ -139,13 +141,15 @@ class Descriptor {
     [[nodiscard]] int get() const { return fd_; }
 
     void close() {
-        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+        if (fd_ >= 0)
+            ::close(std::exchange(fd_, -1));
     }
 
     void write(std::span<const std::byte> bytes) const {
         while (!bytes.empty()) {
             const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-            if (n < 0) throw std::system_error(errno, std::generic_category(), "cannot write to the pipe");
+            if (n < 0)
+                throw std::system_error(errno, std::generic_category(), "cannot write to the pipe");
             bytes = bytes.subspan(static_cast<std::size_t>(n));
         }
     }
@@ -155,8 +159,10 @@ class Descriptor {
         std::size_t have = 0;
         while (have < bytes.size()) {
             const ssize_t n = ::read(fd_, bytes.data() + have, bytes.size() - have);
-            if (n < 0) throw std::system_error(errno, std::generic_category(), "cannot read from the pipe");
-            if (n == 0) break;
+            if (n < 0)
+                throw std::system_error(errno, std::generic_category(), "cannot read from the pipe");
+            if (n == 0)
+                break;
             have += static_cast<std::size_t>(n);
         }
         return bytes.first(have);
@@ -172,7 +178,8 @@ struct Pipe {
 
     static Pipe open() {
         int fds[2];
-        if (::pipe2(fds, O_CLOEXEC) < 0) throw std::system_error(errno, std::generic_category(), "cannot create a pipe");
+        if (::pipe2(fds, O_CLOEXEC) < 0)
+            throw std::system_error(errno, std::generic_category(), "cannot create a pipe");
         return {Descriptor(fds[0]), Descriptor(fds[1])};
     }
 };
@@ -189,8 +196,7 @@ struct Answer {
     std::uint64_t checksum = 0;
 };
 
-template <Checksum C>
-void child(const Options &options, const Descriptor &data, const Descriptor &back) {
+template <Checksum C> void child(const Options &options, const Descriptor &data, const Descriptor &back) {
     const Block block(options.block);
     C checksum(options.pattern);
     Answer answer;
@@ -208,10 +214,12 @@ inline void parent(const Options &options, Descriptor data, const Descriptor &ba
     using clock = std::chrono::steady_clock;
     Source source(options);
     std::byte ready;
-    if (back.read({&ready, 1}).empty()) throw std::runtime_error("the child ended before it was ready");
+    if (back.read({&ready, 1}).empty())
+        throw std::runtime_error("the child ended before it was ready");
     const auto start = clock::now();
     std::uint64_t number = 0;
-    for (auto block = source.block(number); !block.empty(); block = source.block(++number)) data.write(block);
+    for (auto block = source.block(number); !block.empty(); block = source.block(++number))
+        data.write(block);
     const int capacity = ::fcntl(data.get(), F_GETPIPE_SZ);
     data.close();
     Answer answer;
@@ -225,7 +233,8 @@ inline void parent(const Options &options, Descriptor data, const Descriptor &ba
                 "\"capacity\":%d}\n",
                 __VERSION__, static_cast<unsigned long long>(answer.bytes), static_cast<long long>(ns),
                 static_cast<unsigned long long>(answer.checksum), capacity);
-    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "cannot write the result");
+    if (std::fflush(stdout) != 0)
+        throw std::system_error(errno, std::generic_category(), "cannot write the result");
 }
 
 // Streams the bytes through `data` from this process to a child of it.
@@ -233,7 +242,8 @@ template <Checksum C> void run(const Options &options, Pipe data) {
     Pipe back = Pipe::open();
     ::signal(SIGPIPE, SIG_IGN);
     const pid_t pid = ::fork();
-    if (pid < 0) throw std::system_error(errno, std::generic_category(), "cannot fork");
+    if (pid < 0)
+        throw std::system_error(errno, std::generic_category(), "cannot fork");
     if (pid == 0) {
         data.write.close();
         back.read.close();

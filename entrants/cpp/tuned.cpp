@@ -15,7 +15,8 @@ class Checksum {
     void add(std::span<const std::byte> block) {
         if (pattern_ == stream::Pattern::document) {
             std::byte x{};
-            for (const std::byte byte : block) x ^= byte;
+            for (const std::byte byte : block)
+                x ^= byte;
             value_ ^= std::to_integer<std::uint64_t>(x);
             return;
         }
@@ -50,7 +51,8 @@ class Checksum {
 
     static Lanes little(Lanes row) {
         if constexpr (std::endian::native == std::endian::big)
-            for (std::uint32_t l = 0; l < lanes; ++l) row[l] = __builtin_bswap32(row[l]);
+            for (std::uint32_t l = 0; l < lanes; ++l)
+                row[l] = __builtin_bswap32(row[l]);
         return row;
     }
 

@@ -50,8 +50,8 @@ contains
       integer, intent(in), optional :: status
 
       write (error_unit, '(a)') message
-      if (present(status)) stop status, quiet=.true.
-      stop 1, quiet=.true.
+      if (present(status)) stop status, quiet = .true.
+      stop 1, quiet = .true.
    end subroutine fail
 
    function argument(number) result(text)

@@ -140,7 +140,7 @@ contains
             answer%checksum = add_position(answer%checksum, block%words(:(length + 3)/4))
          end if
       end do
-      if (write_fd(back(2), c_loc(answer), int(storage_size(answer)/8, int64)) < 0) call fail('cannot write to the parent')
+  if (write_fd(back(2), c_loc(answer), int(storage_size(answer)/8, int64)) < 0) call fail('cannot write to the parent')
    end subroutine child
 
    subroutine parent(options)
