@@ -22,11 +22,13 @@ class Checksum {
         }
         Lanes lanes_a{};
         Lanes lanes_b{};
-        for (; block.size() >= sizeof(Lanes); block = block.subspan(sizeof(Lanes))) {
-            Lanes row;
-            std::memcpy(&row, block.data(), sizeof row);
-            lanes_a += little(row);
-            lanes_b += lanes_a;
+        Lanes row;
+        for (; block.size() >= sizeof row; block = block.subspan(sizeof row)) {
+            std::memcpy(row.data(), block.data(), sizeof row);
+            for (std::size_t l = 0; l < lanes; ++l) {
+                lanes_a[l] += little(row[l]);
+                lanes_b[l] += lanes_a[l];
+            }
         }
         std::uint32_t a = 0;
         std::uint32_t b = 0;
@@ -37,7 +39,7 @@ class Checksum {
         for (; !block.empty(); block = block.subspan(std::min(sizeof a, block.size()))) {
             std::uint32_t word = 0;
             std::memcpy(&word, block.data(), std::min(sizeof word, block.size()));
-            a += std::endian::native == std::endian::little ? word : __builtin_bswap32(word);
+            a += little(word);
             b += a;
         }
         value_ = value_ * 0x9E3779B97F4A7C15u + (std::uint64_t{b} << 32 | a);
@@ -47,13 +49,10 @@ class Checksum {
 
   private:
     static constexpr std::uint32_t lanes = 32;
-    using Lanes [[gnu::vector_size(4 * lanes)]] = std::uint32_t;
+    using Lanes = std::array<std::uint32_t, lanes>;
 
-    static Lanes little(Lanes row) {
-        if constexpr (std::endian::native == std::endian::big)
-            for (std::uint32_t l = 0; l < lanes; ++l)
-                row[l] = __builtin_bswap32(row[l]);
-        return row;
+    static std::uint32_t little(std::uint32_t word) {
+        return std::endian::native == std::endian::little ? word : __builtin_bswap32(word);
     }
 
     stream::Pattern pattern_;
