@@ -29,6 +29,7 @@ fn addDocument(checksum: u64, block: []const u8) u64 {
 
 fn runChild(io: Io, options: *const stream.Options, allocator: std.mem.Allocator) !void {
     const block = try allocator.alloc(u8, options.block);
+    defer allocator.free(block);
     var in = Io.File.stdin().readerStreaming(io, &.{});
     var answer: stream.Answer = .{ .checksum = options.pattern.start() };
     try Io.File.stdout().writeStreamingAll(io, "r");
@@ -48,11 +49,13 @@ fn runChild(io: Io, options: *const stream.Options, allocator: std.mem.Allocator
 fn runParent(io: Io, options: *const stream.Options, args: []const [:0]const u8, allocator: std.mem.Allocator) !void {
     var path: [std.fs.max_path_bytes]u8 = undefined;
     var argv: std.ArrayList([]const u8) = .empty;
+    defer argv.deinit(allocator);
     try argv.append(allocator, path[0..try std.process.executablePath(io, &path)]);
     try argv.append(allocator, "--child");
     for (args[1..]) |arg| try argv.append(allocator, arg);
 
     var source = try stream.Source.init(options, allocator);
+    defer source.deinit(allocator);
     var child = try std.process.spawn(io, .{ .argv = argv.items, .stdin = .pipe, .stdout = .pipe });
     defer child.kill(io);
     var back = child.stdout.?.readerStreaming(io, &.{});
@@ -74,12 +77,11 @@ fn runParent(io: Io, options: *const stream.Options, args: []const [:0]const u8,
 }
 
 pub fn main(init: std.process.Init) !void {
-    const allocator = init.arena.allocator();
-    const args = try init.minimal.args.toSlice(allocator);
+    const args = try init.minimal.args.toSlice(init.arena.allocator());
     const options = try stream.Options.parse(args);
     if (options.child) {
-        try runChild(init.io, &options, allocator);
+        try runChild(init.io, &options, init.gpa);
     } else {
-        try runParent(init.io, &options, args, allocator);
+        try runParent(init.io, &options, args, init.gpa);
     }
 }

@@ -83,6 +83,10 @@ pub const Source = struct {
         return .{ .options = options, .buffer = buffer };
     }
 
+    pub fn deinit(source: *Source, allocator: std.mem.Allocator) void {
+        allocator.free(source.buffer);
+    }
+
     /// The next block, null after the last; valid until the next call.
     pub fn next(source: *Source) ?[]const u8 {
         const options = source.options;

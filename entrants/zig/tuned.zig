@@ -80,6 +80,7 @@ fn runChild(options: *const stream.Options, allocator: std.mem.Allocator) !void 
     const size = linux.fcntl(data, get_pipe_size, 0);
     if (linux.errno(size) != .SUCCESS) return error.CapacityUnknown;
     const block = try allocator.alloc(u8, options.block);
+    defer allocator.free(block);
     var answer: stream.Answer = .{ .checksum = options.pattern.start(), .capacity = size };
     try writeAll(back, "r");
     while (true) {
@@ -97,11 +98,13 @@ fn runChild(options: *const stream.Options, allocator: std.mem.Allocator) !void 
 fn runParent(io: Io, options: *const stream.Options, args: []const [:0]const u8, allocator: std.mem.Allocator) !void {
     var path: [std.fs.max_path_bytes]u8 = undefined;
     var argv: std.ArrayList([]const u8) = .empty;
+    defer argv.deinit(allocator);
     try argv.append(allocator, path[0..try std.process.executablePath(io, &path)]);
     try argv.append(allocator, "--child");
     for (args[1..]) |arg| try argv.append(allocator, arg);
 
     var source = try stream.Source.init(options, allocator);
+    defer source.deinit(allocator);
     var child = try std.process.spawn(io, .{ .argv = argv.items, .stdin = .pipe, .stdout = .pipe });
     defer child.kill(io);
     const data = child.stdin.?;
@@ -123,12 +126,11 @@ fn runParent(io: Io, options: *const stream.Options, args: []const [:0]const u8,
 }
 
 pub fn main(init: std.process.Init) !void {
-    const allocator = init.arena.allocator();
-    const args = try init.minimal.args.toSlice(allocator);
+    const args = try init.minimal.args.toSlice(init.arena.allocator());
     const options = try stream.Options.parse(args);
     if (options.child) {
-        try runChild(&options, allocator);
+        try runChild(&options, init.gpa);
     } else {
-        try runParent(init.io, &options, args, allocator);
+        try runParent(init.io, &options, args, init.gpa);
     }
 }
