@@ -9,8 +9,8 @@ namespace stdx = std::experimental;
 static_assert(std::endian::native == std::endian::little, "words are taken as they are in memory");
 
 // Word i of a block of n words counts n - i times in b. Lane l of L holds the words i = j * L + l of m rows, and
-// sums them m - j times, so b is the sum over lanes of L * b[l] - l * a[l]. A
-// vector of the machine's is a row.
+// sums them m - j times, so b is the sum over lanes of L * b[l] - l * a[l].
+// A row is one of the machine's vectors.
 class Checksum {
   public:
     explicit Checksum(stream::Pattern pattern)
