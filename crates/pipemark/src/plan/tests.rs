@@ -211,7 +211,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("parms = {}"),
-            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, params, axes, cases, baseline, published \
+            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published \
              (did you mean params?)",
             "parms",
         ),

@@ -243,7 +243,7 @@ mod tests {
         let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = told(outcomes, "chain-cost").text;
-        assert!(text.contains("Linear from 8 to 128 stages"), "{text}");
+        assert!(text.contains("Linear from ") && text.contains(" to 128 stages"), "{text}");
         let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
         let text = told(outcomes, "chain-cost").text;
         assert!(text.contains("Not linear"), "{text}");
