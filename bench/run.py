@@ -91,7 +91,8 @@ def against_c(rounds):
                 rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink)
             )
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
-            promise(what, ratios, least=0.97, most=1.03)
+            # Faster than the pair is no fault of the harness.
+            promise(what, ratios, least=0.97)
 
 
 def zero_copy(rounds):
