@@ -66,7 +66,7 @@ fn one_of_many_pairs_killed_ends_them_all() {
 
 #[test]
 fn a_killed_end_fails_its_trial_and_not_the_others() {
-    let words = ["bw", "--place", "free", "--send", "write,splice", "--time", "1s", "--runs", "1", "--json", "-"];
+    let words = ["bw", "--place", "free", "--send", "write,splice", "--time", "2s", "--runs", "1", "--json", "-"];
     let mut started = Started::pipemark(&words);
     started.end_with(Role::Sink).signal(Signal::KILL);
     let (ended, _) = started.end();
@@ -170,7 +170,7 @@ fn an_interruption_ends_a_program_that_cannot_write() {
     let fifo = folder.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
-    let words = ["bw", "--place", "free", "--time", "300ms", "--runs", "1", "--json", fifo.to_str().unwrap()];
+    let words = ["bw", "--place", "free", "--time", "40s", "--runs", "1", "--json", fifo.to_str().unwrap()];
     let mut started = Started::pipemark(&words);
     // It has taken over the signals by now.
     started.ends(2);
@@ -185,7 +185,7 @@ fn an_interruption_ends_a_program_that_cannot_write() {
 
 #[test]
 fn a_hang_is_ended_with_its_reasons() {
-    let words = ["bw", "--place", "free", "--time", "500ms", "--limit", "1s", "--runs", "1", "--json", "-"];
+    let words = ["bw", "--place", "free", "--time", "2s", "--limit", "3s", "--runs", "1", "--json", "-"];
     let mut started = Started::pipemark(&words);
     let sink = started.end_with(Role::Sink);
     sink.stop();
@@ -193,7 +193,7 @@ fn a_hang_is_ended_with_its_reasons() {
     assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
     let document = ended.document();
     let reason = only(&document)["reason"].as_str().unwrap();
-    for words in ["limit of 1s", "the sink was stopped", "the source was waiting", "of 65536 bytes", "--limit"] {
+    for words in ["limit of 3s", "the sink was stopped", "the source was waiting", "of 65536 bytes", "--limit"] {
         assert!(reason.contains(words), "'{words}' is not in: {reason}");
     }
     assert!(ended.stderr.contains(reason));
@@ -204,7 +204,7 @@ fn a_full_pipe_is_told_from_an_empty_one() {
     for (stopped, held) in
         [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
     {
-        let words = ["bw", "--place", "free", "--time", "2s", "--limit", "3s", "--runs", "1"];
+        let words = ["bw", "--place", "free", "--time", "4s", "--limit", "5s", "--runs", "1"];
         let mut started = Started::pipemark(&words);
         let end = started.end_with(stopped);
         // Into the window, so that the one that is left fills or empties the pipe.
@@ -214,15 +214,4 @@ fn a_full_pipe_is_told_from_an_empty_one() {
         assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
         assert!(ended.stderr.contains(held) && ended.stderr.contains("measuring"), "{}", ended.stderr);
     }
-}
-
-#[test]
-fn ends_that_are_stopped_before_they_start_are_ended_with_their_run() {
-    let words = ["bw", "--place", "free", "--time", "5ms", "--runs", "1", "--limit", "1s"];
-    let mut started = Started::pipemark(&words);
-    for end in started.ends(2) {
-        end.signal(Signal::STOP);
-    }
-    let (ended, left) = started.end();
-    assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
 }

@@ -16,7 +16,7 @@ const PIECE: usize = 4096;
 
 /// Measures with a slow sink; takes all bytes out of the link in its window, and puts them back as `change` returns them.
 fn tampered(verify: &str, link: &str, change: Change) -> Ended {
-    let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "700ms"];
+    let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "1s"];
     words.extend(["--runs", "1", "--verify", verify, "--json", "-"]);
     words.extend(link.split_whitespace());
     // A busy machine may leave the ends too little of their window to be caught in it.
@@ -157,7 +157,7 @@ fn what_is_not_proven_is_not_called_proven() {
 /// No figure in the table either, and none of the runs before.
 #[test]
 fn the_table_has_no_figure_for_what_is_wrong() {
-    let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "700ms", "--runs", "2"];
+    let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2"];
     let mut started = Started::pipemark(&words);
     let first = started.ends(2)[0].process;
     let sink = loop {
@@ -180,7 +180,7 @@ fn the_table_has_no_figure_for_what_is_wrong() {
 /// What is added before the window is as wrong as later.
 #[test]
 fn the_warm_up_is_proven_too() {
-    let words = ["bw", "--place", "free", "--time", "100ms", "--limit", "20s", "--runs", "1", "--verify", "full"];
+    let words = ["bw", "--place", "free", "--time", "2s", "--limit", "20s", "--runs", "1", "--verify", "full"];
     let mut started = Started::pipemark(&words);
     let sink = started.end_with(Role::Sink);
     let (_, mut writer) = sink.link().unwrap();

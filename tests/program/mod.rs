@@ -153,7 +153,7 @@ impl Started {
         let inherited = pipes("self").into_iter().map(|(_, pipe)| pipe).collect();
         loop {
             let ends: Vec<End> =
-                marked(&self.mark).into_iter().filter_map(|process| End::of(process, &inherited)).collect();
+                self.children().into_iter().filter_map(|process| End::of(process, &inherited)).collect();
             if ends.len() == count {
                 return ends;
             }
