@@ -105,6 +105,9 @@ pub struct Estimates {
     /// baseline's, or in latency mode the baseline's median round trip over this one's. Above 1 is faster in both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
+    /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_ns: Option<Estimate>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyEstimates>,

@@ -71,7 +71,9 @@ struct DesignForm {
 struct PublishedForm {
     source: Spanned<String>,
     hardware: Spanned<String>,
-    unit: Unit,
+    unit: Spanned<Unit>,
+    /// Bytes that took the time, where the figures are seconds.
+    total: Option<Spanned<u64>>,
     by: Spanned<String>,
     values: Table<f64>,
     #[serde(default)]
@@ -95,11 +97,15 @@ enum Unit {
     Gigabytes,
     #[serde(rename = "GiB/s")]
     Gibibytes,
+    #[serde(rename = "s")]
+    Seconds,
 }
 
 impl Unit {
-    fn bytes(self) -> f64 {
-        match self {
+    /// Bytes per second; a time is for `total` bytes.
+    fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
+        let bytes = match self {
+            Unit::Seconds => return total.unwrap_or(0) as f64 / figure,
             Unit::Bytes => 1.0,
             Unit::Kilobytes => 1e3,
             Unit::Kibibytes => 1024.0,
@@ -107,7 +113,8 @@ impl Unit {
             Unit::Mebibytes => 1024.0 * 1024.0,
             Unit::Gigabytes => 1e9,
             Unit::Gibibytes => 1024.0 * 1024.0 * 1024.0,
-        }
+        };
+        figure * bytes
     }
 }
 
@@ -219,6 +226,13 @@ fn read_design(form: &DesignForm) -> Result<Design, Refusal> {
 
 fn published(form: &PublishedForm) -> Result<PublishedFigures, Refusal> {
     let by = key(&form.by)?;
+    let unit = *form.unit.as_ref();
+    let total = form.total.as_ref().map(|total| *total.as_ref());
+    if matches!(unit, Unit::Seconds) != total.is_some() {
+        let sentence =
+            "total says how many bytes took a time in seconds: unit = \"s\" needs it, and no other unit takes it";
+        return Err(Refusal::new(sentence, Some(form.unit.span())));
+    }
     let mut figures = Vec::new();
     let mut seen = HashSet::new();
     for (word, figure) in &form.values.0 {
@@ -226,7 +240,7 @@ fn published(form: &PublishedForm) -> Result<PublishedFigures, Refusal> {
         if !seen.insert(setting.exact()) {
             return Err(Refusal::new(format!("{by} {} has two figures", setting.exact()), Some(word.span())));
         }
-        let throughput = figure.as_ref() * form.unit.bytes();
+        let throughput = unit.throughput(*figure.as_ref(), total);
         if !(throughput.is_finite() && throughput > 0.0) {
             return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
         }

@@ -7,7 +7,7 @@ use strum::IntoEnumIterator;
 
 use crate::model::{
     self, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status, Throughput,
-    WaitPolicy,
+    Volume, WaitPolicy,
 };
 
 use super::footnotes::Footnotes;
@@ -26,6 +26,12 @@ pub(super) enum Column {
     Margin,
     /// The interval's ends.
     Interval,
+    /// Median time from before the first process was started until the last was gone, of chains.
+    Real,
+    /// That time as published, for as many bytes.
+    PublishedReal,
+    /// What a stage passed on per second, times the stages, of chains.
+    PerHop,
     /// How many runs there were.
     Runs,
     /// Whether the sink looked at the bytes.
@@ -70,6 +76,9 @@ impl Column {
             Column::Throughput => words("", "throughput"),
             Column::Margin => words("", "95 %"),
             Column::Interval => words("95 %", "interval"),
+            Column::Real => words("real", "time"),
+            Column::PublishedReal => words("real,", "elsewhere"),
+            Column::PerHop => words("per", "hop"),
             Column::Runs => words("", "runs"),
             Column::P50 => words("round trip", "median"),
             Column::P90 => words("", "p90"),
@@ -190,6 +199,7 @@ impl<'a> Experiment<'a> {
 
     fn columns_for(&self, varying: &[Key], records: &[&Record]) -> Vec<Column> {
         let measured = records.iter().any(|record| record.estimate.is_some());
+        let chained = records.iter().any(|record| record.params.chained());
         let compared = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.ratio.is_some()));
         let mut columns: Vec<Column> = varying.iter().copied().map(Column::Param).collect();
         // A wait policy is a group of its own, not a column, so a row without parameters may still be told by its group.
@@ -208,6 +218,9 @@ impl<'a> Experiment<'a> {
         let optional = [
             (Column::Touched, measured),
             (Column::Flags, !self.footnotes.is_empty()),
+            (Column::PerHop, chained),
+            (Column::Real, chained),
+            (Column::PublishedReal, chained && !self.sources.is_empty()),
             (Column::Margin, measured),
             (Column::P90, latency && with(|latency| latency.p90)),
             (Column::P99, latency && with(|latency| latency.p99)),
@@ -221,7 +234,7 @@ impl<'a> Experiment<'a> {
             (Column::RatioInterval, compared),
             (Column::OfCopy, measured && !latency && self.copy.is_some()),
             (Column::Cpu, measured && !latency),
-            (Column::Published, !self.sources.is_empty()),
+            (Column::Published, !self.sources.is_empty() && !chained),
             (Column::Bar, !latency && records.iter().filter(|record| ranked(record)).count() > 1),
         ];
         columns.extend(optional.into_iter().filter_map(|(column, wanted)| wanted.then_some(column)));
@@ -235,6 +248,7 @@ impl<'a> Experiment<'a> {
             Column::Param(key) => return neutral(&record.params.get(key)),
             Column::Name => return neutral(&record.name),
             Column::Published => return self.published(record),
+            Column::PublishedReal => return published_real(record),
             _ => {}
         }
         let Some(estimate) = &record.estimate else { return String::new() };
@@ -260,6 +274,9 @@ impl<'a> Experiment<'a> {
                 (Some(low), Some(high)) => between(&Throughput(low).to_string(), &Throughput(high).to_string()),
                 _ => "–".to_owned(),
             },
+            Column::Real => estimate.real_ns.map_or_else(String::new, |real| time(real.median)),
+            Column::PerHop if !record.params.chained() => "–".to_owned(),
+            Column::PerHop => Throughput(estimate.throughput.median * f64::from(record.params.length)).to_string(),
             Column::Runs => headline.runs.to_string(),
             Column::Touched => touched(record).mark().to_owned(),
             Column::Flags => self.footnotes.letters(record),
@@ -281,7 +298,7 @@ impl<'a> Experiment<'a> {
                 self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
             }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
-            Column::Param(_) | Column::Name | Column::Published | Column::Bar => String::new(),
+            Column::Param(_) | Column::Name | Column::Published | Column::PublishedReal | Column::Bar => String::new(),
         }
     }
 
@@ -475,6 +492,16 @@ fn varies(key: Key, records: &[&Record]) -> bool {
     values.len() > 1
 }
 
+/// How long a published chain would have taken for as many bytes as ours moves.
+fn published_real(record: &Record) -> String {
+    match (&record.published, record.params.volume) {
+        (Some(published), Volume::Total(total)) => {
+            Nanos((total.0 as f64 / published.throughput * 1e9).round() as u64).to_string()
+        }
+        _ => String::new(),
+    }
+}
+
 /// What all trials have in common, in words; what is usual and says nothing is left out.
 fn shared(records: &[&Record]) -> Vec<String> {
     let Some(first) = records.iter().find(|record| record.params.link != LinkKind::MemoryCopy).or(records.first())
@@ -505,6 +532,7 @@ fn shared(records: &[&Record]) -> Vec<String> {
             Key::Link | Key::Send | Key::Recv | Key::Wait => false,
             Key::ReadBlock => params.read_block() != params.block,
             Key::Total | Key::Time => !value.is_empty(),
+            Key::Stage => records.iter().any(|record| record.params.chained()),
             _ => value != usual.get(key),
         };
         match key {

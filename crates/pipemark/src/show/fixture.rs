@@ -81,6 +81,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         throughput: estimate(throughput * GIB, margin),
         cpu_seconds_per_gib: estimate(cpu, margin),
         ratio: None,
+        real_ns: None,
         latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);

@@ -94,6 +94,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         throughput: of(Sample::throughput)?,
         cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
         ratio: None,
+        real_ns: of(|sample| sample.wall_ns as f64),
         latency: latency(samples),
     })
 }

@@ -134,12 +134,12 @@ fn straight(lengths: &[f64], real: &[f64]) -> Option<Linearity> {
     Linearity::of(lengths, real, STRAIGHT)
 }
 
-/// Points and published throughput by experiment, source and stage.
+/// Chains of one stage with figures of one source: the measured point, and the published throughput.
 type Sources<'a> = BTreeMap<(&'a str, &'a str, String), Vec<(Point<'a>, f64)>>;
 
 /// Published chains beside ours: both fits, and what a stage passes on per second.
 pub(super) fn published(records: &[&Record]) -> Vec<Found> {
-    let mut sources: Sources = BTreeMap::new();
+    let mut sources = Sources::new();
     for subject in records.iter().filter_map(|record| Subject::of(record)) {
         if let Some(published) = subject.record.published.as_ref().filter(|p| p.throughput > 0.0) {
             let key = (subject.record.experiment.as_str(), published.source.as_str(), subject.params.stage.to_string());
@@ -243,7 +243,7 @@ mod tests {
         let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
         let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
         let text = told(outcomes, "chain-cost").text;
-        assert!(text.contains("Linear from ") && text.contains(" to 128 stages"), "{text}");
+        assert!(text.contains("Linear from 4 to 128 stages"), "{text}");
         let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
         let text = told(outcomes, "chain-cost").text;
         assert!(text.contains("Not linear"), "{text}");

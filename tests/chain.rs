@@ -1,0 +1,182 @@
+//! `pipemark chain` and its stages: every byte through chains of all lengths, and every way in which one can go wrong.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
+
+fn chain(words: &[&str]) -> Command {
+    let mut command = Command::new(PIPEMARK);
+    command.args(["chain", "--runs", "1"]).args(words);
+    if !words.contains(&"--total") {
+        command.args(["--total", "1m"]);
+    }
+    command
+}
+
+/// Runs one trial; the document that it wrote and the exit code.
+fn trial(words: &[&str]) -> (Value, Option<i32>) {
+    let Output { stdout, status, stderr } = chain(words).args(["--json", "-"]).output().expect("the program starts");
+    let document = serde_json::from_slice(&stdout);
+    (document.unwrap_or_else(|error| panic!("{words:?}: {error}: {}", String::from_utf8_lossy(&stderr))), status.code())
+}
+
+#[test]
+fn every_byte_comes_through() {
+    for stage in ["cat", "relay", "cat | relay --method read-write | relay"] {
+        for length in ["0", "1", "2", "17", "256"] {
+            let (document, code) = trial(&["--length", length, "--stage", stage, "--verify", "full", "--total", "3m"]);
+            let record = &document["trials"][0];
+            assert_eq!(code, Some(0), "{length} × {stage}: {}", record["reason"]);
+            assert_eq!(record["verified"], true, "{length} × {stage}");
+            let sample = &record["samples"][0];
+            assert_eq!(sample["bytes"], 3 << 20, "{length} × {stage}");
+            let stages = sample["stages"].as_array().map_or(0, Vec::len);
+            assert_eq!(stages.to_string(), length, "{stage}");
+        }
+    }
+}
+
+#[test]
+fn what_stages_use_is_counted() {
+    let (document, _) = trial(&["--length", "3", "--stage", "cat", "--total", "64m"]);
+    let sample = &document["trials"][0]["samples"][0];
+    let sum = |list: &str, what: &str| -> u64 {
+        sample[list].as_array().unwrap().iter().map(|end| end[what].as_u64().unwrap()).sum()
+    };
+    for what in ["user_ns", "sys_ns", "voluntary_switches", "involuntary_switches"] {
+        let all = sum("stages", what) + sum("sources", what) + sum("sinks", what);
+        assert_eq!(sample[what].as_u64(), Some(all), "{what}");
+    }
+    assert!(sum("stages", "user_ns") + sum("stages", "sys_ns") > 0);
+    assert!(sample["wall_ns"].as_u64() > sample["ns"].as_u64(), "real time covers the start of the processes");
+}
+
+#[test]
+fn a_stage_that_changes_bytes_is_noticed_and_may_be_wanted() {
+    let words = ["--length", "2", "--stage", "tr a b"];
+    let (document, code) = trial(&[&words[..], &["--verify", "full"]].concat());
+    assert_eq!(code, Some(3), "{}", document["trials"][0]["reason"]);
+    let (_, code) = trial(&[&words[..], &["--verify", "none"]].concat());
+    assert_eq!(code, Some(0));
+    // It keeps everything to itself until its input ends.
+    let (document, code) = trial(&["--length", "1", "--stage", "sort", "--verify", "none"]);
+    assert_eq!(code, Some(0), "{}", document["trials"][0]["reason"]);
+}
+
+#[test]
+fn a_stage_that_fails_is_named_with_what_it_said() {
+    for (stage, words) in [
+        ("no-such-program-anywhere", &["stage 1 of 3 (no-such-program-anywhere)", "exit code 127", "No such file"][..]),
+        ("/etc/passwd", &["stage 1 of 3 (/etc/passwd)", "exit code 126", "denied"]),
+        ("cat | cat --no-such-option", &["stage 2 of 3 (cat --no-such-option)", "exit code 1", "unrecognized option"]),
+        ("cat | sh -c 'echo oops >&2; exit 7' | cat", &["stage 2 of 3", "exit code 7: oops"]),
+        ("cat | cat | sh -c 'kill -9 $$'", &["stage 3 of 3", "signal 9"]),
+        ("cat | head -c 5000 | cat", &["stage 2 of 3 (head -c 5000)", "ended before its input"]),
+        ("cat | cat | sh -c 'cat; exit 9'", &["stage 3 of 3", "exit code 9"]),
+        ("relay --no-such-option", &["stage 1 of 3", "exit code 2", "--no-such-option"]),
+    ] {
+        let (document, code) = trial(&["--length", "3", "--stage", stage, "--total", "8m"]);
+        let record = &document["trials"][0];
+        let reason = record["reason"].as_str().unwrap_or_default();
+        assert_eq!((code, record["status"].as_str()), (Some(1), Some("failed")), "{stage}: {reason}");
+        assert!(words.iter().all(|word| reason.contains(word)), "{stage}: {reason}");
+    }
+}
+
+#[test]
+fn what_a_stage_says_is_bounded() {
+    // A megabyte of complaints neither fills memory nor makes the stage wait.
+    let (document, code) =
+        trial(&["--length", "1", "--stage", "sh -c 'yes oops 2>/dev/null | head -c 1000000 >&2; exit 5'"]);
+    let reason = document["trials"][0]["reason"].as_str().unwrap();
+    assert_eq!(code, Some(1));
+    assert!(reason.contains("exit code 5") && reason.len() < 6000, "{} bytes", reason.len());
+}
+
+/// Processes with this text in their command line, other than the one that asks.
+fn running(text: &str) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let has_it = |path: &Path| {
+        let line = fs::read(path.join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(text)
+    };
+    entries.filter(|entry| has_it(&entry.path())).count()
+}
+
+/// Waits until `running` says so, for a time that only a fault takes.
+fn until(text: &str, enough: impl Fn(usize) -> bool) {
+    let begin = Instant::now();
+    while !enough(running(text)) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{} processes with '{text}'", running(text));
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// A chain in which nothing moves, of `length` stages that have `mark` in their command line.
+fn stuck(length: &str, mark: &str) -> Child {
+    let stage = format!("sh -c 'sleep 1000; : {mark}'");
+    let mut command = chain(&["--length", length, "--stage", &stage, "--total", "64m", "-q"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn a_hanging_stage_is_ended_with_what_it_started() {
+    let mark = format!("mark-hang-{}", std::process::id());
+    let stage = format!("sh -c 'sleep 4321; : {mark}'");
+    let (document, code) = trial(&["--length", "3", "--stage", &stage, "--limit", "2s"]);
+    assert_eq!(code, Some(1));
+    assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
+    assert_eq!(running(&mark), 0);
+    // The stage's own child is not ours to wait for.
+    until("sleep 4321", |running| running == 0);
+}
+
+#[test]
+fn an_interrupt_in_the_middle_leaves_nothing() {
+    let mark = format!("mark-interrupt-{}", std::process::id());
+    let mut child = stuck("300", &mark);
+    // While they are being started.
+    until(&mark, |running| running > 100);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(running(&mark), 0);
+}
+
+#[test]
+fn a_run_that_is_killed_takes_its_stages_along() {
+    let mark = format!("mark-kill-{}", std::process::id());
+    let mut child = stuck("50", &mark);
+    // The parent has it in its own command line too.
+    until(&mark, |running| running > 50);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until(&mark, |running| running == 0);
+}
+
+#[test]
+fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
+    let limited = |limit: &str, length: &str| {
+        let script = format!("ulimit -n {limit}; exec {PIPEMARK} chain --length {length} --total 64k --runs 1");
+        Command::new("bash").args(["-c", &script]).output().unwrap()
+    };
+    let output = limited("300", "1024");
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("needs 1") && shown.contains("may have 300 (RLIMIT_NOFILE)"), "{shown}");
+    // A soft limit below is raised.
+    let script = format!("ulimit -Sn 200; exec {PIPEMARK} chain --length 256 --total 64k --runs 1 -q");
+    assert!(Command::new("bash").args(["-c", &script]).status().unwrap().success());
+}
+
+#[test]
+fn a_thousand_relays_pass_every_byte() {
+    let (document, code) = trial(&["--length", "1024", "--stage", "relay", "--verify", "full"]);
+    assert_eq!(code, Some(0), "{}", document["trials"][0]["reason"]);
+}
