@@ -125,6 +125,9 @@ pub struct EndStats {
     pub ns: u64,
     /// System calls that moved, or tried to move, bytes in the window.
     pub calls: u64,
+    /// Mean bytes per call in the window; `None` where no call was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_call: Option<f64>,
     /// Bytes from start to end of the process, warm-up and run-out included: these have to agree at both ends.
     pub bytes_in_all: u64,
     /// User CPU time in the window.

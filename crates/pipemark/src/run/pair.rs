@@ -196,12 +196,8 @@ fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(
         .collect())
 }
 
-/// When one end dies, the other fails a moment later with a broken pipe or an early end. The death is the news.
+/// When one end dies, the other fails a moment later, each link with an error of its own. The death is the news.
 fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
-    let consequence = ["Broken pipe", "ended before"].iter().any(|sign| reason.contains(sign));
-    if !consequence {
-        return RunError::Failed(reason);
-    }
     let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     for process in processes.iter_mut().filter(|process| process.report.is_none()) {
         let ready = poll(&mut [PollFd::from_borrowed_fd(process.socket(), PollFlags::IN)], Some(&patience));

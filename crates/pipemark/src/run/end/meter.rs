@@ -53,6 +53,7 @@ impl Meter {
             bytes,
             ns,
             calls: self.calls,
+            bytes_per_call: (self.calls > 0).then(|| bytes as f64 / self.calls as f64),
             user_ns: used.user_ns,
             sys_ns: used.sys_ns,
             voluntary_switches: used.voluntary_switches,
