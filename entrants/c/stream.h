@@ -1,0 +1,49 @@
+/* What both programs share: the options, the bytes that are sent, and the answer.
+ * How bytes are moved and summed is each program's own matter. See ../README.md. */
+#ifndef STREAM_H
+#define STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHECKSUM_START 1u
+#define CHECKSUM_FACTOR 0x9E3779B97F4A7C15u
+
+enum pattern { PATTERN_POSITION, PATTERN_DOCUMENT };
+
+struct options {
+    uint64_t bytes;
+    size_t block;
+    enum pattern pattern;
+    uint32_t seed;
+    uint64_t flip; /* offset of the byte to invert; UINT64_MAX for none */
+};
+
+/* The blocks in the order in which they are sent. */
+struct source {
+    const struct options *options;
+    unsigned char *block;
+    unsigned char *flipped; /* the byte to turn back before the next block */
+};
+
+/* What the child found out. */
+struct answer {
+    uint64_t bytes;
+    uint64_t checksum;
+};
+
+struct options options_parse(int argc, char **argv);
+struct source source_open(const struct options *options);
+/* Block `number` of the stream, whose first `length` bytes are to be sent; valid until the next call. */
+const unsigned char *source_block(struct source *source, uint64_t number, size_t length);
+void source_close(struct source *source);
+
+/* The monotonic clock in nanoseconds. */
+int64_t now_ns(void);
+/* Prints the one line that the contract asks for; capacity in bytes. */
+void report(const char *runtime, const struct answer *answer, int64_t ns, int capacity);
+/* Says what failed and why (errno), and ends the process with status 1. */
+_Noreturn void die(const char *what);
+
+#endif

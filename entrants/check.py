@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Builds the entrants and proves that their answers are right.
+
+    entrants/check.py [--only c,java] [--no-build]
+
+Every program runs at sizes that fit its blocks and sizes that don't, with both patterns, with seeds, and with
+one byte inverted on its way; its answer is compared with a computation of its own. Then either end is killed in
+the middle of a stream, and the other has to end. An entrant whose tools are not here is skipped with the reason,
+unless it was named by --only.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from functools import cache
+from pathlib import Path
+
+ENTRANTS = Path(__file__).resolve().parent
+BUILD = ENTRANTS.parent / "build" / "entrants"
+FACTOR = 0x9E3779B97F4A7C15
+
+# (bytes, block, pattern, seed, flip)
+CASES = [
+    (0, 1, "position", 0, None),
+    (0, 65536, "document", 0, None),
+    (1, 1, "position", 0, None),
+    (1, 65536, "position", 7, None),
+    (700, 1, "position", 3, None),
+    (700, 1, "document", 0, None),
+    (1000, 3, "position", 3, None),
+    (1001, 5, "position", 3, 1000),
+    (1000, 7, "position", 4294967295, None),
+    (100, 8, "position", 3, None),
+    (3333, 10, "position", 3, None),
+    (3333, 13, "document", 3, None),
+    (65536, 512, "position", 1, None),
+    (300001, 512, "document", 1, None),
+    (65535, 4096, "position", 1, None),
+    (131072, 65536, "position", 1, None),
+    (131073, 65536, "position", 2, None),
+    (131079, 65536, "position", 2, None),
+    (1000003, 65536, "position", 2, None),
+    (1000003, 65536, "document", 2, None),
+    (1000003, 65537, "position", 2, None),
+    (1000003, 100003, "document", 2, None),
+    (3145728, 1048576, "position", 1, None),
+    (3145727, 1048576, "position", 1, None),
+    # One byte inverted: in a stamp, in the middle, in the last block, at the ends, and past the end.
+    (1000003, 65536, "position", 2, 0),
+    (1000003, 65536, "position", 2, 65540),
+    (1000003, 65536, "position", 2, 500000),
+    (1000003, 65536, "document", 2, 500000),
+    (1000003, 65536, "position", 2, 1000002),
+    (1000003, 65536, "document", 2, 1000002),
+    (1000003, 65536, "position", 2, 1000003),
+    (2000, 2000, "position", 2, 1999),
+]
+
+
+@cache
+def checksum(size, block, pattern, seed, flip):
+    """The checksum as README.md defines it, byte by byte and word by word."""
+    template, x = bytearray(), seed
+    for i in range(block):
+        x = (x * 1664525 + 1013904223) % 2**32
+        template.append(x >> 24 if pattern == "position" else i % 256)
+    value = 1 if pattern == "position" else 0
+    for number, offset in enumerate(range(0, size, block)):
+        data = bytearray(template)
+        if pattern == "position":
+            data[: min(8, block)] = number.to_bytes(8, "little")[:block]
+        data = data[: size - offset]
+        if flip is not None and 0 <= flip - offset < len(data):
+            data[flip - offset] ^= 0xFF
+        if pattern == "document":
+            for byte in data:
+                value ^= byte
+            continue
+        a = b = 0
+        for i in range(0, len(data), 4):
+            a = (a + int.from_bytes(data[i : i + 4], "little")) % 2**32
+            b = (b + a) % 2**32
+        value = (value * FACTOR + b * 2**32 + a) % 2**64
+    return f"{value:016x}"
+
+
+def version_of(tool):
+    """The first of the tool's ways that runs, and its version; or why there is none."""
+    reasons = []
+    for words in tool["try"]:
+        try:
+            done = subprocess.run(words + tool["version"], capture_output=True, text=True, timeout=60)
+        except OSError as error:
+            reasons.append(f"{words[0]}: {error.strerror}")
+            continue
+        found = re.search(r"\d+(\.\d+)+|\d+", done.stdout + done.stderr)
+        if done.returncode != 0 or found is None:
+            reasons.append(f"{' '.join(words)} gives no version")
+            continue
+        version = found.group()
+        parts = [int(p) for p in version.split(".")]
+        if parts < [int(p) for p in tool.get("at_least", "0").split(".")]:
+            reasons.append(f"version {version} is older than {tool['at_least']}")
+        elif "below" in tool and parts >= [int(p) for p in tool["below"].split(".")]:
+            reasons.append(f"version {version} is not below {tool['below']}")
+        else:
+            return words, None
+    return None, f"{tool['name']} is missing ({'; '.join(reasons)}); {tool['install']}"
+
+
+def expand(words, tools, out):
+    """Puts tools and the output folder into a command; a tool may be more than one word."""
+    command = []
+    for word in words:
+        if word in tools:
+            command += tools[word]
+        else:
+            command.append(word.replace("{out}", str(out)))
+    return command
+
+
+def descendants(pid):
+    """The processes below this one, parents before children."""
+    below = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in path.read_text().split():
+                below += [int(child), *descendants(child)]
+        except OSError:
+            continue
+    return below
+
+
+def ended(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def within(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def what_outlives(command, folder, victim):
+    """Kills the parent or the child in the middle of a stream; returns what is wrong with what the other does."""
+    command = command + ["--bytes", str(1 << 50), "--block", "65536"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    below = []
+    try:
+        if not within(20, lambda: descendants(process.pid)):
+            return "it starts no child"
+        time.sleep(1)
+        below = descendants(process.pid)
+        os.kill(process.pid if victim == "parent" else below[-1], signal.SIGKILL)
+        if not within(20, lambda: process.poll() is not None):
+            return "the parent waits for ever"
+        if not within(20, lambda: all(ended(pid) for pid in below)):
+            return "the child outlives its parent"
+        if process.returncode == 0 or process.stdout.read():
+            return "it claims to have ended well"
+        return None
+    finally:
+        for pid in [process.pid, *below, *descendants(process.pid)]:
+            if not ended(pid):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def check(folder, build):
+    """Returns how many cases were right and a list of what went wrong."""
+    entrant = tomllib.loads((folder / "entrant.toml").read_text())
+    tools = {}
+    for tool in entrant["tools"]:
+        words, reason = version_of(tool)
+        if words is None:
+            return 0, [], reason
+        tools["{" + tool["name"] + "}"] = words
+    out = BUILD / folder.name
+    if build:
+        out.mkdir(parents=True, exist_ok=True)
+        for words in entrant["build"]["commands"]:
+            command = expand(words, tools, out)
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+            if done.returncode != 0:
+                return 0, [f"build: {' '.join(command)}\n{done.stdout}{done.stderr}"], None
+    right, wrong = 0, []
+    for program in ["idiomatic", "tuned"]:
+        for case in CASES:
+            size, block, pattern, seed, flip = case
+            command = expand(entrant[program]["run"], tools, out)
+            command += ["--bytes", str(size), "--block", str(block), "--pattern", pattern, "--seed", str(seed)]
+            if flip is not None:
+                command += ["--flip", str(flip)]
+            try:
+                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+            except subprocess.TimeoutExpired:
+                wrong.append(f"{program} {case}: no answer within 60 s")
+                continue
+            try:
+                lines = done.stdout.splitlines()
+                answer = json.loads(lines[0])
+                want = {"bytes": size, "checksum": checksum(*case)}
+                got = {key: answer[key] for key in want}
+                assert len(lines) == 1, f"{len(lines)} lines"
+                assert done.returncode == 0, f"status {done.returncode}"
+                assert got == want, f"{got} instead of {want}"
+                assert answer["ns"] > 0 and answer["language"] == entrant["name"] and answer["runtime"], answer
+                assert answer["capacity"] is None or answer["capacity"] > 0, answer
+                right += 1
+            except Exception as error:
+                wrong.append(f"{program} {case}: {error!r} {done.stderr.strip()[:200]}")
+        for victim in ["parent", "child"]:
+            command = expand(entrant[program]["run"], tools, out)
+            if reason := what_outlives(command, folder, victim):
+                wrong.append(f"{program}, {victim} killed: {reason}")
+            else:
+                right += 1
+    return right, wrong, None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--no-build", action="store_true")
+    arguments = parser.parse_args()
+    only = [name for name in arguments.only.split(",") if name]
+    folders = [f.parent for f in sorted(ENTRANTS.glob("*/entrant.toml")) if not only or f.parent.name in only]
+    failed = len(folders) < len(only)
+    for folder in folders:
+        right, wrong, skipped = check(folder, not arguments.no_build)
+        if skipped:
+            print(f"{folder.name}: skipped: {skipped}")
+            failed |= bool(only)
+            continue
+        print(f"{folder.name}: {right} right, {len(wrong)} wrong")
+        for reason in wrong[:5]:
+            print(f"  {reason}")
+        failed |= bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

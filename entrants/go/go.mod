@@ -1,0 +1,3 @@
+module pipemark/entrant
+
+go 1.21

@@ -1,0 +1,156 @@
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
+
+/**
+ * What both programs share: the options, the bytes that are sent, and the result line. How bytes are moved and
+ * summed is each program's own matter. See ../README.md.
+ */
+final class Stream {
+    /** Multiplies the checksum before each block's sums are added to it. */
+    static final long FACTOR = 0x9E3779B97F4A7C15L;
+
+    private static final int NONE = -1;
+
+    private Stream() {}
+
+    enum Pattern {
+        POSITION,
+        DOCUMENT
+    }
+
+    /** The command line; {@code flip} is the offset of the byte to invert, negative for none. */
+    record Options(boolean child, long bytes, int block, Pattern pattern, int seed, long flip) {
+        static Options parse(String[] arguments) {
+            boolean child = false;
+            long bytes = NONE;
+            int block = 0;
+            Pattern pattern = Pattern.POSITION;
+            int seed = 0;
+            long flip = NONE;
+            var rest = List.of(arguments).iterator();
+            try {
+                while (rest.hasNext()) {
+                    String name = rest.next();
+                    switch (name) {
+                        case "--child" -> child = true;
+                        case "--bytes" -> bytes = Long.parseLong(rest.next());
+                        case "--block" -> block = Integer.parseInt(rest.next());
+                        case "--pattern" -> pattern = Pattern.valueOf(rest.next().toUpperCase());
+                        case "--seed" -> seed = Integer.parseUnsignedInt(rest.next());
+                        case "--flip" -> flip = Long.parseLong(rest.next());
+                        default -> throw new IllegalArgumentException(name + " is not known");
+                    }
+                }
+            } catch (IllegalArgumentException | java.util.NoSuchElementException error) {
+                throw usage(error.getMessage());
+            }
+            if (bytes < 0 || block < 1) {
+                throw usage("--bytes and a --block of at least 1 are needed");
+            }
+            return new Options(child, bytes, block, pattern, seed, flip);
+        }
+
+        private static RuntimeException usage(String reason) {
+            System.err.println(reason);
+            System.exit(2);
+            return new IllegalStateException();
+        }
+    }
+
+    /** The blocks of a stream, one after the other in one buffer. */
+    static final class Blocks {
+        private final Options options;
+        private final ByteBuffer buffer;
+        private int flipped = NONE; // the byte to turn back before the next block
+
+        /** Makes the block numbered 0 in the given buffer, whose capacity is the block size. */
+        Blocks(Options options, ByteBuffer buffer) {
+            this.options = options;
+            this.buffer = buffer.order(ByteOrder.LITTLE_ENDIAN);
+            int x = options.seed;
+            for (int i = 0; i < options.block; i++) {
+                x = x * 1664525 + 1013904223;
+                buffer.put(i, (byte) (options.pattern == Pattern.DOCUMENT ? i : x >>> 24));
+            }
+            expect(0);
+        }
+
+        /** The whole block of that number, valid until the next call. */
+        ByteBuffer expect(long number) {
+            buffer.clear();
+            if (options.pattern == Pattern.POSITION) {
+                if (options.block >= Long.BYTES) {
+                    buffer.putLong(0, number);
+                } else {
+                    for (int i = 0; i < options.block; i++) {
+                        buffer.put(i, (byte) (number >>> 8 * i));
+                    }
+                }
+            }
+            return buffer;
+        }
+
+        /** The block of that number as it is to be sent, empty after the last; valid until the next call. */
+        ByteBuffer send(long number) {
+            if (flipped != NONE) {
+                invert(flipped);
+                flipped = NONE;
+            }
+            long offset = number * options.block;
+            expect(number).limit((int) Math.max(0, Math.min(options.block, options.bytes - offset)));
+            if (offset <= options.flip && options.flip - offset < buffer.limit()) {
+                flipped = (int) (options.flip - offset);
+                invert(flipped);
+            }
+            return buffer;
+        }
+
+        private void invert(int index) {
+            buffer.put(index, (byte) ~buffer.get(index));
+        }
+    }
+
+    /** What the child found out; the capacity is in bytes and null where the program can't know. */
+    record Answer(long bytes, long checksum, Integer capacity) {
+        /** The line that tells the parent. */
+        String line() {
+            return bytes + " " + Long.toHexString(checksum) + " " + capacity + "\n";
+        }
+
+        static Answer parse(String line) {
+            if (line == null) {
+                throw new IllegalStateException("the child ended without an answer");
+            }
+            String[] words = line.split(" ");
+            return new Answer(
+                    Long.parseLong(words[0]),
+                    Long.parseUnsignedLong(words[1], 16),
+                    words[2].equals("null") ? null : Integer.valueOf(words[2]));
+        }
+    }
+
+    /** The command that starts this program once more, as the child. */
+    static List<String> childCommand(Class<?> program, String[] arguments) {
+        var info = ProcessHandle.current().info();
+        var command = new java.util.ArrayList<String>();
+        command.add(info.command().orElseThrow());
+        command.addAll(java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), program.getName(), "--child"));
+        command.addAll(List.of(arguments));
+        return command;
+    }
+
+    /** Prints the one line that the contract asks for. */
+    static void report(Answer answer, long ns) {
+        System.out.printf(
+                "{\"language\":\"Java\",\"runtime\":\"%s %s\",\"bytes\":%d,\"ns\":%d,\"checksum\":\"%016x\","
+                        + "\"capacity\":%d}%n",
+                System.getProperty("java.vm.name"),
+                System.getProperty("java.vm.version"),
+                answer.bytes,
+                ns,
+                answer.checksum,
+                answer.capacity);
+    }
+}
