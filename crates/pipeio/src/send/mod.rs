@@ -91,6 +91,15 @@ pub trait Sender {
     /// # Errors
     /// `BrokenPipe` when the reader is gone, and whatever else the kernel says.
     fn send(&mut self, len: usize) -> io::Result<Moved>;
+
+    /// Says that nothing more will come. Links whose end is seen when the descriptor closes need nothing; the others send
+    /// a mark.
+    ///
+    /// # Errors
+    /// Whatever the kernel says.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The period of what a method sends when the content is prepared for blocks of `block` bytes: byte `p` of the stream is

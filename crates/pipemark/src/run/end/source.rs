@@ -64,7 +64,8 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     let mut stats = meter.stop(source.position - before, stats);
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
-    // Dropping the sender closes the link, which is how the sink knows the end.
+    // Most links end when they are closed, some need a mark.
+    source.sender.finish()?;
     drop(source);
     Ok(Done { stats, huge_bytes, ..Done::default() })
 }
