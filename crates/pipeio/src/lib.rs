@@ -8,6 +8,7 @@
 //! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
 //! * [`shared`]: counters and gates that several processes share.
 //! * [`usage`]: what this process has used.
+//! * [`reap`]: children that have ended, with what each had used.
 //! * [`probe`]: which of all this the kernel permits here, found by trying.
 //!
 //! Linux only. All of the workspace's `unsafe` is in this crate.
@@ -16,6 +17,7 @@ pub mod memory;
 pub mod pattern;
 pub mod pipe;
 pub mod probe;
+pub mod reap;
 pub mod recv;
 pub mod send;
 pub mod shared;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod entrant;
 mod host;
 mod model;
 mod plan;
@@ -15,6 +16,9 @@ fn main() -> ExitCode {
     // An end of a run starts thousands of times: nothing comes before it.
     if std::env::args_os().nth(1).is_some_and(|verb| verb == run::END_VERB) {
         return run::end();
+    }
+    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::SUPERVISOR_VERB) {
+        return run::supervisor();
     }
     cli::main()
 }

@@ -2,6 +2,7 @@
 
 mod bw;
 mod host;
+mod languages;
 mod list;
 mod measure;
 mod output;
@@ -74,6 +75,8 @@ enum Verb {
     /// Measure a pipe as you ask, or a matrix of pipes
     #[command(after_long_help = bw::EXAMPLES)]
     Bw(Box<bw::BwOptions>),
+    /// Stream the same bytes with programs of nine languages
+    Languages(languages::LanguagesOptions),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
     /// Show what matters about this machine
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
+        Verb::Languages(options) => languages::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Host(options) => host::run(&options),
     }

@@ -104,6 +104,12 @@ pub struct Estimates {
     /// Throughput over that of the baseline in the same round, where there is a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
+    /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_up_ns: Option<Estimate>,
+    /// Of an entrant, the most memory that its largest process had resident, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<Estimate>,
 }
 
 /// A trial, how it ended and everything measured: what is stored and exported.

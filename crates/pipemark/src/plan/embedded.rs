@@ -1,9 +1,10 @@
 //! The suites that come with the program.
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
-pub const EMBEDDED: [(&str, &str); 2] = [
+pub const EMBEDDED: [(&str, &str); 3] = [
     ("quick", include_str!("../../../../suites/quick.toml")),
     ("block-size", include_str!("../../../../suites/block-size.toml")),
+    ("languages", include_str!("../../../../suites/languages.toml")),
 ];
 
 /// The text of the suite called `name`.

@@ -73,7 +73,7 @@ fn take_part(job: Job, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
 }
 
 /// Binds this process to one CPU and makes sure that it is.
-fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
+pub(super) fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
     let mut wanted = CpuSet::new();
     wanted.set(usize::from(cpu.0));
     sched_setaffinity(None, &wanted)

@@ -4,13 +4,16 @@
 
 mod control;
 mod end;
+mod entrant;
 mod interrupt;
 mod job;
 mod pair;
 mod process;
 mod schedule;
+mod supervisor;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
+pub use supervisor::{SUPERVISOR_VERB, main as supervisor};

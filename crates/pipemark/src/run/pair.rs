@@ -262,6 +262,7 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, wall: Duration) -> Resu
         capacity_after: capacity.map(|(_, after)| after),
         sources,
         sinks,
+        entrant: None,
     };
     if sample.bytes == 0 || sample.ns == 0 {
         return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));

@@ -64,6 +64,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         capacity_after: Some(65536),
         sources: vec![end.clone()],
         sinks: vec![end],
+        entrant: None,
     }
 }
 
@@ -76,6 +77,8 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         throughput: estimate(throughput * GIB, margin),
         cpu_seconds_per_gib: estimate(cpu, margin),
         ratio: None,
+        start_up_ns: None,
+        max_rss: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);
     record.stopped = Some(Stopped::Narrow);

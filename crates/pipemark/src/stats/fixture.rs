@@ -55,5 +55,6 @@ fn sample(round: u32, throughput: f64) -> Sample {
         capacity_after: None,
         sources: vec![end.clone()],
         sinks: vec![end],
+        entrant: None,
     }
 }

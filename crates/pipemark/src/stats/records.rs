@@ -94,7 +94,16 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         throughput: of(Sample::throughput)?,
         cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
         ratio: None,
+        start_up_ns: of_entrant(samples, |sample| Some(sample.start_up_ns())),
+        max_rss: of_entrant(samples, |sample| sample.entrant.as_ref()?.max_rss),
     })
+}
+
+/// A figure that only entrants have, where every run has it.
+fn of_entrant(samples: &[Sample], figure: impl Fn(&Sample) -> Option<u64>) -> Option<Estimate> {
+    let figures: Option<Vec<f64>> =
+        samples.iter().map(|sample| sample.entrant.as_ref().and_then(|_| figure(sample)).map(|n| n as f64)).collect();
+    Estimate::of(&figures?)
 }
 
 /// The throughput of each round; rounds in which nothing arrived have none to compare.
@@ -165,7 +174,8 @@ fn in_words(params: &Params, keys: &[Key]) -> String {
         match key {
             Key::Send if both_methods => Some(format!("{value} → {}", params.recv)),
             Key::Recv if both_methods => None,
-            Key::Link | Key::Place => Some(value),
+            Key::Language | Key::Program if value.is_empty() => None,
+            Key::Link | Key::Place | Key::Language | Key::Program => Some(value),
             Key::Block => Some(format!("{value} blocks")),
             Key::Pages => Some(format!("{value} pages")),
             Key::Pairs if params.pairs == 1 => Some("1 pair".to_owned()),
