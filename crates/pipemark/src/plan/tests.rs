@@ -205,7 +205,7 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use link, send, recv, wait, pages, place, capacity, block, \
-             read-block, align, pairs, read-delay, write-delay, verify, total, time (did you mean send?)",
+             read-block, align, pairs, read-delay, write-delay, verify, total, time, language, program (did you mean send?)",
             "sned",
         ),
         (

@@ -19,9 +19,9 @@ pub struct Csv;
 /// that too few runs allow. `capacity` is what was asked for, bytes or a word; `capacity_granted` is what the first run
 /// got, in bytes. `throughput*`, `memory_copy` and `published` are bytes per second, `cpu_seconds_per_gib*` is CPU time
 /// of all ends, `ratio*` is throughput over the baseline's in the same round. `low` and `high` are the 95 % interval.
-/// `bytes` and `ns` are sums over `runs`. `status` is ok, skipped or failed; `verified` true, false or empty where
+/// `bytes`, `ns` and `wall_ns` are sums over `runs`; `start_up_ns` and `max_rss` (bytes) are medians, of entrants only. `status` is ok, skipped or failed; `verified` true, false or empty where
 /// nothing was proven; `warnings` are sentences with ` | ` between.
-pub const COLUMNS: [&str; 51] = [
+pub const COLUMNS: [&str; 57] = [
     "suite",
     "started",
     "host",
@@ -73,6 +73,12 @@ pub const COLUMNS: [&str; 51] = [
     "published",
     "published_source",
     "warnings",
+    "language",
+    "program",
+    "runtime",
+    "wall_ns",
+    "start_up_ns",
+    "max_rss",
 ];
 
 impl Format for Csv {
@@ -156,6 +162,12 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         optional(record.published.as_ref().map(|published| published.throughput)),
         words(record.published.as_ref().map_or("", |published| &published.source)),
         words(&warnings.join(" | ")),
+        params.language.as_ref().map_or_else(String::new, ToString::to_string),
+        optional(params.program),
+        words(record.samples.iter().find_map(|sample| sample.entrant.as_ref()).map_or("", |stats| &stats.runtime)),
+        sum(|sample| sample.wall_ns),
+        optional(record.estimate.as_ref().and_then(|e| e.start_up_ns).map(|e| e.median)),
+        optional(record.estimate.as_ref().and_then(|e| e.max_rss).map(|e| e.median)),
     ]);
     row
 }

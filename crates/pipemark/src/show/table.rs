@@ -22,13 +22,16 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 9] = [
+const EXPENDABLE: [Column; 12] = [
     Column::RatioInterval,
     Column::Interval,
     Column::Runs,
     Column::Bar,
     Column::OfCopy,
+    Column::Inside,
     Column::Cpu,
+    Column::Memory,
+    Column::StartUp,
     Column::Published,
     Column::Ratio,
     Column::Margin,

@@ -7,6 +7,7 @@ mod block;
 mod capacity;
 mod contrast;
 mod copying;
+mod languages;
 mod limit;
 mod place;
 mod published;
@@ -26,7 +27,9 @@ const MOST_PER_RULE: usize = 4;
 /// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
 /// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
-    let subjects = subjects(records);
+    // What programs of other languages do says nothing of pipemark's own senders and receivers.
+    let (entrants, subjects): (Vec<Subject>, Vec<Subject>) =
+        subjects(records).into_iter().partition(|subject| subject.params.entrant().is_some());
     let rules = [
         copying::zero_copy(&subjects),
         copying::fresh(&subjects),
@@ -39,8 +42,9 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         published::against(records),
         recommended::settings(&subjects),
     ];
-    rules
+    languages::of_entrants(&entrants, records)
         .into_iter()
+        .chain(rules)
         .flat_map(|mut found| {
             found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
             found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
