@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -44,30 +44,8 @@ fn languages() -> Vec<String> {
 #[test]
 fn every_program_of_every_language_keeps_the_contract() {
     let languages = languages();
-    let (code, text) = pipemark(&["languages", "build"]);
-    assert_eq!(code, Some(0), "{text}");
-    // Two at a time: most of it is waiting for runtimes to start.
-    let checks: Vec<_> = languages
-        .iter()
-        .map(|language| {
-            let words = ["entrants/check.py", "--no-build", "--only", language];
-            (
-                language,
-                Command::new("python3")
-                    .args(words)
-                    .current_dir(root())
-                    .stdout(std::process::Stdio::piped())
-                    .spawn()
-                    .unwrap(),
-            )
-        })
-        .collect();
-    for (language, check) in checks {
-        let output = check.wait_with_output().unwrap();
-        assert!(output.status.success(), "{language}:\n{}", String::from_utf8_lossy(&output.stdout));
-    }
-
-    // And as pipemark runs them, both patterns, a block that does not divide the total, a block of one byte.
+    // As pipemark runs them, having built what has to be built: both patterns, a block that does not divide the
+    // total, a block of one byte.
     let folder = tempfile::TempDir::new().unwrap();
     let suite = folder.path().join("check.toml");
     let text = format!(
@@ -92,5 +70,18 @@ fn every_program_of_every_language_keeps_the_contract() {
             trial["id"],
             trial["reason"]
         );
+    }
+
+    // Two at a time: most of it is waiting for runtimes to start.
+    for pair in languages.chunks(2) {
+        let checks = pair.iter().map(|language| {
+            let words = ["entrants/check.py", "--no-build", "--only", language];
+            let check = Command::new("python3").args(words).current_dir(root()).stdout(Stdio::piped()).spawn();
+            (language, check.unwrap())
+        });
+        for (language, check) in checks.collect::<Vec<_>>() {
+            let output = check.wait_with_output().unwrap();
+            assert!(output.status.success(), "{language}:\n{}", String::from_utf8_lossy(&output.stdout));
+        }
     }
 }
