@@ -1,7 +1,12 @@
 //! What this process has used: CPU time, context switches, page faults, migrations.
 
+use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
+
+use rustix::process::Pid;
 
 /// Resources used since the process began. Subtract two readings for what lies between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +35,10 @@ impl Usage {
         unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
         let usage = unsafe { usage.assume_init() };
+        Usage { migrations: migrations(), ..Usage::of(&usage) }
+    }
+
+    fn of(usage: &libc::rusage) -> Usage {
         let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
         let nanos = |time: libc::timeval| count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000;
         Usage {
@@ -39,7 +48,7 @@ impl Usage {
             involuntary_switches: count(usage.ru_nivcsw),
             minor_faults: count(usage.ru_minflt),
             major_faults: count(usage.ru_majflt),
-            migrations: migrations(),
+            migrations: None,
         }
     }
 
@@ -54,6 +63,42 @@ impl Usage {
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
             migrations: self.migrations.zip(earlier.migrations).map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+}
+
+/// Whether to wait for a child that is still running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it ends.
+    Wait,
+    /// Not at all.
+    Look,
+}
+
+/// Reaps a child by wait4(2): how it ended, and what it used from start to end, with the children that it waited for
+/// itself. `None` if it is still running. Its number may belong to another process from now on.
+///
+/// # Errors
+/// When it is no child of this process, or was reaped before.
+pub fn reap(child: Pid, patience: Patience) -> io::Result<Option<(ExitStatus, Usage)>> {
+    let options = if patience == Patience::Look { libc::WNOHANG } else { 0 };
+    loop {
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both pointers are to writable memory of the type that the call fills in.
+        let pid = unsafe { libc::wait4(child.as_raw_nonzero().get(), &raw mut status, options, usage.as_mut_ptr()) };
+        if pid == 0 {
+            return Ok(None);
+        }
+        if pid > 0 {
+            // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
+            let usage = unsafe { usage.assume_init() };
+            return Ok(Some((ExitStatus::from_raw(status), Usage::of(&usage))));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
 }
@@ -79,4 +124,27 @@ fn nanos(clock: rustix::time::ClockId) -> u64 {
     let time = rustix::time::clock_gettime(clock);
     u64::try_from(Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32).as_nanos())
         .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_child_s_end_comes_with_what_it_used() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read x; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        assert!(reap(pid, Patience::Look).unwrap().is_none());
+        drop(child.stdin.take());
+        let (status, usage) = reap(pid, Patience::Wait).unwrap().unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert!(usage.user_ns + usage.sys_ns > 0, "{usage:?}");
+        assert!(reap(pid, Patience::Wait).is_err(), "it is reaped only once");
+    }
 }

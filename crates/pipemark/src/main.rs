@@ -2,23 +2,30 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod content;
 mod entrant;
 mod host;
+mod link;
 mod model;
 mod plan;
 mod run;
 mod show;
 mod stats;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // An end of a run starts thousands of times: nothing comes before it.
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::END_VERB) {
-        return run::end();
+    // Ends and stages of runs start thousands of times: nothing comes before them.
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    match words.get(1) {
+        Some(verb) if verb == run::END_VERB => return run::end(),
+        Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
+        Some(verb) if verb == run::STAGE_VERB => match run::become_stage(&words) {
+            Ok(own) => words = own,
+            Err(code) => return code,
+        },
+        _ => {}
     }
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == run::SUPERVISOR_VERB) {
-        return run::supervisor();
-    }
-    cli::main()
+    cli::main(words)
 }

@@ -100,6 +100,11 @@ pub trait Sender {
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
+
+    /// What the reader of a result should know about how the bytes went, a sentence, as far as it is known by now.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The period of what a method sends when the content is prepared for blocks of `block` bytes: byte `p` of the stream is
@@ -137,10 +142,10 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     })
 }
 
-fn only_prepared(call: &str) -> io::Error {
+pub(crate) fn only_prepared(call: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{call} sends prepared content only"))
 }
 
-fn only_fresh() -> io::Error {
+pub(crate) fn only_fresh() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "this sender was set up for fresh content")
 }

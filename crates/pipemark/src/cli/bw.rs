@@ -27,6 +27,9 @@ EXAMPLES
   Four pairs at once, 4 GiB each, exactly ten times:
       pipemark bw --pairs 4 --total 4g --runs 10
 
+  Round trips through a pipe, a socket and shared memory, back to back and after a pause:
+      pipemark bw --mode latency --link pipe,socketpair,shm --block 64 --gap 0,1ms
+
   Sizes are binary: 64k is 65536 bytes. A trial that cannot run here is skipped, and the table says why.";
 
 /// One value, or a comma list of values, of the parameter `key`.
@@ -44,10 +47,13 @@ pub struct BwOptions {
     /// Bytes asked for per call of the reader [default: the same as --block]
     #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::ReadBlock))]
     read_block: Vec<Setting>,
-    /// How the writer sends: write, vmsplice, vmsplice-gift, sendfile, splice, tee, io-uring [default: write]
+    /// How the writer sends: write, vmsplice, vmsplice-gift, sendfile, splice, tee, io-uring, in-place, zerocopy [default: write]
+    ///
+    /// write is each link's plain way. in-place goes with --link shm, zerocopy with tcp, sendfile and io-uring with pipes
+    /// and stream sockets, the others with pipes.
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = value(Key::Send))]
     send: Vec<Setting>,
-    /// How the reader receives: read, splice, vmsplice, io-uring [default: read]
+    /// How the reader receives: read, splice, vmsplice, io-uring, in-place [default: read]
     ///
     /// splice drops the pages in /dev/null without touching them: what the pipe can pass on, not what a reader can use.
     #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = value(Key::Recv))]
@@ -85,7 +91,21 @@ pub struct BwOptions {
     /// full writes each byte anew and compares it with what belongs at its place; it needs a receiver that touches bytes.
     #[arg(long, value_name = "LEVEL", value_delimiter = ',', value_parser = value(Key::Verify))]
     verify: Vec<Setting>,
-    /// The mechanism between the ends: pipe, memory-copy [default: pipe]
+    /// throughput: a stream one way. latency: a block there and one back, over and over [default: throughput]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = value(Key::Mode))]
+    mode: Vec<Setting>,
+    /// Messages per second in latency mode, each timed from when it was due; closed sends when the last is back [default: closed]
+    #[arg(long, value_name = "N", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Rate))]
+    rate: Vec<Setting>,
+    /// Pause between messages in latency mode, such as 0,100us,1ms [default: 0]
+    ///
+    /// Back-to-back messages keep both ends awake; after a pause a round trip can take several times as long.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Gap))]
+    gap: Vec<Setting>,
+    /// Send and receive buffer of sockets, as asked for [default: the system's]
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Buffer))]
+    buffer: Vec<Setting>,
+    /// The mechanism between the ends: pipe, fifo, socketpair, unix-stream, unix-seqpacket, unix-dgram, tcp, sysv-mq, posix-mq, shm, process-vm, pty, null, memory-copy [default: pipe]
     #[arg(long, value_name = "LINK", value_delimiter = ',', value_parser = value(Key::Link))]
     link: Vec<Setting>,
     /// Move so many bytes per run and pair [default: see --time]
@@ -116,6 +136,7 @@ pub fn run(options: &BwOptions) -> ExitCode {
 fn plan(options: &BwOptions) -> Result<Plan, String> {
     // The first axis changes slowest: what people compare within, the block size, comes last.
     let lists = [
+        &options.mode,
         &options.link,
         &options.pairs,
         &options.place,
@@ -126,6 +147,9 @@ fn plan(options: &BwOptions) -> Result<Plan, String> {
         &options.pages,
         &options.align,
         &options.capacity,
+        &options.buffer,
+        &options.rate,
+        &options.gap,
         &options.write_delay,
         &options.read_delay,
         &options.total,
@@ -133,7 +157,8 @@ fn plan(options: &BwOptions) -> Result<Plan, String> {
         &options.read_block,
         &options.block,
     ];
-    let mut design = Design::new("bw", "Throughput");
+    let latency = options.mode.iter().any(|mode| mode.text() == "latency");
+    let mut design = Design::new("bw", if latency { "Round trips" } else { "Throughput" });
     for list in lists {
         match list.as_slice() {
             [] => {}

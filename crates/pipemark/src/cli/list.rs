@@ -86,6 +86,18 @@ fn places(host: &Host, plain: &Params) -> Vec<Row> {
 fn about_link(link: LinkKind) -> &'static str {
     match link {
         LinkKind::Pipe => "an anonymous pipe between two processes",
+        LinkKind::Fifo => "a named pipe",
+        LinkKind::Socketpair => "a pair of UNIX stream sockets",
+        LinkKind::UnixStream => "a UNIX stream socket, bound, connected and accepted",
+        LinkKind::UnixSeqpacket => "a UNIX socket that keeps messages apart, in order",
+        LinkKind::UnixDgram => "a UNIX datagram socket",
+        LinkKind::Tcp => "TCP over the loopback device",
+        LinkKind::SysvMq => "a System V message queue",
+        LinkKind::PosixMq => "a POSIX message queue",
+        LinkKind::Shm => "a ring in shared memory",
+        LinkKind::ProcessVm => "process_vm_readv(2): copied straight out of the source's memory",
+        LinkKind::Pty => "a pseudo-terminal in raw mode",
+        LinkKind::Null => "no transfer at all: what the harness itself costs",
         LinkKind::MemoryCopy => "one core copies block to block: the limit that others are held against",
     }
 }
@@ -99,6 +111,8 @@ fn about_send(send: SendMethod) -> &'static str {
         SendMethod::Splice => "splice(2) from memory that is a file (memfd)",
         SendMethod::Tee => "tee(2) from a filled pipe: the same pages over and over",
         SendMethod::IoUring => "io_uring writes from registered buffers",
+        SendMethod::InPlace => "produced where the sink reads it (shared memory)",
+        SendMethod::Zerocopy => "send(2) with MSG_ZEROCOPY (TCP)",
     }
 }
 
@@ -108,6 +122,7 @@ fn about_recv(recv: RecvMethod) -> &'static str {
         RecvMethod::Splice => "splice(2) to /dev/null: pages are dropped, no byte is looked at",
         RecvMethod::Vmsplice => "vmsplice(2) from the pipe to memory: the kernel copies, as with read",
         RecvMethod::IoUring => "io_uring reads into registered buffers",
+        RecvMethod::InPlace => "looked at where the source produced it (shared memory)",
     }
 }
 

@@ -20,17 +20,20 @@ pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
 
 /// Measures the plans one after the other into one document. `entrants` are those that the plans want, prepared.
 pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> ExitCode {
+    let interrupt = match Interrupt::catch() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
+    };
     let exports = exports(output);
     for (destination, format) in &exports {
         if let Err(error) = destination.check(*format) {
             return failure(error);
         }
     }
-    let interrupt = match Interrupt::catch() {
-        Ok(interrupt) => interrupt,
-        Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
-    };
     let document = document(plans, entrants, output, &interrupt);
+    if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
+        failure(format_args!("Ctrl-C has no effect from here on: {error}"));
+    }
 
     let mut written = true;
     let table = Table { width: terminal_width(), colour: colour() };

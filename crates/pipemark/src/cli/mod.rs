@@ -1,16 +1,22 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
 mod bw;
+mod chain;
+mod r#gen;
 mod host;
 mod languages;
+mod lines;
 mod list;
 mod measure;
 mod output;
+mod relay;
 mod rows;
 mod run;
 mod schedule;
+mod sink;
 mod suite_file;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -77,20 +83,40 @@ enum Verb {
     Bw(Box<bw::BwOptions>),
     /// Stream the same bytes with programs of nine languages
     Languages(languages::LanguagesOptions),
+    /// Filter lines from standard input to standard output
+    #[command(after_long_help = lines::EXAMPLES)]
+    Lines(lines::LinesOptions),
+    /// Write lines or bytes to standard output: a pipeline's source
+    #[command(after_long_help = r#gen::EXAMPLES)]
+    Gen(r#gen::GenOptions),
+    /// Take, measure and check standard input: a pipeline's end
+    #[command(after_long_help = sink::EXAMPLES)]
+    Sink(sink::SinkOptions),
+    /// Measure chains of processes: what one more costs
+    #[command(after_long_help = chain::EXAMPLES)]
+    Chain(Box<chain::ChainOptions>),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
+    /// Pass standard input to standard output as fast as the system can
+    #[command(after_long_help = relay::EXAMPLES)]
+    Relay(relay::RelayOptions),
     /// Show what matters about this machine
     Host(host::HostOptions),
 }
 
 /// Reads the command line and does what it says.
-pub fn main() -> ExitCode {
+pub fn main(words: Vec<OsString>) -> ExitCode {
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    match Cli::parse().verb {
+    match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::Languages(options) => languages::run(&options),
+        Verb::Lines(options) => lines::run(&options),
+        Verb::Gen(options) => r#gen::run(&options),
+        Verb::Sink(options) => sink::run(&options),
+        Verb::Chain(options) => chain::run(&options),
         Verb::List(options) => list::run(&options),
+        Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),
     }
 }
@@ -129,6 +155,6 @@ mod tests {
     #[test]
     fn short_help_is_short() {
         let lines = Cli::command().render_help().to_string().lines().count();
-        assert!(lines <= 20, "{lines} lines");
+        assert!(lines <= 24, "{lines} lines");
     }
 }

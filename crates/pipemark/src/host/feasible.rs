@@ -14,7 +14,7 @@ const QUOTA_PIPE_PAGES: u64 = 2;
 /// Why a trial with these parameters cannot run on this machine, as a sentence that says what would help; `None` if it
 /// can.
 pub fn missing(params: &Params, host: &Host) -> Option<String> {
-    let piped = params.link == LinkKind::Pipe;
+    let piped = params.link.is_pipe();
     None.or_else(|| calls(params).find_map(|(user, facility)| not_permitted(&user, facility, host)))
         .or_else(|| cpus_for(params.place, host).err())
         .or_else(|| piped.then(|| capacity(params, host)).flatten())
@@ -80,27 +80,32 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
         SendMethod::Splice => &[Facility::Splice],
         SendMethod::Tee => &[Facility::Tee],
         SendMethod::IoUring => &[Facility::IoUring],
+        SendMethod::InPlace | SendMethod::Zerocopy => &[],
     };
     let recv: &[Facility] = match params.recv {
         RecvMethod::Read => &[],
         RecvMethod::Splice => &[Facility::Splice],
         RecvMethod::Vmsplice => &[Facility::Vmsplice],
         RecvMethod::IoUring => &[Facility::IoUring],
+        RecvMethod::InPlace => &[],
     };
-    let (send, recv) = match params.link {
-        LinkKind::Pipe => (send, recv),
-        LinkKind::MemoryCopy => (&[][..], &[][..]),
+    let link: &[Facility] = match params.link {
+        LinkKind::SysvMq => &[Facility::SysvQueues],
+        LinkKind::PosixMq => &[Facility::PosixQueues],
+        LinkKind::ProcessVm => &[Facility::ProcessVm],
+        _ => &[],
     };
     let place: &[Facility] = if params.place == Place::Free { &[] } else { &[Facility::Affinity] };
     let pages: &[Facility] = if params.pages == PageKind::Huge { &[Facility::HugePages] } else { &[] };
     let capacity: &[Facility] = match (params.link, params.capacity) {
-        (LinkKind::Pipe, asked) if asked != Capacity::DEFAULT => &[Facility::PipeCapacity],
+        (LinkKind::Pipe | LinkKind::Fifo, asked) if asked != Capacity::DEFAULT => &[Facility::PipeCapacity],
         _ => &[],
     };
     // Both ends of every trial share a page and wait on it for the start.
     let always: &[Facility] = &[Facility::Memfd, Facility::Futex];
     [
         ("every trial".to_owned(), always),
+        (format!("--link {}", params.link), link),
         (format!("--send {}", params.send), send),
         (format!("--recv {}", params.recv), recv),
         (format!("--capacity {}", params.capacity), capacity),
@@ -135,13 +140,14 @@ fn capacity(params: &Params, host: &Host) -> Option<String> {
             ByteSize(host.pipe_max_size)
         ));
     }
-    let in_all = pages.saturating_mul(params.pairs.into());
+    let pipes = u64::from(params.pairs) * (u64::from(params.length) + 1);
+    let in_all = pages.saturating_mul(pipes);
     let limits = [("soft", host.pipe_user_pages_soft), ("hard", host.pipe_user_pages_hard)];
     let (name, limit) = limits.into_iter().find(|&(_, limit)| limit > 0 && in_all > limit)?;
     (!host.pipe_user_limits_lifted).then(|| {
         format!(
-            "{} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower --pairs or --capacity, or raise the limit",
-            params.pairs
+            "{pipes} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower {} or --capacity, or raise the limit",
+            if params.chained() { "--length" } else { "--pairs" }
         )
     })
 }
@@ -163,11 +169,17 @@ fn huge_pages(host: &Host) -> Option<String> {
 /// Each source holds a block and each sink one of its own; a sender that gives pages away has a pipe full of them as well.
 fn memory(params: &Params, host: &Host) -> Option<String> {
     let (per_pair, pairs) = match params.link {
-        LinkKind::Pipe => {
-            let in_flight = pipe_pages(params.capacity, host.page_size).saturating_mul(host.page_size);
+        LinkKind::MemoryCopy => (params.block.0.saturating_mul(2), 1),
+        link => {
+            let in_flight = match (link, params.capacity) {
+                (LinkKind::Pipe | LinkKind::Fifo, asked) => {
+                    pipe_pages(asked, host.page_size).saturating_mul(host.page_size)
+                }
+                (LinkKind::Shm, Capacity::Bytes(ring)) => ring.0,
+                _ => 8 << 20,
+            };
             (params.block.0.saturating_add(params.read_block().0).saturating_add(in_flight), params.pairs)
         }
-        LinkKind::MemoryCopy => (params.block.0.saturating_mul(2), 1),
     };
     let need = per_pair.saturating_mul(pairs.into());
     let (limit, whose) = match host.memory_limit {
@@ -264,9 +276,6 @@ mod tests {
             assert_eq!(missing(&params(&[(Key::Place, "free")]), &host), None, "a plain pipe does not need {facility}");
         }
         assert!(reason(&[], &without(Facility::Futex)).contains("every trial"));
-        // A copy within one process sends nothing.
-        let copy = params(&[(Key::Link, "memory-copy"), (Key::Send, "vmsplice")]);
-        assert_eq!(missing(&copy, &without(Facility::Vmsplice)), None);
     }
 
     #[test]

@@ -12,6 +12,16 @@ use super::files::Files;
 pub struct ControlGroups {
     memory: Vec<PathBuf>,
     cpu: Vec<PathBuf>,
+    processes: Vec<PathBuf>,
+}
+
+/// What control groups leave at this moment; `None` where they set no limit, or do not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Processes and threads that may be started.
+    pub processes: Option<u64>,
+    /// Bytes of memory, what can be taken back from files included.
+    pub memory: Option<u64>,
 }
 
 impl ControlGroups {
@@ -37,7 +47,7 @@ impl ControlGroups {
                 })
                 .collect()
         };
-        ControlGroups { memory: folders("memory"), cpu: folders("cpu") }
+        ControlGroups { memory: folders("memory"), cpu: folders("cpu"), processes: folders("pids") }
     }
 
     /// The tightest memory limit in bytes.
@@ -48,6 +58,26 @@ impl ControlGroups {
             ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| files.value::<u64>(folder.join(name)))
         };
         self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
+    }
+
+    /// What is left of processes and memory.
+    pub fn room(&self, files: &Files) -> Room {
+        let processes = self.processes.iter().filter_map(|folder| {
+            let limit = files.value::<u64>(folder.join("pids.max"))?;
+            Some(limit.saturating_sub(files.value(folder.join("pids.current"))?))
+        });
+        let memory = self.memory.iter().filter_map(|folder| {
+            let limit = files.value::<u64>(folder.join("memory.max"))?;
+            let stat = files.text(folder.join("memory.stat"))?;
+            let entry = |key: &str| {
+                let mut words = stat.lines().filter_map(|line| line.split_once(' '));
+                words.find(|(name, _)| *name == key)?.1.trim().parse::<u64>().ok()
+            };
+            let used: u64 = files.value(folder.join("memory.current"))?;
+            let of_files = entry("active_file").unwrap_or(0) + entry("inactive_file").unwrap_or(0);
+            Some(limit.saturating_sub(used.saturating_sub(of_files)))
+        });
+        Room { processes: processes.min(), memory: memory.min() }
     }
 
     /// The tightest CPU limit in CPUs.
@@ -115,6 +145,22 @@ mod tests {
         assert_eq!(groups.memory(&tree.files), Some(1 << 30));
         assert_eq!(groups.cpus(&tree.files), Some(1.5));
         assert_eq!(groups.throttled(&tree.files), Some(Duration::from_micros(1500)));
+    }
+
+    #[test]
+    fn room_is_the_limit_less_what_is_used() {
+        let tree = Tree::new(&[
+            ("/proc/self/cgroup", "0::/a/b\n"),
+            ("/proc/self/mountinfo", V2_MOUNT),
+            ("/sys/fs/cgroup/a/pids.max", "100\n"),
+            ("/sys/fs/cgroup/a/pids.current", "40\n"),
+            ("/sys/fs/cgroup/a/b/pids.max", "max\n"),
+            ("/sys/fs/cgroup/a/b/memory.max", "1000000\n"),
+            ("/sys/fs/cgroup/a/b/memory.current", "700000\n"),
+            ("/sys/fs/cgroup/a/b/memory.stat", "anon 300000\nactive_file 100000\ninactive_file 300000\n"),
+        ]);
+        let room = ControlGroups::find(&tree.files).room(&tree.files);
+        assert_eq!(room, Room { processes: Some(60), memory: Some(700_000) });
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod virtualization;
 
 pub use feasible::{cpus_for, missing};
 pub use files::show_cpu_list;
+pub use limits::Room;
 pub use noise::{Reading, warnings};
 
 use files::Files;
@@ -64,6 +65,12 @@ pub fn survey() -> Host {
         load: system.loads[0] as f64 / 65536.0,
         pressure: pressure(&files),
     }
+}
+
+/// What control groups leave to this process now.
+pub fn room() -> Room {
+    let files = Files::live();
+    ControlGroups::find(&files).room(&files)
 }
 
 /// The policy that holds for private anonymous memory: since Linux 6.8 each size has its own, which may follow the

@@ -58,6 +58,9 @@ pub struct Experiment {
     pub about: String,
     /// The parameters that tell its trials apart, the most important first; empty for a single trial.
     pub varies: Vec<Key>,
+    /// The parameter whose values become the columns of a table with one row for each combination of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<Key>,
 }
 
 /// A sentence computed from estimates, with the figures that support it.
@@ -85,6 +88,10 @@ pub enum Warning {
     Wide { relative: f64 },
     /// The kernel granted another capacity than was asked for.
     CapacityDiffers { asked: u64, granted: u64 },
+    /// A block is larger than a message of the link may be.
+    Split { limit: u64 },
+    /// The sender's bytes went another way than its name says.
+    Sender { text: String },
     /// The capacity changed while the trial ran.
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.
@@ -131,6 +138,10 @@ impl fmt::Display for Warning {
                     "the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}"
                 )
             }
+            Warning::Split { limit } => {
+                write!(f, "a message of this link has at most {limit} bytes; larger blocks were split")
+            }
+            Warning::Sender { text } => f.write_str(text),
             Warning::CapacityChanged { before, after } => {
                 write!(f, "the capacity went from {before} to {after} bytes during the run; something resized the pipe")
             }

@@ -27,6 +27,30 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 pub enum LinkKind {
     /// An anonymous pipe, pipe(2).
     Pipe,
+    /// A named pipe, mkfifo(3); its name is gone before the first byte.
+    Fifo,
+    /// A UNIX stream socket pair, socketpair(2).
+    Socketpair,
+    /// A UNIX stream socket that was bound, connected and accepted.
+    UnixStream,
+    /// A UNIX socket pair that keeps messages apart and in order.
+    UnixSeqpacket,
+    /// A UNIX datagram socket pair.
+    UnixDgram,
+    /// TCP over the loopback device.
+    Tcp,
+    /// A System V message queue.
+    SysvMq,
+    /// A POSIX message queue.
+    PosixMq,
+    /// A single-producer single-consumer ring in shared memory (a memfd).
+    Shm,
+    /// process_vm_readv(2): the sink copies straight out of the source's memory.
+    ProcessVm,
+    /// A pseudo-terminal in raw mode.
+    Pty,
+    /// No transfer at all: what the harness itself costs.
+    Null,
     /// No other process at all: one core copies block to block. The memory-copy limit other figures are held against.
     MemoryCopy,
 }
@@ -66,6 +90,51 @@ pub enum SendMethod {
     Tee,
     /// io_uring write with registered buffers.
     IoUring,
+    /// Produced where the sink will read it: shared memory only.
+    InPlace,
+    /// send(2) with MSG_ZEROCOPY: TCP only.
+    Zerocopy,
+}
+
+impl LinkKind {
+    /// How bytes can be handed to this link. `write` stands for its plain way: send, msgsnd, a copy into the ring.
+    pub fn senders(self) -> &'static [SendMethod] {
+        use SendMethod::{InPlace, IoUring, Sendfile, Splice, Tee, Vmsplice, VmspliceGift, Write, Zerocopy};
+        match self {
+            LinkKind::Pipe | LinkKind::Fifo => &[Write, Vmsplice, VmspliceGift, Sendfile, Splice, Tee, IoUring],
+            LinkKind::Socketpair | LinkKind::UnixStream => &[Write, Sendfile, IoUring],
+            LinkKind::Tcp => &[Write, Sendfile, IoUring, Zerocopy],
+            LinkKind::Shm => &[Write, InPlace],
+            _ => &[Write],
+        }
+    }
+
+    /// How bytes can be taken from this link. `read` stands for its plain way.
+    pub fn receivers(self) -> &'static [RecvMethod] {
+        use RecvMethod::{InPlace, IoUring, Read, Splice, Vmsplice};
+        match self {
+            LinkKind::Pipe | LinkKind::Fifo => &[Read, Splice, Vmsplice, IoUring],
+            LinkKind::Socketpair | LinkKind::UnixStream | LinkKind::Tcp => &[Read, IoUring],
+            LinkKind::Shm => &[Read, InPlace],
+            _ => &[Read],
+        }
+    }
+
+    /// Whether it is a pipe to the kernel, with a capacity.
+    pub fn is_pipe(self) -> bool {
+        matches!(self, LinkKind::Pipe | LinkKind::Fifo)
+    }
+
+    /// Whether it has socket buffers.
+    pub fn is_socket(self) -> bool {
+        use LinkKind::{Socketpair, Tcp, UnixDgram, UnixSeqpacket, UnixStream};
+        matches!(self, Socketpair | UnixStream | UnixSeqpacket | UnixDgram | Tcp)
+    }
+
+    /// Whether bytes go from one process to another; the others are there to compare with.
+    pub fn transfers(self) -> bool {
+        !matches!(self, LinkKind::Null | LinkKind::MemoryCopy)
+    }
 }
 
 impl SendMethod {
@@ -76,7 +145,7 @@ impl SendMethod {
 
     /// Whether the source can write every byte anew. The others send what was prepared, again and again.
     pub fn sends_fresh_data(self) -> bool {
-        matches!(self, SendMethod::Write | SendMethod::Vmsplice | SendMethod::VmspliceGift | SendMethod::IoUring)
+        !matches!(self, SendMethod::Sendfile | SendMethod::Splice | SendMethod::Tee)
     }
 }
 
@@ -109,6 +178,8 @@ pub enum RecvMethod {
     Vmsplice,
     /// io_uring read with registered buffers.
     IoUring,
+    /// Looked at where the source produced it: shared memory only.
+    InPlace,
 }
 
 impl RecvMethod {
@@ -173,6 +244,35 @@ pub enum PageKind {
     Base,
     /// Transparent huge pages, 2 MiB on x86-64, asked for with MADV_HUGEPAGE.
     Huge,
+}
+
+/// What a trial measures.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Mode {
+    /// A stream one way: bytes per second.
+    #[default]
+    Throughput,
+    /// A block there and a block back, over and over: time per round trip.
+    Latency,
 }
 
 /// How much is proven about the bytes that arrived. What each level cannot see is in docs/method.md.

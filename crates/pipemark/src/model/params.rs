@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use super::entrant::{Language, Program};
-use super::methods::{LinkKind, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
+use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
 
 /// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
@@ -155,6 +156,7 @@ impl fmt::Display for Volume {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Key {
+    Mode,
     Link,
     Send,
     Recv,
@@ -162,12 +164,17 @@ pub enum Key {
     Pages,
     Place,
     Capacity,
+    Buffer,
     Block,
     ReadBlock,
     Align,
     Pairs,
+    Stage,
+    Length,
     ReadDelay,
     WriteDelay,
+    Rate,
+    Gap,
     Verify,
     Total,
     Time,
@@ -188,6 +195,9 @@ impl Key {
 /// One fully specified experiment: what the ends do, where, with how much.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Params {
+    /// What is measured.
+    #[serde(default)]
+    pub mode: Mode,
     /// The mechanism between source and sink.
     pub link: LinkKind,
     /// How the source sends.
@@ -202,6 +212,10 @@ pub struct Params {
     pub place: Place,
     /// The pipe capacity asked for; what was granted is in each sample.
     pub capacity: Capacity,
+    /// SO_SNDBUF and SO_RCVBUF asked for, where the link has them; `None` leaves the system's. What was granted is in each
+    /// sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<ByteSize>,
     /// Bytes per call of the source.
     pub block: ByteSize,
     /// Bytes asked for per call of the sink; `None` means the same as `block`.
@@ -211,10 +225,22 @@ pub struct Params {
     pub align: u32,
     /// How many pairs of source and sink run at once.
     pub pairs: u32,
+    /// What passes the bytes on between source and sink, over and over until the chain is `length` long.
+    #[serde(default)]
+    pub stage: Stages,
+    /// How many stages there are between source and sink.
+    #[serde(default)]
+    pub length: u32,
     /// Mean busy work after each call of the sink, in nanoseconds.
     pub read_delay: Delay,
     /// Mean busy work before each call of the source, in nanoseconds.
     pub write_delay: Delay,
+    /// Messages per second in latency mode, each timed from when it was due; `None` sends the next when the last is back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Pause between messages in latency mode, in nanoseconds.
+    #[serde(default)]
+    pub gap: Nanos,
     /// How much is proven about the bytes.
     pub verify: Verify,
     /// How much one run moves.
@@ -231,6 +257,7 @@ impl Default for Params {
     /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
     fn default() -> Self {
         Params {
+            mode: Mode::Throughput,
             link: LinkKind::Pipe,
             send: SendMethod::Write,
             recv: RecvMethod::Read,
@@ -238,12 +265,17 @@ impl Default for Params {
             pages: PageKind::Base,
             place: Place::Cross,
             capacity: Capacity::DEFAULT,
+            buffer: None,
             block: ByteSize(64 << 10),
             read_block: None,
             align: 0,
             pairs: 1,
+            stage: Stages::default(),
+            length: 0,
             read_delay: Delay::default(),
             write_delay: Delay::default(),
+            rate: None,
+            gap: Nanos(0),
             verify: Verify::Count,
             volume: Volume::Time(Nanos(250_000_000)),
             language: None,
@@ -256,6 +288,8 @@ impl Default for Params {
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 /// The largest number of pairs that run at once.
 pub const MAX_PAIRS: u32 = 256;
+/// The longest chain.
+pub const MAX_LENGTH: u32 = 4096;
 
 /// Reads one of an enum's words; the error lists them all.
 fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
@@ -308,6 +342,7 @@ impl Params {
     pub fn set(&mut self, key: Key, text: &str) -> Result<(), BadValue> {
         let text = text.trim();
         match key {
+            Key::Mode => self.mode = word("mode", text)?,
             Key::Link => self.link = word("link", text)?,
             Key::Send => self.send = word("send method", text)?,
             Key::Recv => self.recv = word("receive method", text)?,
@@ -315,6 +350,19 @@ impl Params {
             Key::Pages => self.pages = word("page kind", text)?,
             Key::Place => self.place = text.parse()?,
             Key::Capacity => self.capacity = text.parse()?,
+            Key::Buffer => {
+                self.buffer = match text {
+                    "default" => None,
+                    _ => Some(bounded("socket buffer", text, ByteSize(1), MAX_BLOCK)?),
+                }
+            }
+            Key::Rate => {
+                self.rate = match text {
+                    "closed" => None,
+                    _ => Some(bounded("rate", text, 1, 10_000_000)?),
+                }
+            }
+            Key::Gap => self.gap = bounded("gap", text, Nanos(0), Nanos(10_000_000_000))?,
             Key::Block => self.block = bounded("block size", text, ByteSize(1), MAX_BLOCK)?,
             Key::ReadBlock => self.read_block = Some(bounded("read block size", text, ByteSize(1), MAX_BLOCK)?),
             Key::Align => {
@@ -322,6 +370,8 @@ impl Params {
                 self.align = u32::try_from(offset.0).expect("bounded above");
             }
             Key::Pairs => self.pairs = bounded("number of pairs", text, 1, MAX_PAIRS)?,
+            Key::Stage => self.stage = text.parse()?,
+            Key::Length => self.length = bounded("length of the chain", text, 0, MAX_LENGTH)?,
             Key::ReadDelay => {
                 self.read_delay = bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)))?
             }
@@ -342,6 +392,7 @@ impl Params {
     /// The parameter called `key` as people read it; empty where it does not apply (`total` of a trial with a time).
     pub fn get(&self, key: Key) -> String {
         match key {
+            Key::Mode => self.mode.to_string(),
             Key::Link => self.link.to_string(),
             Key::Send => self.send.to_string(),
             Key::Recv => self.recv.to_string(),
@@ -349,10 +400,15 @@ impl Params {
             Key::Pages => self.pages.to_string(),
             Key::Place => self.place.to_string(),
             Key::Capacity => self.capacity.to_string(),
+            Key::Buffer => self.buffer.map_or_else(|| "default".to_owned(), |size| size.to_string()),
+            Key::Rate => self.rate.map_or_else(|| "closed".to_owned(), |rate| rate.to_string()),
+            Key::Gap => self.gap.to_string(),
             Key::Block => self.block.to_string(),
             Key::ReadBlock => self.read_block().to_string(),
             Key::Align => self.align.to_string(),
             Key::Pairs => self.pairs.to_string(),
+            Key::Stage => self.stage.to_string(),
+            Key::Length => self.length.to_string(),
             Key::ReadDelay => self.read_delay.to_string(),
             Key::WriteDelay => self.write_delay.to_string(),
             Key::Verify => self.verify.to_string(),
@@ -377,6 +433,8 @@ impl Params {
                 Capacity::Named(name) => name.to_string(),
                 Capacity::Bytes(size) => exact_size(size),
             },
+            (Key::Buffer, _) => self.buffer.map_or_else(|| "default".to_owned(), exact_size),
+            (Key::Gap, _) => exact_time(self.gap),
             (Key::Block, _) => exact_size(self.block),
             (Key::ReadBlock, _) => exact_size(self.read_block()),
             (Key::ReadDelay, _) => exact_time(self.read_delay.0),
@@ -392,9 +450,27 @@ impl Params {
         self.read_block.unwrap_or(self.block)
     }
 
+    /// The link, and how bytes go in and out where that is not its plain way: `pipe`, `pipe vmsplice splice`,
+    /// `shm in-place`. Tables and findings name a mechanism so.
+    pub fn mechanism(&self) -> String {
+        let mut words = vec![self.link.to_string()];
+        if self.send != SendMethod::Write {
+            words.push(self.send.to_string());
+        }
+        if self.recv != RecvMethod::Read && self.recv.to_string() != self.send.to_string() {
+            words.push(self.recv.to_string());
+        }
+        words.join(" ")
+    }
+
     /// Whether the sink looks at the bytes: moving a page reference is not reading a page.
     pub fn touched(&self) -> bool {
         self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full)
+    }
+
+    /// Whether there are stages between source and sink.
+    pub fn chained(&self) -> bool {
+        self.length > 0
     }
 
     /// Whether each byte is written anew before it is sent.
@@ -450,6 +526,43 @@ impl Params {
                     self.block
                 )));
             }
+        }
+        let words = |methods: Vec<String>| methods.join(", ");
+        if !self.link.senders().contains(&self.send) {
+            let all = words(self.link.senders().iter().map(ToString::to_string).collect());
+            return Err(BadValue(format!("--send {} does not go with --link {}; use {all}", self.send, self.link)));
+        }
+        if !self.link.receivers().contains(&self.recv) {
+            let all = words(self.link.receivers().iter().map(ToString::to_string).collect());
+            return Err(BadValue(format!("--recv {} does not go with --link {}; use {all}", self.recv, self.link)));
+        }
+        if !self.link.transfers() && matches!(self.verify, Verify::Xor | Verify::Full) {
+            return Err(BadValue(format!(
+                "--link {} moves no bytes that --verify {} could see; use --verify count",
+                self.link, self.verify
+            )));
+        }
+        if self.mode == Mode::Latency && (!self.recv.touches() || self.send == SendMethod::Tee) {
+            return Err(BadValue::new(
+                "a round trip has to be read to be answered; use another --send or --recv with --mode latency",
+            ));
+        }
+        if self.mode == Mode::Latency && self.link == LinkKind::MemoryCopy {
+            return Err(BadValue::new("--link memory-copy has no other end to wait for; use --mode throughput"));
+        }
+        if self.mode == Mode::Latency && self.verify == Verify::Xor {
+            return Err(BadValue::new("--verify xor is for streams; use count or full with --mode latency"));
+        }
+        if self.mode == Mode::Throughput && (self.rate.is_some() || self.gap != Nanos(0)) {
+            return Err(BadValue::new("--rate and --gap pace messages; use them with --mode latency"));
+        }
+        if self.rate.is_some() && self.gap != Nanos(0) {
+            return Err(BadValue::new("--rate already says when the next message is due; leave out --gap"));
+        }
+        if self.chained() && (self.link != LinkKind::Pipe || self.mode != Mode::Throughput || self.pairs != 1) {
+            return Err(BadValue::new(
+                "a chain passes one stream through pipes; with --length use --link pipe, --mode throughput and --pairs 1",
+            ));
         }
         if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
             return Err(BadValue(format!(

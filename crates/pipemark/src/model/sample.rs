@@ -20,13 +20,13 @@ pub struct Sample {
     pub ns: u64,
     /// From before the first process was started until the last was reaped.
     pub wall_ns: u64,
-    /// User CPU time of all ends in the window.
+    /// User CPU time of all ends in the window, and of all stages from start to end.
     pub user_ns: u64,
-    /// System CPU time of all ends in the window.
+    /// System CPU time, likewise.
     pub sys_ns: u64,
-    /// Times an end gave up its CPU to wait.
+    /// Times an end or a stage gave up its CPU to wait.
     pub voluntary_switches: u64,
-    /// Times an end was made to give up its CPU.
+    /// Times an end or a stage was made to give up its CPU.
     pub involuntary_switches: u64,
     /// Pipe capacity in bytes that the kernel granted, read back before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,6 +34,21 @@ pub struct Sample {
     /// Pipe capacity in bytes after the run: an end may have changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_after: Option<u64>,
+    /// Send buffer in bytes as the kernel granted it (it doubles what is asked for), for sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<u64>,
+    /// Receive buffer in bytes as the kernel granted it, for sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recv_buffer: Option<u64>,
+    /// The most bytes one message of this link takes, where there is a limit; larger blocks are split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_limit: Option<u64>,
+    /// Round trips, in latency mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// Each stage between source and sink, from the source on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageStats>,
     /// Each source, in the order of the pairs.
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
@@ -60,10 +75,55 @@ impl Sample {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / (1u64 << 30) as f64)
     }
 
+    /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
+    pub fn headline(&self) -> f64 {
+        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
+    }
+
+    /// How fast it was, more being faster in either mode: throughput, or in latency mode the round trips per second that
+    /// the median round trip would make back to back.
+    pub fn speed(&self) -> f64 {
+        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+    }
+
     /// Source and sink ends, all of them.
     pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
         self.sources.iter().chain(&self.sinks)
     }
+}
+
+/// The round trips of one run, in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// How many there were.
+    pub round_trips: u64,
+    /// The fastest.
+    pub min: u64,
+    /// Half were at most this.
+    pub p50: u64,
+    /// 90 % were at most this; `None` here and below where there were too few round trips to tell.
+    pub p90: Option<u64>,
+    /// 99 % were at most this.
+    pub p99: Option<u64>,
+    /// 99.9 % were at most this.
+    pub p999: Option<u64>,
+    /// The slowest.
+    pub max: u64,
+    /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
+    pub histogram: String,
+}
+
+/// What one stage (a process, with those it started and waited for) used from its start to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StageStats {
+    /// User CPU time in nanoseconds.
+    pub user_ns: u64,
+    /// System CPU time in nanoseconds.
+    pub sys_ns: u64,
+    /// Voluntary context switches.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches.
+    pub involuntary_switches: u64,
 }
 
 /// What one end (a process) did in the measured window, and in all.

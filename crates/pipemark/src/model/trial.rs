@@ -101,7 +101,8 @@ pub struct Estimates {
     pub throughput: Estimate,
     /// CPU seconds of all ends per GiB.
     pub cpu_seconds_per_gib: Estimate,
-    /// Throughput over that of the baseline in the same round, where there is a baseline.
+    /// How many times as fast as the baseline in the same round, where there is a baseline: throughput over the
+    /// baseline's, or in latency mode the baseline's median round trip over this one's. Above 1 is faster in both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
     /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
@@ -110,6 +111,35 @@ pub struct Estimates {
     /// Of an entrant, the most memory that its largest process had resident, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<Estimate>,
+    /// Round trips, in latency mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<LatencyEstimates>,
+}
+
+impl Estimates {
+    /// The figure that the trial is told by: the median round trip in latency mode, throughput otherwise.
+    pub fn headline(&self) -> &Estimate {
+        self.latency.as_ref().map_or(&self.throughput, |latency| &latency.p50)
+    }
+}
+
+/// Round trips over all runs. Each run has its own percentiles, and these are estimated: runs are not pooled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyEstimates {
+    /// The median round trip of a run, in nanoseconds.
+    pub p50: Estimate,
+    /// The 90th percentile in nanoseconds; `None` here and below where a run had too few round trips to tell.
+    pub p90: Option<Estimate>,
+    /// The 99th percentile.
+    pub p99: Option<Estimate>,
+    /// The 99.9th percentile.
+    pub p999: Option<Estimate>,
+    /// The slowest of a run.
+    pub max: Estimate,
+    /// Round trips per second.
+    pub round_trips_per_second: Estimate,
+    /// CPU seconds of both ends per million messages; a round trip is two messages.
+    pub cpu_seconds_per_million: Estimate,
 }
 
 /// A trial, how it ended and everything measured: what is stored and exported.

@@ -39,6 +39,11 @@ impl Setting {
         self.key
     }
 
+    /// The value as it was written.
+    pub fn text(&self) -> &str {
+        &self.value
+    }
+
     /// Sets the parameter to the value.
     pub fn apply(&self, params: &mut Params) {
         params.set(self.key, &self.value).expect("checked when the setting was made");
@@ -78,6 +83,8 @@ pub struct Design {
     pub title: String,
     /// What it shows.
     pub about: String,
+    /// See [`crate::model::Experiment::across`].
+    pub across: Option<Key>,
     /// What all its trials have.
     pub params: Vec<Setting>,
     /// What takes each of several values. The first axis changes slowest.

@@ -1,10 +1,11 @@
 //! The suites that come with the program.
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
-pub const EMBEDDED: [(&str, &str); 3] = [
+pub const EMBEDDED: [(&str, &str); 4] = [
     ("quick", include_str!("../../../../suites/quick.toml")),
     ("block-size", include_str!("../../../../suites/block-size.toml")),
     ("languages", include_str!("../../../../suites/languages.toml")),
+    ("ipc", include_str!("../../../../suites/ipc.toml")),
 ];
 
 /// The text of the suite called `name`.

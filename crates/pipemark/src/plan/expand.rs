@@ -34,6 +34,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
             title: design.title.clone(),
             about: design.about.clone(),
             varies: varies(design, &its_trials),
+            across: design.across,
         });
         trials.extend(its_trials);
         // Baselines were added.

@@ -64,6 +64,7 @@ impl Plan {
                         reach at best."
                     .to_owned(),
                 varies: Vec::new(),
+                across: None,
             },
         );
         self.trials

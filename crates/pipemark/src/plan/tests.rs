@@ -199,13 +199,14 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { send = \"wriite\" }"),
             "x.toml:6:19: 'wriite' is not a send method; use write, vmsplice, vmsplice-gift, sendfile, splice, tee, \
-             io-uring (did you mean write?)",
+             io-uring, in-place, zerocopy (did you mean write?)",
             "\"wriite\"",
         ),
         (
             e("params = { sned = \"write\" }"),
-            "x.toml:6:12: 'sned' is not a parameter; use link, send, recv, wait, pages, place, capacity, block, \
-             read-block, align, pairs, read-delay, write-delay, verify, total, time, language, program (did you mean send?)",
+            "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
+             buffer, block, read-block, align, pairs, stage, length, read-delay, write-delay, rate, gap, verify, total, \
+             time, language, program (did you mean send?)",
             "sned",
         ),
         (

@@ -53,6 +53,7 @@ struct DesignForm {
     name: Spanned<String>,
     title: Spanned<String>,
     about: Option<Spanned<String>>,
+    across: Option<Spanned<String>>,
     #[serde(default)]
     params: Table<Scalar>,
     #[serde(default)]
@@ -206,6 +207,7 @@ fn read_design(form: &DesignForm) -> Result<Design, Refusal> {
         name: name(&form.name)?,
         title: title(&form.title)?,
         about: about(form.about.as_ref())?,
+        across: form.across.as_ref().map(key).transpose()?,
         params: settings(&form.params)?,
         axes,
         cases: form.cases.iter().map(settings).collect::<Result<_, _>>()?,

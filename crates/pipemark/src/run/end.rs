@@ -1,6 +1,7 @@
 //! An end of a run, in its own process: take the job, get ready, warm up, run the window, run out, report.
 
 mod copy;
+mod latency;
 mod meter;
 mod sink;
 mod source;
@@ -10,16 +11,16 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use pipeio::memory::Pages;
 use pipeio::pattern::{Pattern, Rule};
 use pipeio::send::Content;
-use pipeio::wait::Wait;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::control::Control;
 use super::job::{self, Done, Job, Report, Role};
-use crate::model::{Cpu, PageKind, Params, SendMethod, Verify, WaitPolicy};
+use super::keeper;
+use crate::link;
+use crate::model::{Cpu, Mode, PageKind, Params, Verify};
 
 /// What every role works with.
 struct End {
@@ -30,24 +31,33 @@ struct End {
 
 /// Runs as an end: the socket to the parent is standard input.
 pub fn main() -> ExitCode {
-    // An end never outlives the one that started it.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // The person's Ctrl-C is for the parent, which ends us when it has kept what was measured.
     let socket = rustix::stdio::stdin();
     let (job, descriptors) = match job::receive::<Job>(socket) {
         Ok(Some(received)) => received,
-        // The parent is gone, or someone called the hidden verb by hand.
-        Ok(None) | Err(_) => {
+        // The parent is gone.
+        Ok(None) => return ExitCode::FAILURE,
+        // Someone called the hidden verb by hand: what they typed on is no socket.
+        Err(_) => {
             eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", job::END_VERB);
             return ExitCode::from(2);
         }
     };
+    if job.role == Role::Keeper {
+        return keeper::main(&job, socket);
+    }
+    // An end never outlives the one that started it.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A parent that died before the signal was asked for sends none, and others of the run may never come.
+    if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != job.parent) {
+        return ExitCode::FAILURE;
+    }
     let role = job.role;
     let report = catch_unwind(AssertUnwindSafe(|| take_part(job, descriptors)))
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
     let report = match report {
         Ok(done) => Report::Done(Box::new(done)),
-        Err(error) => Report::Failed(format!("the {} failed: {error}", role.name())),
+        Err(error) => Report::of(&error, &format!("the {} failed: ", role.name())),
     };
     match job::send(socket, &report, &[]) {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,18 +67,20 @@ pub fn main() -> ExitCode {
 
 fn take_part(job: Job, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
     let mut descriptors = descriptors.into_iter();
-    let mut next = || {
-        descriptors
-            .next()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing from the job"))
-    };
-    let control = Control::open(next()?)?;
+    let missing = || io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing from the job");
+    let control = Control::open(descriptors.next().ok_or_else(missing)?)?;
     let pinned = job.pin.map(pin).transpose()?;
     let end = End { job, control, pinned };
-    match end.job.role {
-        Role::Source => source::run(&end, next()?),
-        Role::Sink => sink::run(&end, next()?),
-        Role::Copy => copy::run(&end),
+    let mut handles = end.job.handles.iter().map(|wire| wire.handle(&mut descriptors));
+    let mut next = || handles.next().unwrap_or(Err(io::ErrorKind::InvalidData.into()));
+    let no_link = || io::Error::new(io::ErrorKind::InvalidData, "the job names no link");
+    let link = || link::of(end.job.params.link).ok_or_else(no_link);
+    match (end.job.role, end.job.params.mode) {
+        (Role::Source, Mode::Throughput) => source::run(&end, link()?, next()?),
+        (Role::Sink, Mode::Throughput) => sink::run(&end, link()?, next()?),
+        (Role::Source, Mode::Latency) => latency::ping(&end, link()?, next()?, next()?),
+        (Role::Sink, Mode::Latency) => latency::pong(&end, link()?, next()?, next()?),
+        (Role::Copy | Role::Keeper, _) => copy::run(&end),
     }
 }
 
@@ -90,49 +102,16 @@ impl End {
         &self.job.params
     }
 
-    /// What this pair's stream consists of. Source and sink come to the same answer on their own.
-    fn pattern(&self) -> Pattern {
+    /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
+    /// their own.
+    fn pattern(&self, stream: u64) -> Pattern {
         let params = self.params();
-        let seed = self.job.seed.wrapping_add(u64::from(self.job.pair));
+        let seed = self.job.seed.wrapping_add(u64::from(self.job.pair)).wrapping_add(stream);
         let rule = if params.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
-        match content(params) {
+        match link::content(params) {
             Content::Fresh => Pattern::endless(rule),
-            Content::Prepared => {
-                let period = pipeio::send::period(send_method(params.send), params.block.as_usize());
-                Pattern::repeating(rule, period as u64)
-            }
+            Content::Prepared => Pattern::repeating(rule, link::period(params) as u64),
         }
-    }
-}
-
-fn content(params: &Params) -> Content {
-    if params.fresh() { Content::Fresh } else { Content::Prepared }
-}
-
-fn send_method(method: SendMethod) -> pipeio::send::Method {
-    match method {
-        SendMethod::Write => pipeio::send::Method::Write,
-        SendMethod::Vmsplice => pipeio::send::Method::Vmsplice,
-        SendMethod::VmspliceGift => pipeio::send::Method::VmspliceGift,
-        SendMethod::Sendfile => pipeio::send::Method::Sendfile,
-        SendMethod::Splice => pipeio::send::Method::Splice,
-        SendMethod::Tee => pipeio::send::Method::Tee,
-        SendMethod::IoUring => pipeio::send::Method::IoUring,
-    }
-}
-
-fn wait(policy: WaitPolicy) -> Wait {
-    match policy {
-        WaitPolicy::Block => Wait::Block,
-        WaitPolicy::Poll => Wait::Poll,
-        WaitPolicy::Spin => Wait::Spin,
-    }
-}
-
-fn pages(kind: PageKind) -> Pages {
-    match kind {
-        PageKind::Base => Pages::Base,
-        PageKind::Huge => Pages::Huge,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -14,7 +15,9 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Cpu, EndStats, Params};
+use super::keeper::{Made, Wire};
+use crate::link;
+use crate::model::{Cpu, EndStats, Latency, Params};
 
 /// The word that makes this program an end of a run.
 pub const END_VERB: &str = "__end";
@@ -35,6 +38,8 @@ pub enum Role {
     Sink,
     /// Copies within itself: the memory-copy limit.
     Copy,
+    /// Makes a link that has a name, and removes it.
+    Keeper,
 }
 
 impl Role {
@@ -44,15 +49,18 @@ impl Role {
             Role::Source => "source",
             Role::Sink => "sink",
             Role::Copy => "copying process",
+            Role::Keeper => "keeper of the link",
         }
     }
 }
 
-/// Everything an end has to know. The shared page and the link's end come attached, in this order.
+/// Everything an end has to know. The shared page and the links' descriptors come attached, in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// What to do.
     pub role: Role,
+    /// The process that waits for the report.
+    pub parent: u32,
     /// Which pair it belongs to, from 0.
     pub pair: u32,
     /// Which line of the shared page is its own.
@@ -63,6 +71,10 @@ pub struct Job {
     pub params: Params,
     /// Content and delays are drawn from this.
     pub seed: u64,
+    /// The link's end, and in latency mode that of the link back.
+    pub handles: Vec<Wire>,
+    /// Where a keeper may make a folder.
+    pub folder: Option<PathBuf>,
 }
 
 /// An end's last word.
@@ -71,8 +83,19 @@ pub struct Job {
 pub enum Report {
     /// It did its part.
     Done(Box<Done>),
+    /// A keeper's link.
+    Made(Made),
+    /// It cannot be done on this machine: the reason, as a sentence.
+    NotHere(String),
     /// It could not: the reason, as a sentence.
     Failed(String),
+}
+
+impl Report {
+    /// What is to be said of an error: `who` and a space, or nothing, goes in front of a failure.
+    pub fn of(error: &io::Error, who: &str) -> Report {
+        if link::not_here(error) { Report::NotHere(error.to_string()) } else { Report::Failed(format!("{who}{error}")) }
+    }
 }
 
 /// What an end measured.
@@ -84,6 +107,10 @@ pub struct Done {
     pub capacity: Option<(u64, u64)>,
     /// The first byte that was not what it should have been.
     pub fault: Option<String>,
+    /// Round trips, of a source in latency mode.
+    pub latency: Option<Latency>,
+    /// What the sender has to say about how its bytes went.
+    pub note: Option<String>,
     /// Bytes of this process on huge pages, if they were asked for.
     pub huge_bytes: Option<u64>,
 }
@@ -141,7 +168,17 @@ mod tests {
     fn a_job_arrives_with_its_descriptors() {
         let (ours, theirs) = channel().unwrap();
         let pipe = pipeio::pipe::Pipe::new().unwrap();
-        let job = Job { role: Role::Sink, pair: 3, line: 7, pin: Some(Cpu(1)), params: Params::default(), seed: 9 };
+        let job = Job {
+            role: Role::Sink,
+            parent: 1,
+            pair: 3,
+            line: 7,
+            pin: Some(Cpu(1)),
+            params: Params::default(),
+            seed: 9,
+            handles: vec![Wire::Queue(3)],
+            folder: None,
+        };
         send(&ours, &job, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Job>(&theirs).unwrap().unwrap();
         assert_eq!((received.role, received.params), (Role::Sink, Params::default()));

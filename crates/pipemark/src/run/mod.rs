@@ -7,13 +7,17 @@ mod end;
 mod entrant;
 mod interrupt;
 mod job;
+mod keeper;
+mod limits;
 mod pair;
 mod process;
 mod schedule;
+mod stage;
 mod supervisor;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
+pub use stage::{STAGE_VERB, become_stage};
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};

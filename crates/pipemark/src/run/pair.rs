@@ -1,18 +1,21 @@
 //! One run of a trial: pairs of source and sink in processes of their own, watched until they report.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pipeio::pipe::{Pipe, set_capacity};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::control::Control;
 use super::interrupt::Interrupt;
 use super::job::{Done, Job, Report, Role};
+use super::keeper::{self, Keeper, Wire};
 use super::process::Process;
-use crate::model::{Capacity, Cpu, EndStats, LinkKind, NamedCapacity, PageKind, Params, Sample, Verify, Warning};
+use super::stage::Stages;
+use crate::link;
+use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, StageStats, Verify, Warning};
 
 /// Why a run gave no sample.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub enum RunError {
     Failed(String),
     /// The bytes that arrived are not the bytes that were sent; a sentence.
     Unverified(String),
+    /// It cannot be done on this machine; a sentence.
+    NotHere(String),
     /// The person asked to stop.
     Interrupted,
 }
@@ -57,99 +62,101 @@ pub struct Measured {
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
 pub fn run(params: &Params, setting: &Setting<'_>) -> Result<Measured, RunError> {
     let begin = Instant::now();
-    let mut processes = start(params, setting)?;
-    let reports = wait(&mut processes, begin + setting.limit, setting)?;
-    for process in &mut processes {
-        process.reap().map_err(RunError::failed("a process could not be waited for"))?;
-    }
-    measured(params, reports, begin.elapsed())
+    let mut run = start(params, setting)?;
+    let deadline = begin + setting.limit;
+    let reports = match wait(&mut run, deadline, setting) {
+        Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
+        outcome => outcome?,
+    };
+    let stages = run.stages.finish(deadline, setting.interrupt)?;
+    let grants = run.grants;
+    // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
+    drop(run);
+    measured(params, reports, stages, grants, begin.elapsed())
 }
 
-/// The processes of a run, and the page they share.
-struct Processes {
-    list: Vec<Process>,
+/// A run on its way. Dropping it ends its processes and removes its links, in this order.
+struct Run {
+    processes: Vec<Process>,
+    stages: Stages,
+    keepers: Vec<Keeper>,
     control: Control,
+    grants: Grants,
 }
 
-impl std::ops::Deref for Processes {
-    type Target = Vec<Process>;
-
-    fn deref(&self) -> &Vec<Process> {
-        &self.list
-    }
+/// What the kernel granted to the links, which are all alike.
+#[derive(Clone, Copy, Default)]
+struct Grants {
+    message_limit: Option<u64>,
+    buffers: Option<(u64, u64)>,
 }
 
-impl std::ops::DerefMut for Processes {
-    fn deref_mut(&mut self) -> &mut Vec<Process> {
-        &mut self.list
-    }
-}
-
-impl<'a> IntoIterator for &'a mut Processes {
-    type Item = &'a mut Process;
-    type IntoIter = std::slice::IterMut<'a, Process>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.iter_mut()
-    }
-}
-
-fn start(params: &Params, setting: &Setting<'_>) -> Result<Processes, RunError> {
-    let roles: &[Role] = match params.link {
-        LinkKind::MemoryCopy => &[Role::Copy],
-        LinkKind::Pipe => &[Role::Source, Role::Sink],
+fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
+    let link = link::of(params.link);
+    let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
+    let links_per_pair = match params.mode {
+        Mode::Throughput => 1,
+        Mode::Latency => 2,
     };
     let ends = roles.len() * params.pairs as usize;
     let (page, control) = Control::create(ends).map_err(RunError::failed("no shared memory for the run"))?;
-    let mut processes = Processes { list: Vec::with_capacity(ends), control };
+    let mut run = Run {
+        processes: Vec::with_capacity(ends),
+        stages: Stages::default(),
+        keepers: Vec::new(),
+        control,
+        grants: Grants::default(),
+    };
     for pair in 0..params.pairs {
-        let mut link = link(params)?;
+        // The source has the sending end of the link there and the receiving end of the one back.
+        let (mut of_source, mut of_sink) = (Vec::new(), Vec::new());
+        for back in (0..links_per_pair).map(|nth| nth == 1) {
+            let Some(link) = link else { continue };
+            let (ends, keeper) = keeper::make(link, params).map_err(|error| match link::not_here(&error) {
+                true => RunError::NotHere(format!("--link {}: {error}", params.link)),
+                false => RunError::Failed(format!("no link: {error}")),
+            })?;
+            run.keepers.extend(keeper);
+            run.grants = Grants { message_limit: ends.message_limit, buffers: ends.buffers };
+            let (near, far) = if back { (&mut of_sink, &mut of_source) } else { (&mut of_source, &mut of_sink) };
+            near.push(ends.source);
+            let end = if params.chained() {
+                // A chain's links are plain pipes: nobody has to keep them.
+                let more = || link.connect(params, Path::new("")).map_err(RunError::failed("no link"));
+                let (stages, end) = Stages::start(params, ends.sink, setting, more)?;
+                run.stages = stages;
+                end
+            } else {
+                ends.sink
+            };
+            far.push(end);
+        }
         for &role in roles {
+            let handles = std::mem::take(if role == Role::Sink { &mut of_sink } else { &mut of_source });
             let pin = setting.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
-            let job = Job { role, pair, line: processes.len(), pin, params: params.clone(), seed: setting.seed };
-            let end = match role {
-                Role::Source => link.as_mut().and_then(|link| link.writer.take()),
-                Role::Sink => link.as_mut().and_then(|link| link.reader.take()),
-                Role::Copy => None,
+            let job = Job {
+                role,
+                parent: std::process::id(),
+                pair,
+                line: run.processes.len(),
+                pin,
+                params: params.clone(),
+                seed: setting.seed,
+                handles: handles.iter().map(Wire::of).collect(),
+                folder: None,
             };
             let descriptors: Vec<_> =
-                std::iter::once(page.as_fd()).chain(end.as_ref().map(|end| end.as_fd())).collect();
+                std::iter::once(page.as_fd()).chain(handles.iter().filter_map(keeper::descriptor)).collect();
             let process = Process::start(&job, &descriptors).map_err(|error| RunError::Failed(error.to_string()))?;
-            processes.push(process);
+            run.processes.push(process);
         }
     }
-    Ok(processes)
-}
-
-/// A link's ends, until each is given to its process.
-struct Link {
-    reader: Option<OwnedFd>,
-    writer: Option<OwnedFd>,
-}
-
-fn link(params: &Params) -> Result<Option<Link>, RunError> {
-    if params.link == LinkKind::MemoryCopy {
-        return Ok(None);
-    }
-    let pipe = Pipe::new().map_err(RunError::failed("no pipe"))?;
-    let wanted = match params.capacity {
-        Capacity::Named(NamedCapacity::Default) => None,
-        Capacity::Named(NamedCapacity::Quota) => Some(2 * pipeio::memory::page_size()),
-        Capacity::Bytes(size) => Some(size.as_usize()),
-    };
-    if let Some(bytes) = wanted {
-        set_capacity(&pipe.writer, bytes).map_err(|error| {
-            RunError::Failed(format!(
-                "the kernel refused a pipe capacity of {}: {error}; lower --capacity, or see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
-                params.capacity
-            ))
-        })?;
-    }
-    Ok(Some(Link { reader: Some(pipe.reader), writer: Some(pipe.writer) }))
+    Ok(run)
 }
 
 /// Waits for all reports.
-fn wait(processes: &mut Processes, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(Role, Done)>, RunError> {
+fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(Role, Done)>, RunError> {
+    let Run { processes, control, .. } = run;
     loop {
         let waiting: Vec<usize> = (0..processes.len()).filter(|&i| processes[i].report.is_none()).collect();
         if waiting.is_empty() {
@@ -161,7 +168,7 @@ fn wait(processes: &mut Processes, deadline: Instant, setting: &Setting<'_>) -> 
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
             match poll(&mut fds, Some(&left)) {
-                Ok(0) => return Err(RunError::Failed(hang(processes, setting.limit))),
+                Ok(0) => return Err(RunError::Failed(hang(processes, control, setting.limit))),
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(RunError::Failed(format!("the processes could not be watched: {error}"))),
@@ -173,8 +180,10 @@ fn wait(processes: &mut Processes, deadline: Instant, setting: &Setting<'_>) -> 
         }
         for (&i, _) in waiting.iter().zip(&ready[1..]).filter(|&(_, &ready)| ready) {
             processes[i].take_report().map_err(RunError::Failed)?;
-            if let Some(Report::Failed(reason)) = &processes[i].report {
-                return Err(RunError::Failed(reason_behind(reason.clone(), processes)));
+            match &processes[i].report {
+                Some(Report::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
+                Some(Report::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
+                _ => {}
             }
         }
     }
@@ -188,38 +197,38 @@ fn wait(processes: &mut Processes, deadline: Instant, setting: &Setting<'_>) -> 
 }
 
 /// When one end dies, the other fails a moment later with a broken pipe or an early end. The death is the news.
-fn reason_behind(reason: String, processes: &mut Processes) -> String {
+fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
     let consequence = ["Broken pipe", "ended before"].iter().any(|sign| reason.contains(sign));
     if !consequence {
-        return reason;
+        return RunError::Failed(reason);
     }
     let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     for process in processes.iter_mut().filter(|process| process.report.is_none()) {
         let ready = poll(&mut [PollFd::from_borrowed_fd(process.socket(), PollFlags::IN)], Some(&patience));
         if matches!(ready, Ok(1..)) {
             match process.take_report() {
-                Err(death) => return death,
-                Ok(()) => {
-                    if let Some(Report::Failed(other)) = &process.report {
-                        return format!("{other}; {reason}");
-                    }
-                }
+                Err(death) => return RunError::Failed(death),
+                Ok(_) => match &process.report {
+                    Some(Report::Failed(other)) => return RunError::Failed(format!("{other}; {reason}")),
+                    Some(Report::NotHere(other)) => return RunError::NotHere(other.clone()),
+                    _ => {}
+                },
             }
         }
     }
-    reason
+    RunError::Failed(reason)
 }
 
 /// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
-fn hang(processes: &Processes, limit: Duration) -> String {
-    let phase = match processes.control.met() {
+fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
+    let phase = match control.met() {
         0 => "getting ready",
         1 => "warming up",
         _ => "measuring",
     };
     let mut text = format!("the run was ended after its limit of {limit:?} while {phase}");
     for process in processes.iter().filter(|process| process.report.is_none()).take(8) {
-        let bytes = processes.control.bytes(process.line);
+        let bytes = control.bytes(process.line);
         text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
         if process.role == Role::Sink {
             if let Some((fill, capacity)) = process.pipe_fill() {
@@ -232,7 +241,13 @@ fn hang(processes: &Processes, limit: Duration) -> String {
 }
 
 /// Proves and adds up what the ends reported.
-fn measured(params: &Params, reports: Vec<(Role, Done)>, wall: Duration) -> Result<Measured, RunError> {
+fn measured(
+    params: &Params,
+    reports: Vec<(Role, Done)>,
+    stages: Vec<StageStats>,
+    grants: Grants,
+    wall: Duration,
+) -> Result<Measured, RunError> {
     let (sinks, sources): (Vec<_>, Vec<_>) = reports.into_iter().partition(|&(role, _)| role != Role::Source);
     verify(params, &sources, &sinks)?;
     let capacity = sinks.first().and_then(|(_, done)| done.capacity);
@@ -242,24 +257,44 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, wall: Duration) -> Resu
             reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
         });
     }
+    if let Some(limit) = grants.message_limit.filter(|&limit| limit < params.block.0) {
+        notes.push(Warning::Split { limit });
+    }
+    if let Some(text) = sources.iter().find_map(|(_, done)| done.note.clone()) {
+        notes.push(Warning::Sender { text });
+    }
+    let latency = sources.first().and_then(|(_, done)| done.latency.clone());
     let stats = |ends: Vec<(Role, Done)>| -> Vec<EndStats> { ends.into_iter().map(|(_, done)| done.stats).collect() };
     let (sources, sinks) = (stats(sources), stats(sinks));
     let all = || sources.iter().chain(&sinks);
-    let bytes: u64 = sinks.iter().map(|sink| sink.bytes).sum();
+    // The sink has the clock that counts, but a round trip ends where it began.
+    let clocks = if params.mode == Mode::Latency { &sources } else { &sinks };
+    let bytes: u64 = clocks.iter().map(|end| end.bytes).sum();
     // Windows of different pairs end at different times, each under full load: their rates add up.
-    let rate: f64 = sinks.iter().map(|sink| sink.bytes as f64 / sink.ns.max(1) as f64).sum();
+    let rate: f64 = clocks.iter().map(|end| end.bytes as f64 / end.ns.max(1) as f64).sum();
     let sample = Sample {
         round: 0,
         started_ns: 0,
         bytes,
         ns: (bytes as f64 / rate).round() as u64,
         wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-        user_ns: all().map(|end| end.user_ns).sum(),
-        sys_ns: all().map(|end| end.sys_ns).sum(),
-        voluntary_switches: all().map(|end| end.voluntary_switches).sum(),
-        involuntary_switches: all().map(|end| end.involuntary_switches).sum(),
+        user_ns: all().map(|end| end.user_ns).chain(stages.iter().map(|stage| stage.user_ns)).sum(),
+        sys_ns: all().map(|end| end.sys_ns).chain(stages.iter().map(|stage| stage.sys_ns)).sum(),
+        voluntary_switches: all()
+            .map(|end| end.voluntary_switches)
+            .chain(stages.iter().map(|stage| stage.voluntary_switches))
+            .sum(),
+        involuntary_switches: all()
+            .map(|end| end.involuntary_switches)
+            .chain(stages.iter().map(|stage| stage.involuntary_switches))
+            .sum(),
         capacity_granted: capacity.map(|(before, _)| before),
         capacity_after: capacity.map(|(_, after)| after),
+        send_buffer: grants.buffers.map(|(send, _)| send),
+        recv_buffer: grants.buffers.map(|(_, recv)| recv),
+        message_limit: grants.message_limit,
+        latency,
+        stages,
         sources,
         sinks,
         entrant: None,
@@ -271,11 +306,11 @@ fn measured(params: &Params, reports: Vec<(Role, Done)>, wall: Duration) -> Resu
 }
 
 fn verify(params: &Params, sources: &[(Role, Done)], sinks: &[(Role, Done)]) -> Result<(), RunError> {
-    if params.verify == Verify::None {
+    if params.verify == Verify::None || params.link == LinkKind::Null {
         return Ok(());
     }
-    for (_, sink) in sinks {
-        if let Some(fault) = &sink.fault {
+    for (_, end) in sources.iter().chain(sinks) {
+        if let Some(fault) = &end.fault {
             return Err(RunError::Unverified(fault.clone()));
         }
     }

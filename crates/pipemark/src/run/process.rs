@@ -5,8 +5,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
+use rustix::net::{Shutdown, shutdown};
 
 use super::job::{self, Job, Report, Role};
 
@@ -18,12 +22,15 @@ pub struct Process {
     pub role: Role,
     /// Its line of the shared page.
     pub line: usize,
+    /// The file number of its link, to find it among whatever else it has open.
+    link: Option<u64>,
     /// Its last word, once it has come.
     pub report: Option<Report>,
 }
 
 impl Process {
-    /// Starts this program again as an end and hands it its job.
+    /// Starts this program again as an end and hands it its job with the descriptors: the shared page and its side of the link,
+    /// if it has one.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had.
@@ -40,7 +47,8 @@ impl Process {
             .map_err(|error| {
                 io::Error::new(error.kind(), format!("the {} could not be started: {error}", job.role.name()))
             })?;
-        let process = Process { child, socket, role: job.role, line: job.line, report: None };
+        let mut process = Process { child, socket, role: job.role, line: job.line, link: None, report: None };
+        process.link = descriptors.get(1).map(rustix::fs::fstat).transpose()?.map(|stat| stat.st_ino);
         job::send(&process.socket, job, descriptors).map_err(|error| {
             io::Error::new(error.kind(), format!("the {} did not take its job: {error}", job.role.name()))
         })?;
@@ -52,26 +60,57 @@ impl Process {
         self.socket.as_fd()
     }
 
-    /// Takes the report that `socket` announced.
+    /// Takes the report that `socket` announced; returns what was attached to it.
     ///
     /// # Errors
     /// When the process ended without one: a sentence that says how.
-    pub fn take_report(&mut self) -> Result<(), String> {
+    pub fn take_report(&mut self) -> Result<Vec<OwnedFd>, String> {
         match job::receive(&self.socket) {
-            Ok(Some((report, _))) => {
+            Ok(Some((report, descriptors))) => {
                 self.report = Some(report);
-                Ok(())
+                Ok(descriptors)
             }
             Ok(None) => Err(self.how_it_ended()),
             Err(error) => Err(format!("the {}'s report is unreadable: {error}", self.role.name())),
         }
     }
 
-    /// Reaps the process after its report.
+    /// Waits for the report, and takes it.
+    ///
+    /// # Errors
+    /// As [`Process::take_report`], and when it takes longer than `patience`.
+    pub fn wait_for_report(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match retry_on_intr(|| poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&patience))) {
+            Ok(1..) => self.take_report(),
+            _ => Err(format!("the {} did not answer in time", self.role.name())),
+        }
+    }
+
+    /// Tells the process, by ending the conversation, that it is no longer needed.
+    pub fn hang_up(&self) {
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Waits at most so long for the process to end by itself; `None` if it did not.
+    pub fn wait_at_most(&mut self, patience: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_micros(200)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Reaps the process after its report. It has nothing left to do, so it is not waited for any longer than the kernel
+    /// needs: someone may have stopped it.
     ///
     /// # Errors
     /// When it could not be waited for.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.child.kill()?;
         self.child.wait()
     }
 
@@ -103,12 +142,12 @@ impl Process {
         }
     }
 
-    /// How full a pipe of this process is, and its capacity; `None` if that cannot be seen.
+    /// How full the pipe to this process is, and its capacity; `None` if that cannot be seen.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
+        let link = format!("pipe:[{}]", self.link?);
         let folder = fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
         folder.flatten().map(|entry| entry.path()).find_map(|path| {
-            let target = fs::read_link(&path).ok()?;
-            if !target.as_os_str().to_str()?.starts_with("pipe:") {
+            if fs::read_link(&path).ok()?.to_str()? != link {
                 return None;
             }
             let pipe =

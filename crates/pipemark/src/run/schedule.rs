@@ -7,6 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::entrant;
 use super::interrupt::Interrupt;
+use super::limits;
 use super::pair::{self, Measured, RunError, Setting};
 use crate::entrant::{Absent, Entrants};
 use crate::host;
@@ -62,7 +63,7 @@ impl Turn<'_> {
 }
 
 fn precise(samples: &[Sample], precision: f64) -> bool {
-    let figures: Vec<f64> = samples.iter().map(Sample::throughput).collect();
+    let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
     Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
 }
 
@@ -117,6 +118,7 @@ pub fn measure(
                     turn.end_if_enough(schedule);
                 }
                 Err(RunError::Failed(reason)) => turn.end(Status::Failed, Some(reason)),
+                Err(RunError::NotHere(reason)) => turn.end(Status::Skipped, Some(reason)),
                 Err(RunError::Unverified(reason)) => {
                     turn.outcome.verified = Some(false);
                     turn.end(Status::Failed, Some(format!("the data did not verify: {reason}")));
@@ -153,7 +155,8 @@ fn turn<'a>(
         },
         setting: None,
     };
-    let cpus = match host::missing(&trial.params, machine) {
+    let missing = host::missing(&trial.params, machine).or_else(|| limits::missing(&trial.params, machine));
+    let cpus = match missing {
         Some(reason) => Err(reason),
         None => host::cpus_for(trial.params.place, machine),
     };

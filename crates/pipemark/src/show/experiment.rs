@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use crate::model::{
-    self, ByteSize, Document, Estimate, Key, LinkKind, Nanos, Params, Published, Record, Status, Throughput, Volume,
-    WaitPolicy,
+    self, ByteSize, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status,
+    Throughput, Volume, WaitPolicy,
 };
 
 use super::footnotes::Footnotes;
@@ -48,6 +48,20 @@ pub(super) enum Column {
     Memory,
     /// What others measured on other hardware.
     Published,
+    /// Median round trip.
+    P50,
+    /// Its 90th percentile.
+    P90,
+    /// Its 99th percentile.
+    P99,
+    /// Its 99.9th percentile.
+    P999,
+    /// The slowest round trip.
+    Slowest,
+    /// Round trips per second.
+    Trips,
+    /// CPU seconds per million messages.
+    CpuPerMillion,
     /// Throughput as a bar, in a length that the layout decides.
     Bar,
 }
@@ -63,6 +77,13 @@ impl Column {
             Column::Margin => words("", "95 %"),
             Column::Interval => words("95 %", "interval"),
             Column::Runs => words("", "runs"),
+            Column::P50 => words("round trip", "median"),
+            Column::P90 => words("", "p90"),
+            Column::P99 => words("", "p99"),
+            Column::P999 => words("", "p99.9"),
+            Column::Slowest => words("", "max"),
+            Column::Trips => words("trips", "/s"),
+            Column::CpuPerMillion => words("CPU s /", "M msgs"),
             Column::Touched | Column::Flags | Column::Bar => words("", ""),
             Column::Ratio => words("", "ratio"),
             Column::RatioInterval => words("ratio's", "interval"),
@@ -79,7 +100,8 @@ impl Column {
     pub(super) fn side(self) -> Side {
         match self {
             Column::Param(
-                Key::Link
+                Key::Mode
+                | Key::Link
                 | Key::Send
                 | Key::Recv
                 | Key::Wait
@@ -123,6 +145,7 @@ impl Group<'_> {
 /// One experiment of a document, ready to be laid out.
 #[derive(Debug)]
 pub(super) struct Experiment<'a> {
+    pub(super) name: &'a str,
     pub(super) title: String,
     /// The parameters that all its trials share, in words.
     pub(super) shared: Vec<String>,
@@ -151,12 +174,13 @@ impl<'a> Experiment<'a> {
             .collect()
     }
 
-    fn new(about: &model::Experiment, records: &[&'a Record], copy: Option<f64>) -> Experiment<'a> {
+    fn new(about: &'a model::Experiment, records: &[&'a Record], copy: Option<f64>) -> Experiment<'a> {
         // In the order that the author of the suite gave them, and then what differs besides.
         let mut varying: Vec<Key> = about.varies.clone();
         varying.extend(Key::iter().filter(|key| !about.varies.contains(key)));
         varying.retain(|key| *key != Key::Wait && varies(*key, records));
         let mut experiment = Experiment {
+            name: &about.name,
             title: neutral(if about.title.is_empty() { &about.name } else { &about.title }),
             shared: shared(records),
             columns: Vec::new(),
@@ -191,17 +215,31 @@ impl<'a> Experiment<'a> {
         if columns.is_empty() && records.len() > self.groups.len() {
             columns.push(Column::Name);
         }
-        columns.push(Column::Throughput);
+        let latency = measured
+            && records.iter().filter_map(|record| record.estimate.as_ref()).all(|estimate| estimate.latency.is_some());
+        let with = |what: fn(&LatencyEstimates) -> Option<Estimate>| {
+            records
+                .iter()
+                .filter_map(|record| record.estimate.as_ref()?.latency.as_ref())
+                .any(|latency| what(latency).is_some())
+        };
+        columns.push(if latency { Column::P50 } else { Column::Throughput });
         let optional = [
             (Column::Touched, measured),
             (Column::Flags, !self.footnotes.is_empty()),
             (Column::Margin, measured),
-            (Column::Interval, measured),
+            (Column::P90, latency && with(|latency| latency.p90)),
+            (Column::P99, latency && with(|latency| latency.p99)),
+            (Column::P999, latency && with(|latency| latency.p999)),
+            (Column::Slowest, latency),
+            (Column::Trips, latency),
+            (Column::CpuPerMillion, latency),
+            (Column::Interval, measured && !latency),
             (Column::Runs, measured),
             (Column::Ratio, compared),
             (Column::RatioInterval, compared),
-            (Column::OfCopy, measured && self.copy.is_some()),
-            (Column::Cpu, measured),
+            (Column::OfCopy, measured && !latency && self.copy.is_some()),
+            (Column::Cpu, measured && !latency),
             (Column::Inside, entrants),
             (Column::StartUp, entrants),
             (
@@ -209,7 +247,7 @@ impl<'a> Experiment<'a> {
                 entrants && records.iter().any(|r| r.estimate.as_ref().is_some_and(|e| e.max_rss.is_some())),
             ),
             (Column::Published, !self.sources.is_empty()),
-            (Column::Bar, records.iter().filter(|record| record.estimate.is_some()).count() > 1),
+            (Column::Bar, !latency && records.iter().filter(|record| record.estimate.is_some()).count() > 1),
         ];
         columns.extend(optional.into_iter().filter_map(|(column, wanted)| wanted.then_some(column)));
         columns
@@ -225,9 +263,20 @@ impl<'a> Experiment<'a> {
             _ => {}
         }
         let Some(estimate) = &record.estimate else { return String::new() };
-        let throughput = &estimate.throughput;
+        let throughput = estimate.latency.as_ref().map_or(&estimate.throughput, |latency| &latency.p50);
+        let of_latency = |figure: fn(&LatencyEstimates) -> Option<Estimate>, shown: fn(f64) -> String| {
+            estimate.latency.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |estimate| shown(estimate.median))
+        };
+        let time = |ns: f64| Nanos(ns.round() as u64).to_string();
         match column {
-            Column::Throughput => Throughput(throughput.median).to_string(),
+            Column::P50 => of_latency(|latency| Some(latency.p50), time),
+            Column::P90 => of_latency(|latency| latency.p90, time),
+            Column::P99 => of_latency(|latency| latency.p99, time),
+            Column::P999 => of_latency(|latency| latency.p999, time),
+            Column::Slowest => of_latency(|latency| Some(latency.max), time),
+            Column::Trips => of_latency(|latency| Some(latency.round_trips_per_second), counted),
+            Column::CpuPerMillion => of_latency(|latency| Some(latency.cpu_seconds_per_million), digits),
+            Column::Throughput => Throughput(estimate.throughput.median).to_string(),
             Column::Margin => match margin(throughput) {
                 Some(share) => format!("±{} %", margin_percent(share)),
                 None => format!("n={}", throughput.runs),
@@ -251,7 +300,9 @@ impl<'a> Experiment<'a> {
                 Some(_) => "–".to_owned(),
                 None => String::new(),
             },
-            Column::OfCopy => self.copy.map_or_else(String::new, |copy| percent(throughput.median / copy * 100.0)),
+            Column::OfCopy => {
+                self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
+            }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
             Column::Inside => match record.params.volume {
                 Volume::Total(total) => nanos(total.0 as f64 / throughput.median * 1e9),
@@ -314,6 +365,15 @@ impl<'a> Experiment<'a> {
             notes.push((mark, format!("on other hardware, by others: {}", neutral(source))));
         }
         notes
+    }
+}
+
+/// A number of things: 950, 12.3k, 4.56M.
+fn counted(number: f64) -> String {
+    match number {
+        n if n >= 1e6 => format!("{}M", digits(n / 1e6)),
+        n if n >= 1e4 => format!("{}k", digits(n / 1e3)),
+        n => format!("{n:.0}"),
     }
 }
 

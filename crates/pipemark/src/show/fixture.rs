@@ -62,6 +62,11 @@ fn sample(round: u32, throughput: f64) -> Sample {
         involuntary_switches: 3,
         capacity_granted: Some(65536),
         capacity_after: Some(65536),
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        latency: None,
+        stages: Vec::new(),
         sources: vec![end.clone()],
         sinks: vec![end],
         entrant: None,
@@ -79,6 +84,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         ratio: None,
         start_up_ns: None,
         max_rss: None,
+        latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);
     record.stopped = Some(Stopped::Narrow);
@@ -169,6 +175,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
         title: format!("About {name}"),
         about: String::new(),
         varies: Vec::new(),
+        across: None,
     };
     names.into_iter().map(named).collect()
 }

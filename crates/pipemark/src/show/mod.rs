@@ -12,6 +12,7 @@ mod footnotes;
 mod head;
 mod json;
 mod markdown;
+mod matrix;
 mod output;
 mod progress;
 mod table;

@@ -4,10 +4,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::model::Document;
@@ -83,7 +86,7 @@ impl Destination {
     pub fn check(&self, format: &dyn Format) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return Ok(()) };
         let outcome = match Target::of(path) {
-            Ok(Target::Replaced(path)) => beside(&path).map(drop),
+            Ok(Target::Replaced(path)) => Draft::beside(&path).map(drop),
             Ok(Target::WrittenInto(path)) => writable(&path),
             Err(error) => Err(error),
         };
@@ -142,17 +145,73 @@ impl Target {
     }
 }
 
-/// A temporary file in the folder of `path`, so that the rename stays on one file system; it is removed when dropped.
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
-    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
-    // The process's umask takes its part, as for any new file.
-    let permissions = fs::metadata(path).map_or_else(|_| Permissions::from_mode(0o666), |known| known.permissions());
-    tempfile::Builder::new().prefix(".pipemark-").suffix(".tmp").permissions(permissions).tempfile_in(folder)
+/// A file on its way to a name. Until it is complete it has none, where the file system allows that, so that nothing is
+/// left of it whatever happens to this process.
+enum Draft {
+    Unnamed(File),
+    Named(NamedTempFile),
+}
+
+impl Draft {
+    /// In the folder of `path`: a name cannot be given on another file system.
+    fn beside(path: &Path) -> io::Result<Draft> {
+        let folder = folder(path);
+        // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
+        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+        let known = fs::metadata(path).ok().map(|known| known.permissions());
+        // The process's umask takes its part, as for any new file.
+        let mode = Mode::from_raw_mode(0o666);
+        match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
+            Ok(file) => {
+                let file = File::from(file);
+                if let Some(permissions) = known {
+                    file.set_permissions(permissions)?;
+                }
+                Ok(Draft::Unnamed(file))
+            }
+            // Not every file system knows unnamed files. What else may be wrong shows again.
+            Err(_) => {
+                let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
+                Ok(Draft::Named(name().permissions(permissions).tempfile_in(folder)?))
+            }
+        }
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            Draft::Unnamed(file) => file,
+            Draft::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Gives the file its name, in place of the one that had it.
+    fn publish(self, path: &Path) -> io::Result<()> {
+        let file = match self {
+            Draft::Named(file) => return file.persist(path).map(drop).map_err(|error| error.error),
+            Draft::Unnamed(file) => file,
+        };
+        let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = |to: &Path| rustix::fs::linkat(CWD, &descriptor, CWD, to, AtFlags::SYMLINK_FOLLOW);
+        match link(path) {
+            // Only a rename replaces, and it needs a name to begin with.
+            Err(Errno::EXIST) => {
+                let named = name().make_in(folder(path), |to| link(to).map_err(io::Error::from))?;
+                named.persist(path).map(drop).map_err(|error| error.error)
+            }
+            outcome => outcome.map_err(io::Error::from),
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// How temporary files are called.
+fn name() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pipemark-").suffix(".tmp");
+    builder
 }
 
 /// Whether this process may write to a device or FIFO. Opening a FIFO to find out would wait for its reader.
@@ -164,12 +223,11 @@ fn to_file(path: &Path, content: Content<'_>) -> io::Result<()> {
     match Target::of(path)? {
         Target::WrittenInto(path) => quiet_if_left(buffered(&mut File::options().write(true).open(path)?, content)),
         Target::Replaced(path) => {
-            let mut file = beside(&path)?;
-            buffered(file.as_file_mut(), content)?;
+            let mut draft = Draft::beside(&path)?;
+            buffered(draft.file(), content)?;
             // Some file systems find out that they are full only now.
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)?;
-            Ok(())
+            draft.file().sync_all()?;
+            draft.publish(&path)
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::model::{Document, Record, WaitPolicy};
 use super::Format;
 use super::experiment::{Column, Experiment, Group, legend, missing};
 use super::head::{host, method, partial};
+use super::matrix::Matrix;
 use super::text::{Colour, Side, Style, abridge, bar, join_wrapped, neutral, pad, width as columns_of, wrap};
 
 /// The terminal's table.
@@ -22,8 +23,11 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 12] = [
+const EXPENDABLE: [Column; 15] = [
     Column::RatioInterval,
+    Column::P90,
+    Column::Slowest,
+    Column::P999,
     Column::Interval,
     Column::Runs,
     Column::Bar,
@@ -51,7 +55,11 @@ impl Format for Table {
         self.head(document, out)?;
         for experiment in Experiment::all(document) {
             writeln!(out)?;
-            self.experiment(&experiment, out)?;
+            let about = document.experiments.iter().find(|about| about.name == experiment.name);
+            match about.and_then(|about| Matrix::of(document, about)) {
+                Some(matrix) => self.matrix(&experiment, &matrix, out)?,
+                None => self.experiment(&experiment, out)?,
+            }
         }
         let legend = legend(document);
         if !legend.is_empty() {
@@ -110,6 +118,24 @@ impl Table {
         self.lines(Style::Aside, &join_wrapped(&method(document), self.room(0)), 0, out)?;
         if let Some(sentence) = partial(document) {
             self.lines(Style::Caution, &wrap(&sentence, self.room(0)), 0, out)?;
+        }
+        Ok(())
+    }
+
+    fn matrix(&self, experiment: &Experiment, matrix: &Matrix, out: &mut dyn io::Write) -> io::Result<()> {
+        self.lines(Style::Heading, &wrap(&experiment.title, self.room(0)), 0, out)?;
+        self.lines(Style::Aside, &join_wrapped(&experiment.shared, self.room(INDENT)), INDENT, out)?;
+        for (index, block) in matrix.blocks.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            self.lines(Style::Aside, &wrap(&block.heading, self.room(INDENT)), INDENT, out)?;
+            for line in &block.lines {
+                writeln!(out, "{}{line}", " ".repeat(INDENT))?;
+            }
+        }
+        for note in &matrix.notes {
+            self.lines(Style::Aside, &wrap(note, self.room(INDENT)), INDENT, out)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Hand-made outcomes and records for the tests of what is computed from them.
 
-use crate::model::{Cpu, EndStats, Key, Outcome, Params, Record, Sample, Status, Stopped, Trial, Verify};
+use crate::model::{Cpu, EndStats, Key, Latency, Outcome, Params, Record, Sample, Status, Stopped, Trial, Verify};
 
 pub const GIB: f64 = (1u64 << 30) as f64;
 
@@ -32,6 +32,37 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
     }
 }
 
+/// As [`outcome`] in latency mode: median round trips of `ns` times the round's factor, back to back for a second, of
+/// which one in a hundred takes at least twice as long.
+pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
+    let mut outcome = outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs);
+    let block = outcome.trial.params.block.0;
+    for (sample, factor) in outcome.samples.iter_mut().zip(runs) {
+        let p50 = (ns * factor).round() as u64;
+        let round_trips = sample.ns / p50.max(1);
+        sample.bytes = round_trips * block;
+        for end in sample.sources.iter_mut().chain(&mut sample.sinks) {
+            (end.bytes, end.bytes_in_all) = (sample.bytes, sample.bytes);
+        }
+        sample.latency = Some(Latency {
+            round_trips,
+            min: p50 / 2,
+            p50,
+            p90: Some(p50 * 3 / 2),
+            p99: Some(p50 * 2),
+            p999: None,
+            max: p50 * 20,
+            histogram: String::new(),
+        });
+    }
+    outcome
+}
+
+/// The record of [`conversation`].
+pub fn spoken(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
+    super::records::records(vec![conversation("e", params, ns, runs)]).remove(0)
+}
+
 /// The record of [`outcome`].
 pub fn record(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Record {
     super::records::records(vec![outcome(experiment, params, throughput, runs)]).remove(0)
@@ -53,6 +84,11 @@ fn sample(round: u32, throughput: f64) -> Sample {
         involuntary_switches: 1,
         capacity_granted: None,
         capacity_after: None,
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        latency: None,
+        stages: Vec::new(),
         sources: vec![end.clone()],
         sinks: vec![end],
         entrant: None,

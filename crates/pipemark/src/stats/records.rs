@@ -10,8 +10,8 @@ use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
 use crate::model::{
-    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, LinkKind, Outcome, Params, Place, Record, Sample,
-    Status, Stopped, Warning,
+    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind, Mode, Outcome,
+    Params, Place, Record, Sample, Status, Stopped, Warning,
 };
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
@@ -96,6 +96,30 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         ratio: None,
         start_up_ns: of_entrant(samples, |sample| Some(sample.start_up_ns())),
         max_rss: of_entrant(samples, |sample| sample.entrant.as_ref()?.max_rss),
+        latency: latency(samples),
+    })
+}
+
+fn latency(samples: &[Sample]) -> Option<LatencyEstimates> {
+    let trips: Vec<(&Sample, &Latency)> =
+        samples.iter().map(|sample| Some((sample, sample.latency.as_ref()?))).collect::<Option<_>>()?;
+    // A percentile that one run could not tell is told by none.
+    let of = |figure: &dyn Fn(&Sample, &Latency) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = trips.iter().map(|(sample, latency)| figure(sample, latency)).collect();
+        Estimate::of(&figures?)
+    };
+    let whole = |ns: u64| Some(ns as f64);
+    let messages = |latency: &Latency| 2.0 * latency.round_trips as f64;
+    Some(LatencyEstimates {
+        p50: of(&|_, latency| whole(latency.p50))?,
+        p90: of(&|_, latency| latency.p90.and_then(whole)),
+        p99: of(&|_, latency| latency.p99.and_then(whole)),
+        p999: of(&|_, latency| latency.p999.and_then(whole)),
+        max: of(&|_, latency| whole(latency.max))?,
+        round_trips_per_second: of(&|sample, latency| Some(latency.round_trips as f64 * 1e9 / sample.ns as f64))?,
+        cpu_seconds_per_million: of(&|sample, latency| {
+            Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages(latency) * 1e6)
+        })?,
     })
 }
 
@@ -106,21 +130,22 @@ fn of_entrant(samples: &[Sample], figure: impl Fn(&Sample) -> Option<u64>) -> Op
     Estimate::of(&figures?)
 }
 
-/// The throughput of each round; rounds in which nothing arrived have none to compare.
+/// The speed of each round; rounds in which nothing arrived have none to compare.
 fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     samples
         .iter()
-        .map(|sample| (sample.round, sample.throughput()))
-        .filter(|(_, throughput)| throughput.is_finite() && *throughput > 0.0)
+        .map(|sample| (sample.round, sample.speed()))
+        .filter(|(_, speed)| speed.is_finite() && *speed > 0.0)
         .collect()
 }
 
-/// Throughput over that of the baseline, of the rounds in which both were measured. The baseline has none to itself.
+/// Speed over that of the baseline, of the rounds in which both were measured. The baseline has none to itself, and a
+/// stream has none to a conversation.
 fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     let trial = &outcome.trial;
     let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;
     let baseline = all.iter().find(|other| other.trial.id == *wanted && other.trial.experiment == trial.experiment)?;
-    if !measured(outcome) || !measured(baseline) {
+    if !measured(outcome) || !measured(baseline) || trial.params.mode != baseline.trial.params.mode {
         return None;
     }
     let base = by_round(&baseline.samples);
@@ -178,6 +203,9 @@ fn in_words(params: &Params, keys: &[Key]) -> String {
             Key::Link | Key::Place | Key::Language | Key::Program => Some(value),
             Key::Block => Some(format!("{value} blocks")),
             Key::Pages => Some(format!("{value} pages")),
+            Key::Length if params.length == 1 => Some("1 stage".to_owned()),
+            Key::Length => Some(format!("{value} stages")),
+            Key::Stage => Some(value),
             Key::Pairs if params.pairs == 1 => Some("1 pair".to_owned()),
             Key::Pairs => Some(format!("{value} pairs")),
             Key::Total | Key::Time if value.is_empty() => None,
@@ -194,21 +222,25 @@ fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning>
     warnings.extend(capacity_differs(params, samples));
     warnings.extend(capacity_changed(samples));
     warnings.extend(misplaced(samples));
-    if let Some(Estimates { throughput, .. }) = estimates {
-        warnings.extend(near_ceiling(params, samples));
-        let figures: Vec<f64> = samples.iter().map(Sample::throughput).collect();
+    if let Some(estimates) = estimates {
+        // Ends that take turns do not work side by side, so what each could do alone is no limit of a round trip.
+        if params.mode == Mode::Throughput {
+            warnings.extend(near_ceiling(params, samples));
+        }
+        let headline = estimates.headline();
+        let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
         let far = outliers(&figures)
             .into_iter()
-            .filter(|&run| (figures[run] / throughput.median - 1.0).abs() > TOLERANCE)
+            .filter(|&run| (figures[run] / headline.median - 1.0).abs() > TOLERANCE)
             .count();
         if far > 0 {
-            warnings.push(Warning::Outliers { count: far as u32, runs: throughput.runs });
+            warnings.push(Warning::Outliers { count: far as u32, runs: headline.runs });
         }
         if let Some(drift) = Drift::of(&figures).filter(|drift| drift.matters(TOLERANCE)) {
             warnings.push(Warning::Drift { change: drift.change });
         }
-        if let (Some(low), Some(high)) = (throughput.low, throughput.high) {
-            let relative = (throughput.median - low).max(high - throughput.median) / throughput.median;
+        if let (Some(low), Some(high)) = (headline.low, headline.high) {
+            let relative = (headline.median - low).max(high - headline.median) / headline.median;
             if relative > TOLERANCE && outcome.stopped != Some(Stopped::Narrow) {
                 warnings.push(Warning::Wide { relative });
             }
@@ -329,7 +361,7 @@ mod tests {
 
     use super::*;
     use crate::model::Published;
-    use crate::stats::fixture::{GIB, STEADY, outcome};
+    use crate::stats::fixture::{GIB, STEADY, conversation, outcome};
 
     fn one(outcome: Outcome) -> Record {
         records(vec![outcome]).remove(0)
@@ -381,6 +413,56 @@ mod tests {
         idle.samples[3].bytes = 0;
         let idle = one(idle);
         assert_eq!((idle.estimate, idle.status, idle.reason.as_deref()), (None, Status::Failed, Some(IDLE)));
+    }
+
+    #[test]
+    fn round_trips_have_percentiles_that_all_runs_can_tell() {
+        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
+        let tell = |outcome: &Outcome| one(outcome.clone()).estimate.unwrap().latency.unwrap();
+        let latency = tell(&spoken);
+        assert_eq!(latency.p50.median, 5_000.0);
+        assert_eq!(latency.p99.unwrap().median, 10_000.0);
+        // Two messages a trip, two CPUs busy all the time.
+        assert!((latency.cpu_seconds_per_million.median / 5.0 - 1.0).abs() < 0.01, "{latency:?}");
+        assert!((latency.round_trips_per_second.median / 200_000.0 - 1.0).abs() < 0.01, "{latency:?}");
+        spoken.samples[2].latency.as_mut().unwrap().p99 = None;
+        let latency = tell(&spoken);
+        assert!(latency.p99.is_none() && latency.p90.is_some());
+    }
+
+    #[test]
+    fn a_shorter_round_trip_is_a_higher_ratio() {
+        let base = conversation("e", &[("gap", "0")], 4_000.0, &STEADY);
+        let mut slower = conversation("e", &[("gap", "1ms")], 16_000.0, &STEADY);
+        let mut stream = outcome("e", &[], 1.0, &STEADY);
+        for other in [&mut slower, &mut stream] {
+            other.trial.baseline = Some(base.trial.id.clone());
+        }
+        let records = records(vec![base, slower, stream]);
+        let ratio = records[1].estimate.as_ref().unwrap().ratio.unwrap();
+        assert!((ratio.median - 0.25).abs() < 1e-3, "{ratio:?}");
+        assert_eq!(records[2].estimate.as_ref().unwrap().ratio, None, "a stream has no ratio to a conversation");
+    }
+
+    #[test]
+    fn noise_of_a_conversation_is_that_of_its_round_trips() {
+        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
+        // The gap makes the throughput as steady as can be.
+        let mut spoken = conversation("e", &[("gap", "1ms")], 5_000.0, &drifting);
+        spoken.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
+        assert_eq!(kinds(&one(spoken.clone())), ["drift", "wide"]);
+        let steady = conversation("e", &[("gap", "1ms")], 5_000.0, &STEADY);
+        for (sample, steady) in spoken.samples.iter_mut().zip(steady.samples) {
+            (sample.bytes, sample.latency) = (sample.bytes << (sample.round % 3), steady.latency);
+        }
+        assert_eq!(kinds(&one(spoken)), [""; 0]);
+    }
+
+    #[test]
+    fn an_end_that_waits_for_answers_has_no_ceiling() {
+        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
+        spoken.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
+        assert_eq!(kinds(&one(spoken)), [""; 0]);
     }
 
     #[test]

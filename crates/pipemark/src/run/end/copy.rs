@@ -7,15 +7,16 @@ use pipeio::usage::monotonic_ns;
 
 use super::meter::Meter;
 use super::{Done, End};
+use crate::link;
 use crate::model::{EndStats, Volume};
 
 pub(super) fn run(end: &End) -> io::Result<Done> {
     let params = end.params();
     let block = params.block.as_usize();
-    let pages = super::pages(params.pages);
+    let pages = link::pages(params.pages);
     let mut from = Buffer::new(block, params.align as usize, pages)?;
     let mut to = Buffer::new(block, params.align as usize, pages)?;
-    end.pattern().fill(0, from.bytes_mut());
+    end.pattern(0).fill(0, from.bytes_mut());
     let stats = EndStats { pinned: end.pinned.clone(), ..EndStats::default() };
     let mut copy = || {
         to.bytes_mut().copy_from_slice(std::hint::black_box(from.bytes()));
@@ -45,5 +46,5 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
     let mut stats = meter.stop(bytes, stats);
     stats.bytes_in_all = bytes;
     let fault = (to.bytes() != from.bytes()).then(|| "the copy differs from its original".to_owned());
-    Ok(Done { stats, capacity: None, fault, huge_bytes: super::huge_bytes(params) })
+    Ok(Done { stats, fault, huge_bytes: super::huge_bytes(params), ..Done::default() })
 }

@@ -1,15 +1,16 @@
 //! The sink: takes bytes out of the link, proves them, and keeps the clock that counts.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use pipeio::pattern::{Checker, Pattern};
-use pipeio::recv::{Options, Receiver};
+use pipeio::recv::Receiver;
 use pipeio::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End};
-use crate::model::{EndStats, RecvMethod, Verify, Volume};
+use crate::link::{Handle, Link};
+use crate::model::{EndStats, Verify, Volume};
 
 /// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
 const CALLS_PER_LOOK: u32 = 16;
@@ -41,36 +42,28 @@ impl Proof {
     }
 }
 
-pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
+pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
     let params = end.params();
     let block = params.read_block().as_usize();
-    let observed = link.try_clone()?;
-    let method = match params.recv {
-        RecvMethod::Read => pipeio::recv::Method::Read,
-        RecvMethod::Splice => pipeio::recv::Method::Splice,
-        RecvMethod::Vmsplice => pipeio::recv::Method::Vmsplice,
-        RecvMethod::IoUring => pipeio::recv::Method::IoUring,
+    let observed = match &handle {
+        Handle::Fd(fd) => Some(fd.try_clone()?),
+        _ => None,
     };
-    let options = Options {
-        block,
-        align: params.align as usize,
-        pages: super::pages(params.pages),
-        wait: super::wait(params.wait),
-    };
-    let receiver = pipeio::recv::open(method, link, &options)?;
+    let capacity = || observed.as_ref().and_then(|fd| super::capacity(fd.as_fd()));
+    let receiver = link.receiver(handle, params)?;
     let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
     let stats = EndStats {
         pinned: end.pinned.clone(),
-        ceiling: alone(params.verify, block, end.pattern(), &busy),
+        ceiling: alone(params.verify, block, end.pattern(0), &busy),
         ..EndStats::default()
     };
-    let capacity_before = super::capacity(observed.as_fd());
+    let capacity_before = capacity();
     let mut sink = Sink {
         receiver,
         proof: Proof {
-            checker: Checker::new(end.pattern()),
+            checker: Checker::new(end.pattern(0)),
             // The warm-up is always compared: that proves the path at no cost to the window.
-            check: params.verify != Verify::None,
+            check: params.verify != Verify::None && params.link.transfers(),
             xor: (params.verify == Verify::Xor).then_some(0),
         },
         received: 0,
@@ -79,7 +72,9 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     end.control.meet(1)?;
     // The source of a pair has the line before its sink.
     let source = end.job.line - 1;
-    while end.control.warm_up(source) != Some(sink.received) {
+    let warmed_up = params.link.transfers() && !params.chained();
+    // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
+    while warmed_up && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
         }
@@ -91,22 +86,33 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     let mut meter = Meter::start(released_ns);
     let before = sink.received;
     let mut goal = Goal::new(params.volume, released_ns);
+    let mut last_ns = released_ns;
     loop {
         let (bytes, calls) = sink.take()?;
+        if bytes == 0 && params.chained() {
+            break;
+        }
         if bytes == 0 {
             return Err(ended_early());
         }
         meter.count(calls);
         end.control.progress(end.job.line, sink.received);
         busy.work();
-        if goal.reached(bytes, sink.received - before) {
+        if params.chained() {
+            last_ns = monotonic_ns();
+        } else if goal.reached(bytes, sink.received - before) {
             break;
         }
     }
     let mut stats = meter.stop(sink.received - before, stats);
+    if params.chained() {
+        // The end of a chain's stream comes when the last process of it is gone, its last byte well before.
+        stats.ns = last_ns - released_ns;
+    }
     end.control.sink_done(params.pairs);
     // Other pairs may still be in their windows: this one keeps up the load until the source closes.
-    loop {
+    // Without a transfer there is nothing to end.
+    while params.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
             break;
@@ -118,9 +124,10 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     stats.xor = sink.proof.xor;
     Ok(Done {
         stats,
-        capacity: capacity_before.zip(super::capacity(observed.as_fd())),
+        capacity: capacity_before.zip(capacity()),
         fault: sink.proof.checker.fault().map(|fault| fault.to_string()),
         huge_bytes: super::huge_bytes(params),
+        ..Done::default()
     })
 }
 

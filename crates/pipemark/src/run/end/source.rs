@@ -1,15 +1,15 @@
 //! The source: writes blocks into the link until the load is over.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use pipeio::pattern::Pattern;
-use pipeio::send::{Content, Moved, Options, Sender};
+use pipeio::send::{Content, Moved, Sender};
 use pipeio::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End};
-use crate::model::EndStats;
+use crate::link::{self, Handle, Link};
+use crate::model::{EndStats, Volume};
 
 /// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
 /// settled; short against any window.
@@ -27,19 +27,12 @@ struct Source<'a> {
     position: u64,
 }
 
-pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
+pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
     let params = end.params();
     let block = params.block.as_usize();
-    let content = super::content(params);
-    let options = Options {
-        block,
-        align: params.align as usize,
-        pages: super::pages(params.pages),
-        wait: super::wait(params.wait),
-        content,
-    };
-    let mut sender = pipeio::send::open(super::send_method(params.send), link, &options)?;
-    let pattern = end.pattern();
+    let content = link::content(params);
+    let mut sender = link.sender(handle, params)?;
+    let pattern = end.pattern(0);
     if content == Content::Prepared {
         sender.prepare(&mut |position, bytes| pattern.fill(position, bytes))?;
     }
@@ -48,14 +41,22 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     let stats = EndStats { pinned: end.pinned.clone(), ceiling: source.alone()?, ..EndStats::default() };
 
     end.control.meet(1)?;
-    source.warm_up()?;
+    if !params.chained() {
+        source.warm_up()?;
+    }
     // Asked before the sender, and its memory, is gone, and outside the window.
     let huge_bytes = super::huge_bytes(params);
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = source.position;
-    while !end.control.stopped() {
+    // Through a chain the whole stream is measured, to its end: stages may hold bytes back, or change their number.
+    let over = |position: u64| match params.volume {
+        _ if !params.chained() => end.control.stopped(),
+        Volume::Total(total) => position >= total.0,
+        Volume::Time(time) => monotonic_ns() - released_ns >= time.0,
+    };
+    while !over(source.position) {
         source.busy.work();
         let moved = source.block()?;
         meter.count(moved.calls);
@@ -66,8 +67,9 @@ pub(super) fn run(end: &End, link: OwnedFd) -> io::Result<Done> {
     stats.xor = pattern.xor(source.position);
     // Most links end when they are closed, some need a mark.
     source.sender.finish()?;
+    let note = source.sender.note();
     drop(source);
-    Ok(Done { stats, huge_bytes, ..Done::default() })
+    Ok(Done { stats, note, huge_bytes, ..Done::default() })
 }
 
 impl Source<'_> {

@@ -74,7 +74,7 @@ fn worth_of(group: &[Subject]) -> Vec<Found> {
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::findings::subjects;
+    use crate::stats::findings::streams;
     use crate::stats::fixture::{STEADY, outcome};
     use crate::stats::records::records;
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn texts(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<String> {
-        worth(&subjects(&measured(figures, runs))).into_iter().map(|found| found.finding.text).collect()
+        worth(&streams(&measured(figures, runs))).into_iter().map(|found| found.finding.text).collect()
     }
 
     #[test]

@@ -29,6 +29,27 @@ impl Contrast {
             .or_else(|| Contrast::of_intervals(&base.estimates.throughput, &new.estimates.throughput))
     }
 
+    /// Speed of `new` over that of `base`, both of one mode: throughput, or the inverse of the median round trip.
+    pub fn speed(base: Subject, new: Subject) -> Option<Contrast> {
+        Contrast::of(base, new, Sample::speed).or_else(|| match (base.latency(), new.latency()) {
+            (None, None) => Contrast::of_intervals(&base.estimates.throughput, &new.estimates.throughput),
+            (Some(base), Some(new)) => Contrast::of_intervals(&new.p50, &base.p50),
+            _ => None,
+        })
+    }
+
+    /// CPU time of both ends per message of `new` over that of `base`.
+    pub fn cpu_time_of_messages(base: Subject, new: Subject) -> Option<Contrast> {
+        let per_trip = |sample: &Sample| {
+            let trips = sample.latency.as_ref().map_or(0, |latency| latency.round_trips);
+            (sample.user_ns + sample.sys_ns) as f64 / trips as f64
+        };
+        Contrast::of(base, new, per_trip).or_else(|| {
+            let (base, new) = (base.latency()?, new.latency()?);
+            Contrast::of_intervals(&base.cpu_seconds_per_million, &new.cpu_seconds_per_million)
+        })
+    }
+
     /// CPU time per byte of `new` over that of `base`.
     pub fn cpu_time(base: Subject, new: Subject) -> Option<Contrast> {
         Contrast::of(base, new, Sample::cpu_seconds_per_gib)
@@ -114,7 +135,7 @@ fn criterion() -> Criterion {
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::fixture::{STEADY, record};
+    use crate::stats::fixture::{STEADY, record, spoken};
 
     fn contrast(base: &Record, new: &Record) -> Option<Contrast> {
         Contrast::throughput(Subject::of(base)?, Subject::of(new)?)
@@ -143,6 +164,22 @@ mod tests {
         assert!(contrast(&base, &later(1.0)).unwrap().same());
         let neither = contrast(&base, &later(1.03)).unwrap();
         assert!(!neither.more() && !neither.same());
+    }
+
+    #[test]
+    fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
+        let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
+        let of = |rule: fn(Subject, Subject) -> Option<Contrast>, base: &Record, new: &Record| {
+            rule(Subject::of(base).unwrap(), Subject::of(new).unwrap()).unwrap()
+        };
+        let mut later = fast.clone();
+        later.samples.iter_mut().for_each(|sample| sample.round += 100);
+        for fast in [fast, later] {
+            let speed = of(Contrast::speed, &slow, &fast);
+            assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
+            let cost = of(Contrast::cpu_time_of_messages, &slow, &fast);
+            assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
+        }
     }
 
     #[test]

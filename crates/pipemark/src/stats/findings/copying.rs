@@ -114,11 +114,11 @@ fn ceiling_words(subjects: &[Subject]) -> &'static str {
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::findings::subjects;
+    use crate::stats::findings::streams;
     use crate::stats::fixture::{STEADY, record};
 
     fn texts(rule: fn(&[Subject]) -> Vec<Found>, records: &[Record]) -> Vec<String> {
-        rule(&subjects(records)).into_iter().map(|found| found.finding.text).collect()
+        rule(&streams(records)).into_iter().map(|found| found.finding.text).collect()
     }
 
     fn way_of(send: &str, recv: &str, rest: &[(&str, &str)], figure: f64) -> Record {
@@ -143,7 +143,7 @@ mod tests {
                 "Zero copy by vmsplice → splice from huge pages moves 25.0 times (25.0 to 25.0) what write → read does (50.0 GiB/s \
                  against 2.00 GiB/s) across two cores (blocks of 64 KiB); the bytes never reached the reader's memory.",
                 "Zero copy by vmsplice → read moves 1.50 times (1.50 to 1.50) what write → read does (3.00 GiB/s against 2.00 \
-                 GiB/s) across two cores (blocks of 64 KiB); the bytes were copied to the reader, which did not look at them.",
+                 GiB/s) across two cores (blocks of 64 KiB); the bytes reached the reader's memory, and it did not look at them.",
             ]
         );
     }

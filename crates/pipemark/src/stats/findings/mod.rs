@@ -5,21 +5,28 @@
 
 mod block;
 mod capacity;
+mod chain;
 mod contrast;
 mod copying;
+mod cost;
+mod gap;
+mod harness;
 mod languages;
 mod limit;
+mod link;
 mod place;
 mod published;
 mod recommended;
+mod rivals;
+mod roundtrip;
 mod wait;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::{ByteSize, Estimate, Estimates, Finding, LinkKind, Params, Record, Status, Volume};
+use crate::model::{ByteSize, Estimate, Estimates, Finding, LatencyEstimates, Mode, Params, Record, Status, Volume};
 
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
@@ -27,20 +34,40 @@ const MOST_PER_RULE: usize = 4;
 /// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
 /// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
+    // A chain of none is measured to be held against the others of its experiment, and is no advice on its own.
+    let (chains, plain) = chains_apart(records);
+    let chained = streams(chains.iter().copied());
     // What programs of other languages do says nothing of pipemark's own senders and receivers.
-    let (entrants, subjects): (Vec<Subject>, Vec<Subject>) =
-        subjects(records).into_iter().partition(|subject| subject.params.entrant().is_some());
+    let (foreign, own): (Vec<&Record>, Vec<&Record>) =
+        plain.iter().copied().partition(|record| record.params.entrant().is_some());
+    let entrants = streams(foreign);
+    let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
     let rules = [
-        copying::zero_copy(&subjects),
-        copying::fresh(&subjects),
-        capacity::worth(&subjects),
-        place::same_against_cross(&subjects),
-        block::best(&subjects),
-        block::cost(&subjects),
-        wait::spinning(&subjects),
-        limit::memory_copy(&subjects, memory_copy),
-        published::against(records),
-        recommended::settings(&subjects),
+        link::best(&streams),
+        link::crossing(&streams),
+        link::shared_memory(&streams),
+        cost::of_messages(&streams),
+        roundtrip::shortest(&conversations),
+        link::best(&conversations),
+        link::crossing(&conversations),
+        link::shared_memory(&conversations),
+        cost::of_messages(&conversations),
+        wait::spinning(&conversations),
+        gap::lengthens(&conversations),
+        roundtrip::tail(&conversations),
+        copying::zero_copy(&streams),
+        copying::fresh(&streams),
+        capacity::worth(&streams),
+        place::same_against_cross(&streams),
+        block::best(&streams),
+        cost::of_calls(&streams),
+        wait::spinning(&streams),
+        limit::memory_copy(&streams, memory_copy),
+        harness::share(records),
+        chain::cost(&chained),
+        chain::published(&chains),
+        published::against(plain.iter().copied()),
+        recommended::settings(&streams),
     ];
     languages::of_entrants(&entrants, records)
         .into_iter()
@@ -50,6 +77,13 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
             found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
         })
         .collect()
+}
+
+/// The records of experiments with chains, and the others.
+fn chains_apart(records: &[Record]) -> (Vec<&Record>, Vec<&Record>) {
+    let chained: BTreeSet<&str> =
+        records.iter().filter(|record| record.params.chained()).map(|record| record.experiment.as_str()).collect();
+    records.iter().partition(|record| chained.contains(record.experiment.as_str()))
 }
 
 /// A finding and how much it matters among those of its rule.
@@ -90,17 +124,27 @@ impl<'a> Subject<'a> {
         self.estimates.throughput.median
     }
 
+    /// The estimates of its round trips; `None` of a stream.
+    fn latency(self) -> Option<&'a LatencyEstimates> {
+        self.estimates.latency.as_ref()
+    }
+
+    /// Median speed, more being faster: bytes per second, or the round trips per second of the median round trip.
+    fn speed(self) -> f64 {
+        self.latency().map_or(self.throughput(), |latency| 1e9 / latency.p50.median)
+    }
+
     fn cpu_seconds_per_gib(self) -> f64 {
         self.estimates.cpu_seconds_per_gib.median
     }
 }
 
-/// What was measured between processes. Of trials that differ in nothing but how much a run moves, or that several
-/// experiments share, the one with the most runs.
-fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
+/// What was measured in `mode`. Of trials that differ in nothing but how much a run moves, or that several experiments
+/// share, the one with the most runs.
+fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>, mode: Mode) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject> = Vec::new();
     let mut seen: BTreeMap<Params, usize> = BTreeMap::new();
-    for subject in records.iter().filter_map(Subject::of).filter(|s| s.params.link != LinkKind::MemoryCopy) {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == mode) {
         let index = *seen.entry(without_volume(subject.params)).or_insert(subjects.len());
         match subjects.get_mut(index) {
             Some(known) if known.estimates.throughput.runs < subject.estimates.throughput.runs => *known = subject,
@@ -109,6 +153,21 @@ fn subjects(records: &[Record]) -> Vec<Subject<'_>> {
         }
     }
     subjects
+}
+
+/// Streams from one process to another.
+fn streams<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
+    let mut streams = subjects(records, Mode::Throughput);
+    streams.retain(|subject| subject.params.link.transfers());
+    streams
+}
+
+/// Round trips between two processes.
+fn conversations<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
+    let mut conversations = subjects(records, Mode::Latency);
+    let sound = |latency: &LatencyEstimates| latency.p50.median.is_finite() && latency.p50.median > 0.0;
+    conversations.retain(|subject| subject.params.link.transfers() && subject.latency().is_some_and(sound));
+    conversations
 }
 
 fn without_volume(params: &Params) -> Params {
@@ -133,7 +192,7 @@ fn groups<'a>(subjects: &[Subject<'a>], level: impl Fn(&mut Params)) -> Vec<Vec<
 
 /// The fastest by its median.
 fn fastest<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
-    subjects.into_iter().max_by(|one, other| one.throughput().total_cmp(&other.throughput()))
+    subjects.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
 }
 
 #[cfg(test)]
@@ -141,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::stats::fixture::{STEADY, outcome, record};
+    use crate::stats::fixture::{STEADY, conversation, outcome, record};
     use crate::stats::records::{memory_copy, records};
     use crate::stats::simulations::{Dice, Noise};
 
@@ -183,7 +242,9 @@ mod tests {
     /// Any value of any parameter, any number of runs, figures from nothing to absurd.
     fn any_record() -> impl Strategy<Value = Record> {
         let choices: Vec<(&str, &[&str])> = vec![
-            ("link", &["pipe", "pipe", "pipe", "memory-copy"]),
+            ("mode", &["throughput", "throughput", "latency"]),
+            ("link", &["pipe", "pipe", "shm", "tcp", "memory-copy", "null"]),
+            ("gap", &["0", "0", "1ms"]),
             ("send", &["write", "vmsplice", "tee", "splice"]),
             ("recv", &["read", "splice", "vmsplice"]),
             ("wait", &["block", "spin", "poll"]),
@@ -204,7 +265,11 @@ mod tests {
         let status = prop::sample::select(vec![Status::Ok, Status::Ok, Status::Ok, Status::Failed, Status::Skipped]);
         (params, 0.0..100.0f64, runs, status, prop::option::of(0.0..1e12f64)).prop_map(
             |(params, throughput, runs, status, published)| {
-                let mut outcome = outcome("e", &params, throughput, &runs);
+                let spoken = params.contains(&("mode", "latency"));
+                let mut outcome = match spoken {
+                    true => conversation("e", &params, throughput * 1e4, &runs),
+                    false => outcome("e", &params, throughput, &runs),
+                };
                 outcome.status = status;
                 outcome.trial.published =
                     published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned() });
@@ -221,6 +286,24 @@ mod tests {
                 prop_assert!(!finding.text.contains("NaN") && !finding.text.contains("inf "), "{}", finding.text);
             }
         }
+    }
+
+    /// What moves nothing and what only answers would win every ranking of streams.
+    #[test]
+    fn what_is_no_stream_is_in_no_rule_of_streams() {
+        let mut all = vec![record("e", &[("block", "4k")], 1.0, &STEADY), record("e", &[], 2.0, &STEADY)];
+        let before = findings(&all, None);
+        assert!(before.iter().any(|finding| finding.rule == "recommended"), "{before:?}");
+        for (place, block) in [("cross", "4k"), ("cross", "64k"), ("same", "4k")] {
+            let params = [("place", place), ("block", block)];
+            all.push(record("e", &[&params[..], &[("link", "null")]].concat(), 1e3, &STEADY));
+            all.push(record("e", &[&params[..], &[("link", "memory-copy")]].concat(), 90.0, &STEADY));
+            all.extend(records(vec![conversation("e", &params, 4_000.0, &STEADY)]));
+        }
+        let own = ["harness", "round-trip"];
+        let mut after = findings(&all, None);
+        after.retain(|finding| !own.contains(&finding.rule.as_str()));
+        assert_eq!(after, before);
     }
 
     /// One thing under sixteen names, of which the fastest is picked to be told from the others: mostly nothing is told.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::contrast::Contrast;
-use super::words::{figures, interval, setting, spans, times};
+use super::words::{capital, figures, interval, setting, spans, times};
 use super::{Found, Subject, groups};
 use crate::model::{ByteSize, Key, Place};
 
@@ -123,16 +123,11 @@ fn verb(subject: &str, third_person: &str) -> String {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::findings::subjects;
+    use crate::stats::findings::streams;
     use crate::stats::fixture::{STEADY, record};
 
     /// Figures by block on one core and across two.
@@ -144,7 +139,7 @@ mod tests {
                 [at("same", *alone), at(two, *both)]
             })
             .collect();
-        same_against_cross(&subjects(&records)).into_iter().map(|found| found.finding.text).collect()
+        same_against_cross(&streams(&records)).into_iter().map(|found| found.finding.text).collect()
     }
 
     #[test]

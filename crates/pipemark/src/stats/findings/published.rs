@@ -7,7 +7,7 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{rate, times};
 use super::{Found, Subject, fastest};
-use crate::model::{Published, Record, Throughput};
+use crate::model::{Mode, Published, Record, Throughput};
 
 /// The fewest figures that have a shape.
 const FEWEST: usize = 3;
@@ -15,9 +15,10 @@ const FEWEST: usize = 3;
 const NEARLY: f64 = 0.05;
 
 /// For each source of published figures within an experiment: where their best is and where ours.
-pub(super) fn against(records: &[Record]) -> Vec<Found> {
+pub(super) fn against<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Found> {
     let mut sources: BTreeMap<(&str, &str), Vec<(Subject, &Published)>> = BTreeMap::new();
-    for subject in records.iter().filter_map(Subject::of) {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == Mode::Throughput)
+    {
         let published = subject.record.published.as_ref().filter(|p| p.throughput.is_finite() && p.throughput > 0.0);
         if let Some(published) = published {
             sources.entry((&subject.record.experiment, &published.source)).or_default().push((subject, published));
@@ -43,7 +44,8 @@ fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
             "ratio": ratio(figure),
         })).collect::<Vec<_>>(),
     });
-    let elsewhere = format!("Published, from other hardware ({source})");
+    // The source says on which hardware.
+    let elsewhere = format!("Published figures of {source}");
     let effect = figures.len() as f64;
     if figures.len() < FEWEST {
         let names = |figure: &(Subject, &Published)| {
@@ -77,7 +79,7 @@ fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
     evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
     let shape = shape.map_or_else(String::new, |(words, _)| format!("; {words}"));
     let text = format!(
-        "{elsewhere}: their figures are best with {} ({}), ours with {} ({}){shape}. Ours are {} to {} theirs.",
+        "{elsewhere} are best with {} ({}), ours with {} ({}){shape}. Ours are {} to {} theirs.",
         theirs_at.record.name,
         Throughput(theirs.throughput),
         ours.record.name,
@@ -123,7 +125,7 @@ mod tests {
         let found = &found(&ours, &STEADY)[0].finding;
         assert_eq!(
             found.text,
-            "Published, from other hardware (pipe_bandwidth.c): their figures are best with 8 KiB blocks (3.11 GiB/s), ours \
+            "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
              with 64 KiB blocks (2.93 GiB/s); the shapes differ. Ours are 0.39 to 2.73 times theirs."
         );
         assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);

@@ -31,7 +31,11 @@ pub(super) fn settings<'a>(subjects: &[Subject<'a>]) -> Vec<Found> {
     // A source of data that is to be read has to be able to write it; tee sends one page again and again.
     let read = proven(levels(|params| params.recv.touches() && params.send.sends_fresh_data()));
     let untouched = most(levels(|params| !params.recv.touches() && params.send != SendMethod::Tee));
-    let plain = most(levels(|params| (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)));
+    // The plain way of other links is another call, or none.
+    let plain = most(levels(|params| {
+        (params.link.is_pipe() || params.link.is_socket())
+            && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
+    }));
 
     let for_reading = choose(&read);
     let setting_of = |subject: &Subject| setting(subject.params, &[Key::Verify]);
@@ -89,12 +93,12 @@ fn choose<'a>(those: &[Subject<'a>]) -> Option<Subject<'a>> {
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::findings::subjects;
+    use crate::stats::findings::streams;
     use crate::stats::fixture::{STEADY, outcome, record};
     use crate::stats::records::records;
 
     fn texts(records: &[Record]) -> Vec<String> {
-        settings(&subjects(records)).into_iter().map(|found| found.finding.text).collect()
+        settings(&streams(records)).into_iter().map(|found| found.finding.text).collect()
     }
 
     #[test]

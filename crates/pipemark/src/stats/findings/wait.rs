@@ -1,9 +1,9 @@
 //! Spinning and polling against blocking: what they gain, and the CPU time they take for it.
 
 use super::contrast::Contrast;
-use super::words::{figures, interval, setting, times, waiting};
+use super::words::{figures, interval, setting, times, told, waiting};
 use super::{Found, Subject, groups};
-use crate::model::{Key, WaitPolicy, three_digits};
+use crate::model::{Key, Mode, WaitPolicy, three_digits};
 
 /// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
 pub(super) fn spinning(subjects: &[Subject]) -> Vec<Found> {
@@ -20,19 +20,26 @@ fn against(base: Subject, other: Subject) -> Option<Found> {
     if other.params.wait == WaitPolicy::Block {
         return None;
     }
-    let speed = Contrast::throughput(base, other)?;
+    let speed = Contrast::speed(base, other)?;
+    let (moves, much) = match other.params.mode {
+        Mode::Throughput => ("moves", "as much"),
+        Mode::Latency => ("answers", "as fast"),
+    };
     let gain = match (speed.more(), speed.less(), speed.same()) {
-        (true, ..) => format!("moves {} as much {}", times(speed.ratio), interval(&speed)),
-        (_, true, _) => format!("moves only {} as much {}", times(speed.ratio), interval(&speed)),
+        (true, ..) => format!("{moves} {} {much} {}", times(speed.ratio), interval(&speed)),
+        (_, true, _) => format!("{moves} only {} {much} {}", times(speed.ratio), interval(&speed)),
         (.., true) => "gains nothing, within 3 %,".to_owned(),
         _ => return None,
     };
-    let cost = Contrast::cpu_time(base, other);
-    let seconds = format!(
-        "{} s per GiB instead of {} s",
-        three_digits(other.cpu_seconds_per_gib()),
-        three_digits(base.cpu_seconds_per_gib())
-    );
+    let (cost, per) = match other.params.mode {
+        Mode::Throughput => (Contrast::cpu_time(base, other), "GiB"),
+        Mode::Latency => (Contrast::cpu_time_of_messages(base, other), "million messages"),
+    };
+    let spent = |subject: Subject| {
+        let seconds = subject.latency().map(|latency| latency.cpu_seconds_per_million.median);
+        three_digits(seconds.unwrap_or_else(|| subject.cpu_seconds_per_gib()))
+    };
+    let seconds = format!("{} s per {per} instead of {} s", spent(other), spent(base));
     let cost_words = match &cost {
         Some(cost) if cost.more() || cost.less() => {
             format!("for {} {} the CPU time, {seconds}", times(cost.ratio), interval(cost))
@@ -44,11 +51,11 @@ fn against(base: Subject, other: Subject) -> Option<Found> {
         WaitPolicy::Poll => "Polling",
         _ => "Spinning",
     };
-    let text = format!(
-        "{word} instead of {} {gain} {cost_words}: {}.",
-        waiting(base.params.wait),
-        setting(base.params, &[Key::Wait])
-    );
+    let setting = match base.params.mode {
+        Mode::Throughput => setting(base.params, &[Key::Wait]),
+        Mode::Latency => told(base.params, &[Key::Wait]),
+    };
+    let text = format!("{word} instead of {} {gain} {cost_words}: {setting}.", waiting(base.params.wait));
     let mut evidence = speed.evidence();
     evidence["cpu_time_ratio"] = cost.map_or(serde_json::Value::Null, |cost| cost.evidence());
     evidence["of"] = figures(other);
@@ -59,8 +66,8 @@ fn against(base: Subject, other: Subject) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::findings::subjects;
-    use crate::stats::fixture::{STEADY, outcome};
+    use crate::stats::findings::{conversations, streams};
+    use crate::stats::fixture::{STEADY, outcome, spoken};
     use crate::stats::records::records;
 
     /// Spinning at `figure` GiB/s with two busy CPUs, blocking at 1 GiB/s with `idle` of that time unused.
@@ -68,7 +75,7 @@ mod tests {
         let mut blocking = outcome("e", &[], 1.0, runs);
         blocking.samples.iter_mut().for_each(|sample| sample.sys_ns -= idle);
         let records = records(vec![blocking, outcome("e", &[("wait", wait)], figure, runs)]);
-        spinning(&subjects(&records)).into_iter().map(|found| found.finding.text).collect()
+        spinning(&streams(&records)).into_iter().map(|found| found.finding.text).collect()
     }
 
     #[test]
@@ -82,6 +89,24 @@ mod tests {
         );
         assert!(texts("poll", 0.5, 0, &STEADY)[0].starts_with("Polling instead of blocking moves only 0.50 times"));
         assert!(texts("spin", 1.0, 0, &STEADY)[0].contains("gains nothing, within 3 %, for the same CPU time"));
+    }
+
+    #[test]
+    fn round_trips_are_told_with_their_cost() {
+        let link = ("link", "shm");
+        let records = [
+            spoken(&[link, ("block", "64")], 4_000.0, &STEADY),
+            spoken(&[link, ("block", "64"), ("wait", "spin")], 200.0, &STEADY),
+        ];
+        let found: Vec<String> =
+            spinning(&conversations(&records)).into_iter().map(|found| found.finding.text).collect();
+        assert_eq!(
+            found,
+            [
+                "Spinning instead of blocking answers 20.0 times as fast (20.0 to 20.0) for 0.05 times (0.05 to 0.05) the CPU \
+                 time, 0.20 s per million messages instead of 4.00 s: shm across two cores (messages of 64 B)."
+            ]
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::Subject;
 use super::contrast::Contrast;
 use crate::model::{
-    ByteSize, Capacity, Key, LinkKind, PageKind, Params, Place, Throughput, Verify, WaitPolicy, three_digits,
+    ByteSize, Capacity, Key, LinkKind, Mode, Nanos, PageKind, Params, Place, Throughput, Verify, WaitPolicy,
+    three_digits,
 };
 
 /// `write → read`.
@@ -38,17 +39,20 @@ pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
         main.push(placed(params.place));
     }
     let mut details = Vec::new();
-    if params.link != LinkKind::Pipe {
+    if said(Key::Link) && params.link != LinkKind::Pipe {
         details.push(params.link.to_string());
     }
     if said(Key::Block) {
-        details.push(format!("blocks of {}", params.block));
+        details.push(format!("{} of {}", pieces(params), params.block));
     }
     if let Some(size) = params.read_block.filter(|size| said(Key::Block) && *size != params.block) {
         details.push(format!("read by {size}"));
     }
     if differs(Key::Capacity) {
         details.push(format!("capacity {}", params.capacity));
+    }
+    if let Some(buffer) = params.buffer.filter(|_| said(Key::Buffer)) {
+        details.push(format!("socket buffers {buffer}"));
     }
     if differs(Key::Pages) && params.pages == PageKind::Huge {
         details.push("huge pages".to_owned());
@@ -68,6 +72,12 @@ pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
     if differs(Key::ReadDelay) {
         details.push(format!("{} of work per read", params.read_delay));
     }
+    if let Some(rate) = params.rate.filter(|_| said(Key::Rate)) {
+        details.push(format!("{rate} messages per second"));
+    }
+    if differs(Key::Gap) {
+        details.push(format!("a gap of {} between", params.gap));
+    }
     if matches!(params.verify, Verify::Xor | Verify::Full) && said(Key::Verify) {
         details.push(format!("verify {}", params.verify));
     }
@@ -76,6 +86,41 @@ pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
         (false, true) => main.join(" "),
         (false, false) => format!("{} ({})", main.join(" "), details.join(", ")),
     }
+}
+
+/// What streams and conversations are made of.
+pub(super) fn pieces(params: &Params) -> &'static str {
+    match params.mode {
+        Mode::Throughput => "blocks",
+        Mode::Latency => "messages",
+    }
+}
+
+/// `across two cores (spinning)`: what several mechanisms have in common, without the size of a piece.
+pub(super) fn situation(params: &Params) -> String {
+    setting(params, &[Key::Link, Key::Send, Key::Block])
+}
+
+/// `shm in-place across two cores (messages of 8 B)`.
+pub(super) fn told(params: &Params, omit: &[Key]) -> String {
+    let omit = [&[Key::Link, Key::Send], omit].concat();
+    format!("{} {}", params.mechanism(), setting(params, &omit)).trim_end().to_owned()
+}
+
+/// The first letter of a sentence.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Nanoseconds in the unit people use for them, below a microsecond with three digits.
+pub(super) fn time(ns: f64) -> String {
+    if ns < 1000.0 { format!("{} ns", three_digits(ns)) } else { Nanos(ns.round() as u64).to_string() }
+}
+
+/// What the trial is told by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+pub(super) fn headline(subject: Subject) -> String {
+    subject.latency().map_or_else(|| rate(subject), |latency| time(latency.p50.median))
 }
 
 pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
@@ -109,7 +154,7 @@ impl Seen {
     pub fn words(self) -> &'static str {
         match self {
             Seen::Nothing => "the bytes never reached the reader's memory",
-            Seen::Arrived => "the bytes were copied to the reader, which did not look at them",
+            Seen::Arrived => "the bytes reached the reader's memory, and it did not look at them",
             Seen::All => "the reader looked at every byte",
         }
     }
@@ -144,7 +189,7 @@ pub(super) fn rate(subject: Subject) -> String {
     Throughput(subject.throughput()).to_string()
 }
 
-/// `64 B, 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
+/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
 pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
     let mut spans: Vec<(ByteSize, ByteSize)> = Vec::new();
     let mut before = false;
@@ -161,16 +206,27 @@ pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
         true => first.to_string(),
         false => format!("{first} to {last}"),
     };
-    spans.into_iter().map(words).collect::<Vec<_>>().join(", ")
+    let spans: Vec<String> = spans.into_iter().map(words).collect();
+    match spans.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => spans.join(""),
+    }
 }
 
 /// A trial's figures, as evidence.
 pub(super) fn figures(subject: Subject) -> Value {
-    json!({
-        "trial": subject.record.id,
-        "throughput": subject.estimates.throughput,
-        "cpu_seconds_per_gib": subject.estimates.cpu_seconds_per_gib,
-    })
+    match subject.latency() {
+        Some(latency) => json!({
+            "trial": subject.record.id,
+            "p50": latency.p50,
+            "cpu_seconds_per_million": latency.cpu_seconds_per_million,
+        }),
+        None => json!({
+            "trial": subject.record.id,
+            "throughput": subject.estimates.throughput,
+            "cpu_seconds_per_gib": subject.estimates.cpu_seconds_per_gib,
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -188,13 +244,21 @@ mod tests {
             words(&[("wait", "spin"), ("pages", "huge"), ("capacity", "1m"), ("place", "3:3")], &[]),
             "write → read on CPU 3 (blocks of 64 KiB, capacity 1 MiB, huge pages, spinning)"
         );
+        let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
+        assert_eq!(
+            words(&spoken, &[]),
+            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1 ms between)"
+        );
+        let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
+        assert_eq!(told(&ring.params, &[]), "shm in-place across two cores (blocks of 64 KiB)");
+        assert_eq!(situation(&ring.params), "across two cores");
     }
 
     #[test]
     fn neighbours_are_drawn_together() {
         let all = [64, 256, 1024, 4096, 16384].map(ByteSize);
         let some = |indices: &[usize]| indices.iter().map(|&i| all[i]).collect::<Vec<_>>();
-        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B, 1 KiB to 16 KiB");
+        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B and 1 KiB to 16 KiB");
         assert_eq!(spans(&some(&[1]), &all), "256 B");
         assert_eq!(spans(&[], &all), "");
     }

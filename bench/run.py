@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""What pipemark promises, measured: each promise is a ratio of two things measured in turns in this run.
+
+    bench/run.py [--only WORD] [--rounds N]
+
+Prints one line per promise with the median of the ratios, their range and what was promised. Exits with 1 if a promise is
+not kept. Needs a quiet machine: it says so when others use the CPUs."""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PIPEMARK = ROOT / "target/release/pipemark"
+PAIR = ROOT / "build/pair"
+
+BROKEN = []
+
+
+def command(words, **options):
+    """Runs a command to its end; a failure ends the bench with what it said."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}: exit {done.returncode}\n{done.stderr}")
+    return done
+
+
+def bw(*flags, time="200ms"):
+    """Throughput of a single run of one trial, in bytes per second."""
+    done = command([PIPEMARK, "bw", "--runs", "1", "--time", time, "--json", "-", *flags])
+    trials = [t for t in json.loads(done.stdout)["trials"] if t["params"]["link"] != "memory-copy"]
+    trial = trials[-1]
+    if trial["status"] != "ok":
+        sys.exit(f"bw {' '.join(flags)}: {trial['reason']}")
+    return trial
+
+
+def rate(*flags, **options):
+    return bw(*flags, **options)["estimate"]["throughput"]["median"]
+
+
+def round_trip(*flags, **options):
+    return bw("--mode", "latency", *flags, **options)["estimate"]["latency"]["p50"]["median"]
+
+
+def in_turns(rounds, one, other):
+    """The ratios one/other of so many rounds, the order turned round in every second one."""
+    ratios = []
+    for n in range(rounds):
+        if n % 2:
+            below, above = other(), one()
+        else:
+            above, below = one(), other()
+        ratios.append(above / below)
+    return ratios
+
+
+def promise(name, ratios, least=None, most=None, unit="×"):
+    median = statistics.median(ratios)
+    kept = (least is None or median >= least) and (most is None or median <= most)
+    wanted = " and ".join(
+        text for text in (least is not None and f"at least {least}", most is not None and f"at most {most}") if text
+    )
+    word = "kept  " if kept else "BROKEN"
+    print(f"{word}  {median:9.3f}{unit}  [{min(ratios):.3f} – {max(ratios):.3f}]  {name} ({wanted})", flush=True)
+    if not kept:
+        BROKEN.append(name)
+
+
+def pair(block, capacity, source, sink, milliseconds=200):
+    words = [PAIR, block, capacity, source, sink, milliseconds]
+    return float(command(words).stdout)
+
+
+def against_c(rounds):
+    """Plain read and write are as fast through pipemark as through a pair written by hand."""
+    for block in (4096, 65536, 262144):
+        for place, capacity in (("0:0", 0), ("0:1", 1 << 20)):
+            source, sink = place.split(":")
+            flags = ["--block", block, "--place", place]
+            if capacity:
+                flags += ["--capacity", capacity]
+            ratios = in_turns(
+                rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink)
+            )
+            what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
+            promise(what, ratios, least=0.97, most=1.03)
+
+
+def zero_copy(rounds):
+    best = ["--send", "tee", "--recv", "splice", "--wait", "spin", "--block", "512k", "--place", "cross"]
+    promise(
+        "best zero copy / write and read, both with 64 KiB capacity across two cores",
+        in_turns(rounds, lambda: rate(*best), lambda: rate("--place", "cross")),
+        least=20,
+    )
+
+
+def fresh(rounds):
+    gift = "--send vmsplice --pages huge --block 128k --capacity 1m --verify full --place cross".split()
+    plain = "--block 64k --capacity 1m --verify full --place cross".split()
+    small = "--block 16k --capacity 1m --verify full --place cross".split()
+    promise(
+        "fresh data by vmsplice / by write at its best capacity, each byte written anew and checked",
+        in_turns(rounds, lambda: rate(*gift), lambda: max(rate(*plain), rate(*small))),
+        least=1.3,
+    )
+
+
+def quick(_):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.monotonic()
+    with tempfile.NamedTemporaryFile() as out:
+        command([PIPEMARK, "run", "quick", "--json", out.name, "--quiet"])
+        wall = time.monotonic() - begin
+        document = json.load(open(out.name))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    promise("`pipemark run quick` of its 35 seconds", [wall / 35], most=1.0)
+    # All CPU time of the command, less that of the ends in and around their windows, is the parent's and start-up.
+    first = min(sample["started_ns"] for trial in document["trials"] for sample in trial["samples"])
+    promise("time from the start of measuring to the first run, of its 50 ms", [first / 50e6], most=1.0)
+    del before, after
+
+
+def own_cost(_):
+    """Memory and CPU time of the parent alone, from /proc while it measures."""
+    process = subprocess.Popen(
+        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    memory = cpu = 0
+    ticks = os.sysconf("SC_CLK_TCK")
+    begin = time.monotonic()
+    while process.poll() is None:
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            stat = Path(f"/proc/{process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError, IndexError):
+            break
+        peak = [line for line in status.splitlines() if line.startswith("VmHWM")]
+        memory = max(memory, int(peak[0].split()[1]) * 1024 if peak else 0)
+        cpu = max(cpu, (int(stat[11]) + int(stat[12])) / ticks)
+        time.sleep(0.05)
+    process.wait()
+    promise("memory of the parent, of its 64 MiB", [memory / (64 << 20)], most=1.0)
+    promise("CPU time of the parent over the time measured", [cpu / (time.monotonic() - begin)], most=0.01)
+
+
+def links(rounds):
+    place = "--link shm --send in-place --recv in-place --verify full --place cross --wait spin".split()
+    promise(
+        "shared memory in place / write and read over a pipe, 64 KiB, each byte written anew and checked, across",
+        in_turns(rounds, lambda: rate(*place), lambda: rate("--verify", "full", "--place", "cross")),
+        least=5,
+    )
+    spin = "--link shm --send in-place --recv in-place --wait spin --place cross --block 8".split()
+    promise(
+        "round trip of 8 bytes through shared memory, spinning / through a pipe, across two cores",
+        in_turns(rounds, lambda: round_trip(*spin), lambda: round_trip("--block", "8", "--place", "cross")),
+        most=0.1,
+    )
+    promise(
+        "a 64 KiB block through the null link / by write and read",
+        in_turns(rounds, lambda: 1 / rate("--link", "null"), lambda: 1 / rate()),
+        most=0.005,
+    )
+
+
+def perf_sched(rounds):
+    """Round trips per second against `perf bench sched pipe`, on one CPU, where both wait for the scheduler only."""
+
+    def perf():
+        try:
+            done = command(["taskset", "-c", "0", "perf", "bench", "-f", "simple", "sched", "pipe", "-l", "100000"])
+        except FileNotFoundError:
+            return None
+        return 100000 / float(done.stdout.split()[-1])
+
+    if perf() is None:
+        print("skipped  `perf bench sched pipe`: perf is not installed (Debian's linux-perf)")
+        return
+
+    def ours():
+        return bw("--mode", "latency", "--block", "4", "--place", "0:0", time="500ms")["estimate"]["latency"][
+            "round_trips_per_second"
+        ]["median"]
+
+    promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", in_turns(rounds, ours, perf), least=1.0)
+
+
+CHECKS = [against_c, zero_copy, fresh, quick, own_cost, links, perf_sched]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="WORD", help="the checks whose name holds WORD")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds per ratio [default: 9]")
+    options = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"note: the load average is {load:.2f}; the figures mean little unless the machine is idle", file=sys.stderr)
+    for check in CHECKS:
+        if not options.only or options.only in check.__name__:
+            check(options.rounds)
+    if BROKEN:
+        sys.exit(f"{len(BROKEN)} of the promises broken")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+//! A batch of lines as a transform sees it.
+
+use super::error::{Error, Failure};
+use super::simd::Ends;
+
+/// Whole lines, one after the other, each with its terminator; only the very last line of the input may lack it.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'b> {
+    bytes: &'b [u8],
+    terminator: u8,
+    offset: u64,
+    first_line: u64,
+}
+
+impl<'b> Batch<'b> {
+    /// A batch of `bytes`, as the engine would hand it over at the start of an input: for trying a transform out.
+    pub fn new(bytes: &'b [u8], terminator: u8) -> Self {
+        Self { bytes, terminator, offset: 0, first_line: 1 }
+    }
+
+    /// The same lines further down the input.
+    pub(super) fn at(self, offset: u64, first_line: u64) -> Self {
+        Self { offset, first_line, ..self }
+    }
+
+    /// All bytes of all lines.
+    #[inline]
+    pub fn bytes(&self) -> &'b [u8] {
+        self.bytes
+    }
+
+    /// The byte lines end with.
+    #[inline]
+    pub fn terminator(&self) -> u8 {
+        self.terminator
+    }
+
+    /// Where the batch starts, in bytes since the run began.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The number of the batch's first line, counted from 1. Right only if the transform asked for it with
+    /// [`numbered`](super::Transform::numbered); else lines aren't counted, and it is 1.
+    #[inline]
+    pub fn first_line(&self) -> u64 {
+        self.first_line
+    }
+
+    /// The lines, without terminators, and whether each has one.
+    #[inline]
+    pub fn lines(&self) -> Lines<'b> {
+        Lines { bytes: self.bytes, start: 0, ends: Ends::new(self.bytes, self.terminator) }
+    }
+
+    /// The error of a transform which failed on `line`, which must be one of this batch.
+    pub fn failure(&self, line: &Line<'_>, source: Failure) -> Error {
+        Error::Transform { offset: self.offset + line.start as u64, source }
+    }
+}
+
+/// One line of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'b> {
+    /// The line without its terminator.
+    pub bytes: &'b [u8],
+    /// Where in the batch it starts.
+    pub start: usize,
+    /// Whether it ends with a terminator or with the input.
+    pub end: LineEnd,
+}
+
+impl Line<'_> {
+    /// Bytes of its terminator: 1, or 0 for a line which ends with the input.
+    pub(super) fn terminated(&self) -> usize {
+        match self.end {
+            LineEnd::Terminator => 1,
+            LineEnd::Input => 0,
+        }
+    }
+}
+
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineEnd {
+    /// With the terminator.
+    Terminator,
+    /// With the input. The last line only.
+    Input,
+}
+
+/// The lines of a [`Batch`].
+#[derive(Debug, Clone)]
+pub struct Lines<'b> {
+    bytes: &'b [u8],
+    start: usize,
+    ends: Ends<'b>,
+}
+
+impl<'b> Iterator for Lines<'b> {
+    type Item = Line<'b>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Line<'b>> {
+        let start = self.start;
+        if let Some(end) = self.ends.next() {
+            self.start = end + 1;
+            return Some(Line { bytes: &self.bytes[start..end], start, end: LineEnd::Terminator });
+        }
+        if start == self.bytes.len() {
+            return None;
+        }
+        self.start = self.bytes.len();
+        Some(Line { bytes: &self.bytes[start..], start, end: LineEnd::Input })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(bytes: &[u8]) -> Vec<(&[u8], LineEnd)> {
+        Batch::new(bytes, b'\n').lines().map(|line| (line.bytes, line.end)).collect()
+    }
+
+    #[test]
+    fn only_the_last_line_may_lack_its_terminator() {
+        use LineEnd::{Input, Terminator};
+        assert_eq!(lines(b""), []);
+        assert_eq!(lines(b"\n\n"), [(&b""[..], Terminator), (b"", Terminator)]);
+        assert_eq!(lines(b"a\0\r\n\nb"), [(&b"a\0\r"[..], Terminator), (b"", Terminator), (b"b", Input)]);
+    }
+}

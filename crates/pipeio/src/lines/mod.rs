@@ -1,0 +1,57 @@
+//! Lines from one descriptor to another at the speed of the pipe.
+//!
+//! A filter which takes a line, works on it and writes it spends most of its time between lines. This engine reads large
+//! batches, finds the ends of lines with vector instructions, hands a transform the whole batch, and writes the result
+//! with one call: on one thread with [`Engine::run`], on several with [`Engine::run_parallel`], whose output is in the
+//! order of the input all the same.
+//!
+//! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its end stay.
+//! - **Nothing waits.** What one read returned is processed and written at once.
+//! - **All is bounded.** Memory grows with the longest line only, which is bounded by [`Engine::max_line`].
+//! - **Interrupted calls** are repeated, **non-blocking descriptors** waited for, a **reader which went away** ends the
+//!   run without an error.
+//!
+//! ```
+//! use pipeio::lines::{Ended, Engine, Fate, per_line};
+//! # use std::io::Write;
+//!
+//! # let (input, mut writer) = std::io::pipe()?;
+//! # let (mut result, output) = std::io::pipe()?;
+//! # writer.write_all(b"ok\nerror: disk\nerror: fan\n")?;
+//! # drop(writer);
+//! // In a program: `let (input, output) = (std::io::stdin(), std::io::stdout());`
+//! let mut first_error = per_line(|line, output| {
+//!     if !line.starts_with(b"error: ") {
+//!         return Ok(Fate::Drop);
+//!     }
+//!     output.extend(&line[7..]);
+//!     Ok(Fate::KeepAndStop)
+//! });
+//! let report = Engine::new().run(&input, &output, &mut first_error)?;
+//! assert_eq!(report.ended, Ended::Stopped);
+//! # drop(output);
+//! # let mut text = String::new();
+//! # std::io::Read::read_to_string(&mut result, &mut text)?;
+//! # assert_eq!(text, "disk\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batch;
+mod engine;
+mod error;
+mod output;
+mod parallel;
+mod reader;
+mod region;
+mod simd;
+mod transform;
+pub mod transforms;
+mod writer;
+
+pub use batch::{Batch, Line, LineEnd, Lines};
+pub use engine::{Ended, Engine, Report};
+pub use error::{Error, Failure};
+pub use output::{Mark, Output};
+pub use simd::Simd;
+pub use transform::{Fate, Flow, PerLine, Transform, per_line};
+pub use writer::SendMethod;

@@ -1,0 +1,268 @@
+//! Where a transform puts its lines: bytes of its own, and bytes of the batch lent without a copy.
+
+use std::io::{self, IoSlice};
+
+use super::error::Error;
+use super::region::Region;
+
+/// From this length on, lending a piece of the batch costs less than copying it.
+const LEND: usize = 32 << 10;
+
+/// What a transform made of a batch, in order.
+///
+/// It is written when the batch is done, so all of it is in memory: a transform which makes much of little needs that
+/// much memory.
+#[derive(Debug)]
+pub struct Output<'b> {
+    store: Store,
+    lent: Vec<Lent<'b>>,
+}
+
+/// Bytes of the batch, and how many bytes of the store go before them.
+#[derive(Debug)]
+struct Lent<'b> {
+    after: usize,
+    bytes: &'b [u8],
+}
+
+/// Memory for output, kept from batch to batch. What lies before `start` belongs to the pipe and is never written again.
+#[derive(Debug)]
+pub(super) struct Store {
+    region: Region,
+    start: usize,
+    end: usize,
+}
+
+/// A place in an output to go back to.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    end: usize,
+    lent: usize,
+}
+
+impl Store {
+    pub(super) fn new(len: usize) -> Result<Self, Error> {
+        Ok(Self { region: Region::new(len).map_err(Error::Memory)?, start: 0, end: 0 })
+    }
+
+    /// Forgets the content: its memory is used again.
+    pub(super) fn reuse(&mut self) {
+        self.end = self.start;
+    }
+
+    /// Leaves the content to the kernel, which has references to its pages: the next output goes to other memory.
+    ///
+    /// The rest of the last page is used further. A pipe's reference names an offset and a length, and what lies beyond
+    /// is not part of it.
+    pub(super) fn give_away(&mut self) -> Result<(), Error> {
+        self.start = self.end;
+        // Half a region is always left, so one grows only for an output larger than that, whatever the others were.
+        if self.start > self.region.len() / 2 {
+            self.region.discard().map_err(Error::Memory)?;
+            self.start = 0;
+            self.end = 0;
+        }
+        Ok(())
+    }
+}
+
+impl<'b> Output<'b> {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, lent: Vec::new() }
+    }
+
+    pub(super) fn into_store(self) -> Store {
+        self.store
+    }
+
+    /// Empties it, for its memory to be used again.
+    pub(super) fn reuse(&mut self) {
+        self.lent.clear();
+        self.store.reuse();
+    }
+
+    /// Empties it, and never writes to its memory again.
+    pub(super) fn give_away(&mut self) -> Result<(), Error> {
+        self.store.give_away()
+    }
+
+    /// Appends a copy of `bytes`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them, as a `Vec` would.
+    #[inline]
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.spare(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.advance(bytes.len());
+    }
+
+    /// Appends one byte.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for it, as a `Vec` would.
+    #[inline]
+    pub fn push(&mut self, byte: u8) {
+        self.spare(1)[0] = byte;
+        self.advance(1);
+    }
+
+    /// Appends `bytes` of the batch: by reference if they are many, which saves copying a huge line, else by copy.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for the copy, as a `Vec` would.
+    #[inline]
+    pub fn lend(&mut self, bytes: &'b [u8]) {
+        if bytes.len() < LEND {
+            self.extend(bytes);
+        } else {
+            self.lent.push(Lent { after: self.store.end, bytes });
+        }
+    }
+
+    /// At least `len` bytes to write to, of which [`advance`](Self::advance) then makes some part of the output. What
+    /// they hold before is arbitrary.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for them, as a `Vec` would.
+    #[inline]
+    pub fn spare(&mut self, len: usize) -> &mut [u8] {
+        if self.store.region.len() - self.store.end < len {
+            self.grow(len);
+        }
+        &mut self.store.region[self.store.end..]
+    }
+
+    /// Appends the first `len` bytes of what [`spare`](Self::spare) returned.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than was asked for and there.
+    #[inline]
+    pub fn advance(&mut self, len: usize) {
+        assert!(len <= self.store.region.len() - self.store.end, "more bytes appended than there were to spare");
+        self.store.end += len;
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize) {
+        let len = self.store.end.checked_add(len).expect("an output larger than the address space");
+        if let Err(error) = self.store.region.grow(len) {
+            panic!("no memory for {len} bytes of output: {error}");
+        }
+    }
+
+    /// The place to go [back](Self::back_to) to.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark { end: self.store.end, lent: self.lent.len() }
+    }
+
+    /// Takes back what was appended since `mark` was taken of this output.
+    pub fn back_to(&mut self, mark: Mark) {
+        assert!(mark.end <= self.store.end && mark.lent <= self.lent.len(), "a mark of another output");
+        self.store.end = mark.end;
+        self.lent.truncate(mark.lent);
+    }
+
+    /// Bytes in it.
+    pub fn len(&self) -> usize {
+        self.own().len() + self.lent.iter().map(|lent| lent.bytes.len()).sum::<usize>()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of it, if nothing was lent.
+    pub(super) fn unlent(&self) -> Option<&[u8]> {
+        self.lent.is_empty().then(|| self.own())
+    }
+
+    /// All of it, in order and in pieces, none of which is empty.
+    pub(super) fn pieces(&self) -> Vec<IoSlice<'_>> {
+        let mut pieces = Vec::with_capacity(2 * self.lent.len() + 1);
+        let mut from = self.store.start;
+        for lent in &self.lent {
+            if from < lent.after {
+                pieces.push(IoSlice::new(&self.store.region[from..lent.after]));
+            }
+            pieces.push(IoSlice::new(lent.bytes));
+            from = lent.after;
+        }
+        if from < self.store.end {
+            pieces.push(IoSlice::new(&self.store.region[from..self.store.end]));
+        }
+        pieces
+    }
+
+    fn own(&self) -> &[u8] {
+        &self.store.region[self.store.start..self.store.end]
+    }
+}
+
+/// So that `write!` works. It can't fail.
+impl io::Write for Output<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(output: &Output<'_>) -> Vec<u8> {
+        output.pieces().iter().flat_map(|piece| piece.iter().copied()).collect()
+    }
+
+    #[test]
+    fn lent_and_own_bytes_keep_their_order() {
+        let long = vec![b'x'; LEND];
+        let mut output = Output::new(Store::new(1).unwrap());
+        output.lend(&long);
+        output.extend(b"ab");
+        output.lend(b"short");
+        output.lend(&long);
+        output.push(b'c');
+        assert_eq!(content(&output), [&long[..], b"abshort", &long, b"c"].concat());
+        assert_eq!(output.len(), 2 * LEND + 8);
+    }
+
+    #[test]
+    fn going_back_forgets() {
+        let long = vec![b'x'; LEND];
+        let mut output = Output::new(Store::new(1).unwrap());
+        output.extend(b"keep");
+        let mark = output.mark();
+        output.extend(b"drop");
+        output.lend(&long);
+        output.back_to(mark);
+        assert_eq!(content(&output), b"keep");
+    }
+
+    #[test]
+    fn memory_given_away_is_not_written_again() {
+        let mut store = Store::new(1).unwrap();
+        for round in 0..100u8 {
+            let mut output = Output::new(store);
+            output.extend(&[round; 1000]);
+            let start = output.own().as_ptr();
+            store = output.into_store();
+            store.give_away().unwrap();
+            let next = store.region[store.start..].as_ptr();
+            // Further on in the same region, or at its start with its pages dropped.
+            assert!(next > start || (store.start == 0 && store.region.iter().all(|&byte| byte == 0)));
+        }
+    }
+}

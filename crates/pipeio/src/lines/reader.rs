@@ -1,0 +1,199 @@
+//! From a descriptor to batches of whole lines.
+
+use std::os::fd::BorrowedFd;
+use std::{io, mem};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::error::Error;
+use super::output::Store;
+use super::region::Region;
+
+/// Bytes of output a thread has memory for at first, of which it touches what it needs.
+const STORE: usize = 2 << 20;
+
+/// What the reader is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// Bytes asked for with one read.
+    pub(super) block: usize,
+    pub(super) terminator: u8,
+    /// Bytes a line may have without its terminator.
+    pub(super) max_line: usize,
+    pub(super) numbered: bool,
+}
+
+/// Reads batches. One read makes one batch, so nothing waits for input which isn't there yet.
+#[derive(Debug)]
+pub(super) struct Reader<'fd> {
+    input: BorrowedFd<'fd>,
+    /// Readable when reading is to end. Not looked at for files, which never make a reader wait.
+    cancel: Option<BorrowedFd<'fd>>,
+    kind: FileType,
+    plan: Plan,
+    /// The first `filled` bytes are the start of a line whose end hasn't been read.
+    pending: Region,
+    filled: usize,
+    /// Where the pending bytes start, and the number of their line.
+    offset: u64,
+    line: u64,
+    state: State,
+    pub(super) reads: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Open,
+    /// The input ended, or so we were told.
+    Ended,
+    /// A batch had to be cut before this.
+    Failed(Error),
+}
+
+/// What there is of the input: in which part of the buffer, and where in the input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) len: usize,
+    pub(super) offset: u64,
+    pub(super) first_line: u64,
+}
+
+impl<'fd> Reader<'fd> {
+    pub(super) fn new(input: BorrowedFd<'fd>, cancel: Option<BorrowedFd<'fd>>, plan: Plan) -> Result<Self, Error> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(|e| Error::Read(e.into()))?.st_mode);
+        let cancel = cancel.filter(|_| kind != FileType::RegularFile);
+        let pending = Region::new(plan.block).map_err(Error::Memory)?;
+        Ok(Self { input, cancel, kind, plan, pending, filled: 0, offset: 0, line: 1, state: State::Open, reads: 0 })
+    }
+
+    /// Whether a read never waits for someone else.
+    pub(super) fn never_waits(&self) -> bool {
+        self.kind == FileType::RegularFile
+    }
+
+    /// The memory of one thread: for a batch, and for what becomes of it.
+    pub(super) fn memory(&self) -> Result<(Region, Store), Error> {
+        let block = self.plan.block;
+        Ok((Region::new(block).map_err(Error::Memory)?, Store::new(block.max(STORE))?))
+    }
+
+    /// Bytes of all batches so far.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Puts the next lines at the start of `buffer`, whose content is lost; none at the end of the input.
+    pub(super) fn next(&mut self, buffer: &mut Region) -> Result<Option<Extent>, Error> {
+        loop {
+            match mem::replace(&mut self.state, State::Ended) {
+                State::Open => self.state = State::Open,
+                State::Ended if self.filled == 0 => return Ok(None),
+                State::Ended => {
+                    mem::swap(&mut self.pending, buffer);
+                    let last = mem::take(&mut self.filled);
+                    return Ok(Some(self.pass(last, 1)));
+                }
+                State::Failed(error) => return Err(error),
+            }
+            self.pending.grow(self.filled + self.plan.block).map_err(Error::Memory)?;
+            let read = self.read()?;
+            let (old, filled) = (self.filled, self.filled + read);
+            if read == 0 {
+                self.state = State::Ended;
+                continue;
+            }
+            self.filled = filled;
+            let Some(last) = memchr::memrchr(self.plan.terminator, &self.pending[old..filled]) else {
+                if filled > self.plan.max_line {
+                    return Err(self.too_long(0));
+                }
+                continue;
+            };
+            let mut whole = old + last + 1;
+            if let Some(start) = self.first_too_long(filled) {
+                let error = self.too_long(start);
+                if start == 0 {
+                    return Err(error);
+                }
+                self.state = State::Failed(error);
+                whole = start;
+            }
+            // The rest goes to the buffer we're given, which then is the pending one.
+            let rest = filled - whole;
+            buffer.grow(rest).map_err(Error::Memory)?;
+            buffer[..rest].copy_from_slice(&self.pending[whole..filled]);
+            mem::swap(&mut self.pending, buffer);
+            self.filled = rest;
+            let lines = if self.plan.numbered {
+                memchr::memchr_iter(self.plan.terminator, &buffer[..whole]).count() as u64
+            } else {
+                0
+            };
+            return Ok(Some(self.pass(whole, lines)));
+        }
+    }
+
+    fn pass(&mut self, len: usize, lines: u64) -> Extent {
+        let extent = Extent { len, offset: self.offset, first_line: self.line };
+        self.offset += len as u64;
+        if self.plan.numbered {
+            self.line += lines;
+        }
+        extent
+    }
+
+    fn too_long(&self, start: usize) -> Error {
+        Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
+    }
+
+    /// Where the first line starts of the `filled` pending bytes which is too long, be it whole or not. Looks only as
+    /// often as lines as long as allowed would fit.
+    fn first_too_long(&self, filled: usize) -> Option<usize> {
+        let bytes = &self.pending[..filled];
+        let mut start = 0;
+        while bytes.len() - start > self.plan.max_line {
+            // The last terminator a legal line starting here can have.
+            let window = &bytes[start..=start + self.plan.max_line];
+            match memchr::memrchr(self.plan.terminator, window) {
+                Some(end) => start += end + 1,
+                None => return Some(start),
+            }
+        }
+        None
+    }
+
+    fn read(&mut self) -> Result<usize, Error> {
+        loop {
+            if let Some(cancel) = self.cancel {
+                let mut ready = [
+                    PollFd::from_borrowed_fd(self.input, PollFlags::IN),
+                    PollFd::from_borrowed_fd(cancel, PollFlags::IN),
+                ];
+                match poll(&mut ready, None) {
+                    Ok(_) if !ready[1].revents().is_empty() => return Ok(0),
+                    Ok(_) => {}
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return Err(Error::Read(error.into())),
+                }
+            }
+            let space = &mut self.pending[self.filled..self.filled + self.plan.block];
+            self.reads += 1;
+            match rustix::io::read(self.input, space) {
+                Ok(read) => return Ok(read),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait_for(self.input, PollFlags::IN).map_err(Error::Read)?,
+                Err(error) => return Err(Error::Read(error.into())),
+            }
+        }
+    }
+}
+
+/// Waits until a non-blocking descriptor has what we came for, or an error or end to report.
+pub(super) fn wait_for(descriptor: BorrowedFd<'_>, what: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::from_borrowed_fd(descriptor, what)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,290 @@
+//! 64 bytes at a time: which of them equal a given byte. Vector instructions are chosen when the program runs.
+#![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
+
+/// Bytes looked at in one step: one bit each in a `u64`.
+pub(super) const WORD: usize = 64;
+
+/// The instructions the engine works with. All give the same result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Simd {
+    /// Eight bytes in a 64-bit register, on any processor.
+    Portable,
+    /// 32 bytes in an AVX2 register.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// 64 bytes in an AVX-512 register, with the byte comparisons of AVX-512BW.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Simd {
+    /// The widest this processor and system offer.
+    #[inline]
+    pub fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let common = is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            if common && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+                return Self::Avx512;
+            }
+            if common && is_x86_feature_detected!("avx2") {
+                return Self::Avx2;
+            }
+        }
+        Self::Portable
+    }
+
+    /// Every level this processor has, widest last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        let all = [
+            Self::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512,
+        ];
+        let best = all.iter().position(|&level| level == Self::best()).map_or(1, |at| at + 1);
+        all.into_iter().take(best)
+    }
+}
+
+/// A way to look at 64 bytes and to move them.
+pub(super) trait Lanes {
+    /// For each of `bytes` and of the 64 bytes at `from`, a bit that says whether they are equal; the first is bit 0.
+    ///
+    /// # Safety
+    ///
+    /// 64 bytes at `from` are readable, and the processor has the instructions.
+    unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N];
+
+    /// Moves 64 bytes.
+    ///
+    /// # Safety
+    ///
+    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the
+    /// instructions.
+    unsafe fn copy(from: *const u8, to: *mut u8);
+}
+
+/// [`Simd::Portable`].
+pub(super) struct Portable;
+
+impl Lanes for Portable {
+    #[inline(always)]
+    unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        let mut masks = [0; N];
+        for eight in 0..8 {
+            // SAFETY: the caller's 64 bytes are these eight times eight.
+            let word = u64::from_le_bytes(unsafe { from.add(8 * eight).cast::<[u8; 8]>().read() });
+            for (mask, byte) in masks.iter_mut().zip(bytes) {
+                let differs = word ^ (u64::from(byte) * 0x0101_0101_0101_0101);
+                // The top bit of each byte which is zero, and of no other: no carry crosses from byte to byte.
+                let equal = !(((differs & LOW) + LOW) | differs | LOW);
+                // Multiplying gathers the eight bits in the top byte.
+                let gathered = (equal >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+                *mask |= gathered << (8 * eight);
+            }
+        }
+        masks
+    }
+
+    #[inline(always)]
+    unsafe fn copy(from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, WORD) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256,
+        _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_storeu_si512,
+    };
+
+    use super::Lanes;
+
+    /// [`Simd::Avx2`](super::Simd::Avx2).
+    pub(in super::super) struct Avx2;
+
+    impl Lanes for Avx2 {
+        #[inline(always)]
+        unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+            // SAFETY: the caller's 64 bytes are these two halves.
+            let (low, high) = unsafe { (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) };
+            bytes.map(|byte| {
+                // SAFETY: arithmetic on registers, which the caller says are there.
+                let (low, high) = unsafe {
+                    let byte = _mm256_set1_epi8(byte.cast_signed());
+                    (
+                        _mm256_movemask_epi8(_mm256_cmpeq_epi8(low, byte)),
+                        _mm256_movemask_epi8(_mm256_cmpeq_epi8(high, byte)),
+                    )
+                };
+                u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
+            })
+        }
+
+        #[inline(always)]
+        unsafe fn copy(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's 64 bytes, both sides, are these two halves.
+            unsafe {
+                let (low, high) = (_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast()));
+                _mm256_storeu_si256(to.cast(), low);
+                _mm256_storeu_si256(to.add(32).cast(), high);
+            }
+        }
+    }
+
+    /// [`Simd::Avx512`](super::Simd::Avx512).
+    pub(in super::super) struct Avx512;
+
+    impl Lanes for Avx512 {
+        #[inline(always)]
+        unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+            // SAFETY: the caller's 64 bytes.
+            let word = unsafe { _mm512_loadu_si512(from.cast()) };
+            // SAFETY: arithmetic on registers, which the caller says are there.
+            bytes.map(|byte| unsafe { _mm512_cmpeq_epi8_mask(word, _mm512_set1_epi8(byte.cast_signed())) })
+        }
+
+        #[inline(always)]
+        unsafe fn copy(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's 64 bytes, both sides.
+            unsafe { _mm512_storeu_si512(to.cast(), _mm512_loadu_si512(from.cast())) };
+        }
+    }
+}
+
+/// Where in `bytes` a given byte is, first to last.
+#[derive(Debug, Clone)]
+pub(super) struct Ends<'b> {
+    bytes: &'b [u8],
+    byte: u8,
+    simd: Simd,
+    /// Bytes looked at, and what was found of the last 64 of them and isn't returned yet.
+    seen: usize,
+    found: u64,
+}
+
+impl<'b> Ends<'b> {
+    #[inline]
+    pub(super) fn new(bytes: &'b [u8], byte: u8) -> Self {
+        Self::with(Simd::best(), bytes, byte)
+    }
+
+    #[inline]
+    fn with(simd: Simd, bytes: &'b [u8], byte: u8) -> Self {
+        Self { bytes, byte, simd, seen: 0, found: 0 }
+    }
+
+    /// Looks on until something is found or 64 bytes are no longer left.
+    #[inline]
+    fn whole_words(&mut self) {
+        // SAFETY: `simd` is one this processor has.
+        (self.seen, self.found) = unsafe {
+            match self.simd {
+                Simd::Portable => find::<Portable>(self.bytes, self.seen, self.byte),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx2 => find_avx2(self.bytes, self.seen, self.byte),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx512 => find_avx512(self.bytes, self.seen, self.byte),
+            }
+        };
+    }
+
+    #[cold]
+    fn last_bytes(&mut self) {
+        let rest = &self.bytes[self.seen..];
+        for (bit, &byte) in rest.iter().enumerate() {
+            self.found |= u64::from(byte == self.byte) << bit;
+        }
+        // As if a whole word had been there, so that bit 0 is where it is for the others.
+        self.seen += WORD;
+    }
+}
+
+impl Iterator for Ends<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.found == 0 {
+            if self.seen < self.bytes.len() {
+                self.whole_words();
+            }
+            if self.found == 0 && self.seen < self.bytes.len() {
+                self.last_bytes();
+            }
+            if self.found == 0 {
+                return None;
+            }
+        }
+        let bit = self.found.trailing_zeros() as usize;
+        self.found &= self.found - 1;
+        Some(self.seen - WORD + bit)
+    }
+}
+
+/// Looks for `byte` in whole words from `seen` on; how far it looked, and what it found in the last word.
+///
+/// # Safety
+///
+/// The processor has `L`'s instructions.
+#[inline(always)]
+unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64) {
+    while bytes.len() - seen >= WORD {
+        // SAFETY: 64 bytes are left.
+        let [found] = unsafe { L::equal(bytes.as_ptr().add(seen), [byte]) };
+        seen += WORD;
+        if found != 0 {
+            return (seen, found);
+        }
+    }
+    (seen, 0)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn find_avx2(bytes: &[u8], seen: usize, byte: u8) -> (usize, u64) {
+    // SAFETY: this function has the instructions.
+    unsafe { find::<Avx2>(bytes, seen, byte) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+fn find_avx512(bytes: &[u8], seen: usize, byte: u8) -> (usize, u64) {
+    // SAFETY: this function has the instructions.
+    unsafe { find::<Avx512>(bytes, seen, byte) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_level_finds_what_a_plain_loop_finds(
+            bytes in prop::collection::vec(prop_oneof![3 => Just(b'\n'), 1 => any::<u8>()], 0..300),
+            sparse in prop::collection::vec(prop_oneof![1 => Just(b'\n'), 200 => any::<u8>()], 0..1000),
+            byte in prop_oneof![Just(b'\n'), any::<u8>()],
+        ) {
+            for bytes in [bytes, sparse] {
+                let expected: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] == byte).collect();
+                for simd in Simd::available() {
+                    prop_assert_eq!(&Ends::with(simd, &bytes, byte).collect::<Vec<_>>(), &expected, "{:?}", simd);
+                }
+            }
+        }
+    }
+}

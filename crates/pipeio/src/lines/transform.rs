@@ -1,0 +1,186 @@
+//! The one thing a user of the engine writes: what becomes of a line.
+
+use super::batch::{Batch, LineEnd};
+use super::error::{Error, Failure};
+use super::output::Output;
+
+/// What becomes of a line, besides what was appended for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// What was appended is a line: it gets the terminator of the one it came from.
+    Keep,
+    /// The line leaves nothing: what was appended for it is taken back.
+    Drop,
+    /// As `Keep`, and this is the last line: see [`Flow::Stop`].
+    KeepAndStop,
+    /// As `Drop`, and no further line is looked at: see [`Flow::Stop`].
+    DropAndStop,
+}
+
+/// Whether the batches go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next batch, please.
+    Continue,
+    /// Enough: what is in the output is written, and the rest of the input is not looked at. Some of it has been read
+    /// already, so it is lost to whoever reads the same descriptor next.
+    Stop,
+}
+
+/// Makes output of lines.
+///
+/// [`line`](Self::line) is all there is to write. Where it is too slow, [`batch`](Self::batch) does many lines at once.
+///
+/// A transform on several threads is cloned for each, and a clone sees some of the batches only: state that goes from
+/// line to line, other than memory to be used again, works on one thread only. The line's number is had from the batch.
+///
+/// ```
+/// use pipeio::lines::{Failure, Fate, Output, Transform};
+///
+/// /// Adds up the numbers of a line.
+/// #[derive(Clone)]
+/// struct Sum;
+///
+/// impl Transform for Sum {
+///     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+///         let mut sum = 0i64;
+///         for number in std::str::from_utf8(line)?.split_whitespace() {
+///             sum += number.parse::<i64>()?;
+///         }
+///         output.extend(sum.to_string().as_bytes());
+///         Ok(Fate::Keep)
+///     }
+/// }
+/// # use pipeio::lines::Engine;
+/// # let (reader, writer) = std::io::pipe()?;
+/// # let (mut result, out) = std::io::pipe()?;
+/// # std::io::Write::write_all(&mut &writer, b"1 2 3\n40 2\nsix\n")?;
+/// # drop(writer);
+/// let error = Engine::new().run(&reader, &out, &mut Sum).unwrap_err();
+/// assert_eq!(error.to_string(), "the line at byte 11 of the input can't be transformed: invalid digit found in string");
+/// # drop(out);
+/// # let mut text = String::new();
+/// # std::io::Read::read_to_string(&mut result, &mut text)?;
+/// # assert_eq!(text, "6\n42\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub trait Transform {
+    /// Appends to `output` what becomes of `line`, both without terminator. What it appended before it failed is taken
+    /// back; the lines before are written.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the transform can't do. It ends the run, and [`Error::Transform`] brings it to the caller.
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure>;
+
+    /// Appends what becomes of a whole batch, terminators included.
+    ///
+    /// As written here it calls [`line`](Self::line) for each, and ends each with the terminator it had.
+    ///
+    /// ```
+    /// use pipeio::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
+    ///
+    /// /// Turns commas into tabs. No need to know where lines end.
+    /// #[derive(Clone)]
+    /// struct Tabs;
+    ///
+    /// impl Transform for Tabs {
+    ///     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+    ///         let spare = &mut output.spare(line.len())[..line.len()];
+    ///         for (to, from) in spare.iter_mut().zip(line) {
+    ///             *to = if *from == b',' { b'\t' } else { *from };
+    ///         }
+    ///         output.advance(line.len());
+    ///         Ok(Fate::Keep)
+    ///     }
+    ///
+    ///     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
+    ///         self.line(batch.bytes(), output).expect("tabs can't fail");
+    ///         Ok(Flow::Continue)
+    ///     }
+    /// }
+    /// # use pipeio::lines::Engine;
+    /// # let (reader, writer) = std::io::pipe()?;
+    /// # let (mut result, out) = std::io::pipe()?;
+    /// # std::io::Write::write_all(&mut &writer, b"1,2,3\n40,2\n")?;
+    /// # drop(writer);
+    /// # Engine::new().run(&reader, &out, &mut Tabs)?;
+    /// # drop(out);
+    /// # let mut text = String::new();
+    /// # std::io::Read::read_to_string(&mut result, &mut text)?;
+    /// # assert_eq!(text, "1\t2\t3\n40\t2\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Batch::failure`] makes one which names the line. Output of the lines before it is to be left in `output`.
+    fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
+        for line in batch.lines() {
+            let mark = output.mark();
+            let fate = self.line(line.bytes, output);
+            match fate {
+                Ok(Fate::Keep | Fate::KeepAndStop) if line.end == LineEnd::Terminator => {
+                    output.push(batch.terminator());
+                }
+                Ok(Fate::Keep | Fate::KeepAndStop) => {}
+                Ok(Fate::Drop | Fate::DropAndStop) | Err(_) => output.back_to(mark),
+            }
+            match fate {
+                Ok(Fate::Keep | Fate::Drop) => {}
+                Ok(Fate::KeepAndStop | Fate::DropAndStop) => return Ok(Flow::Stop),
+                Err(failure) => return Err(batch.failure(&line, failure)),
+            }
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Whether [`Batch::first_line`] must be right. Counting costs a pass over the batch, so ask only if it is used.
+    fn numbered(&self) -> bool {
+        false
+    }
+}
+
+/// A transform made of a function of one line.
+///
+/// ```
+/// use pipeio::lines::{Engine, Fate, per_line};
+///
+/// let mut backwards = per_line(|line, output| {
+///     let start = output.spare(line.len());
+///     start[..line.len()].copy_from_slice(line);
+///     start[..line.len()].reverse();
+///     output.advance(line.len());
+///     Ok(Fate::Keep)
+/// });
+/// # let (reader, writer) = std::io::pipe()?;
+/// # let (mut result, out) = std::io::pipe()?;
+/// # std::io::Write::write_all(&mut &writer, b"abc\n\nde")?;
+/// # drop(writer);
+/// Engine::new().run(&reader, &out, &mut backwards)?;
+/// # drop(out);
+/// # let mut text = String::new();
+/// # std::io::Read::read_to_string(&mut result, &mut text)?;
+/// # assert_eq!(text, "cba\n\ned");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn per_line<F>(function: F) -> PerLine<F>
+where
+    F: for<'b> FnMut(&'b [u8], &mut Output<'b>) -> Result<Fate, Failure>,
+{
+    PerLine(function)
+}
+
+/// What [`per_line`] makes.
+#[derive(Debug, Clone, Copy)]
+pub struct PerLine<F>(F);
+
+impl<F> Transform for PerLine<F>
+where
+    F: for<'b> FnMut(&'b [u8], &mut Output<'b>) -> Result<Fate, Failure>,
+{
+    #[inline]
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        (self.0)(line, output)
+    }
+}

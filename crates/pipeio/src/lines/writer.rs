@@ -1,0 +1,131 @@
+//! From outputs to a descriptor.
+
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+use rustix::event::PollFlags;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::pipe::{IoSliceRaw, SpliceFlags};
+
+use super::error::Error;
+use super::output::Output;
+use super::reader::wait_for;
+
+/// The kernel takes no more pieces with one call (IOV_MAX in limits.h).
+const PIECES: usize = 1024;
+
+/// Less than this is copied: a pipe has a slot for each page, and a page lent costs a fault to replace.
+const WORTH_GIVING: usize = 32 << 10;
+
+/// How output reaches a pipe. Anything else than a pipe is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SendMethod {
+    /// write(2): the kernel copies.
+    #[default]
+    Write,
+    /// vmsplice(2): the pipe refers to the engine's pages, which the engine then never writes to again but drops, so
+    /// that the reader may pass them on as it likes and as late as it likes. Where the kernel refuses, write(2).
+    GiveAway,
+}
+
+/// Whether there's still someone to write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readers {
+    Present,
+    Gone,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer<'fd> {
+    output: BorrowedFd<'fd>,
+    kind: FileType,
+    send: SendMethod,
+    pub(super) bytes: u64,
+    pub(super) given_away: u64,
+    pub(super) writes: u64,
+}
+
+impl<'fd> Writer<'fd> {
+    pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
+        let send = if kind == FileType::Fifo { send } else { SendMethod::Write };
+        Ok(Self { output, kind, send, bytes: 0, given_away: 0, writes: 0 })
+    }
+
+    /// Whether a write never waits for a reader.
+    pub(super) fn never_waits(&self) -> bool {
+        matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
+    }
+
+    /// Writes all of it, and leaves its memory ready for the next.
+    pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
+        let given = match (self.send, output.unlent()) {
+            (SendMethod::GiveAway, Some(bytes)) if bytes.len() >= WORTH_GIVING => self.give_away(bytes)?,
+            _ => Given::Refused,
+        };
+        match given {
+            Given::All => {
+                output.give_away()?;
+                Ok(Readers::Present)
+            }
+            Given::ReadersGone => Ok(Readers::Gone),
+            Given::Refused => {
+                let readers = self.copy(&mut output.pieces())?;
+                output.reuse();
+                Ok(readers)
+            }
+        }
+    }
+
+    fn copy(&mut self, mut pieces: &mut [IoSlice<'_>]) -> Result<Readers, Error> {
+        while !pieces.is_empty() {
+            self.writes += 1;
+            match rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]) {
+                Ok(0) => return Err(Error::Write(std::io::ErrorKind::WriteZero.into())),
+                Ok(written) => {
+                    self.bytes += written as u64;
+                    IoSlice::advance_slices(&mut pieces, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait_for(self.output, PollFlags::OUT).map_err(Error::Write)?,
+                Err(Errno::PIPE) => return Ok(Readers::Gone),
+                Err(error) => return Err(Error::Write(error.into())),
+            }
+        }
+        Ok(Readers::Present)
+    }
+
+    fn give_away(&mut self, bytes: &[u8]) -> Result<Given, Error> {
+        let mut given = 0;
+        while given < bytes.len() {
+            let rest = [IoSliceRaw::from_slice(&bytes[given..])];
+            self.writes += 1;
+            // SAFETY: the bytes are readable. The pipe's references outlive this call, but what a reader sees through
+            // them is not changed: `Output::give_away` makes sure that the bytes are never written to again.
+            match unsafe { rustix::pipe::vmsplice(self.output, &rest, SpliceFlags::empty()) } {
+                Ok(some) => {
+                    given += some;
+                    self.bytes += some as u64;
+                    self.given_away += some as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait_for(self.output, PollFlags::OUT).map_err(Error::Write)?,
+                Err(Errno::PIPE) => return Ok(Given::ReadersGone),
+                Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
+                    self.send = SendMethod::Write;
+                    return Ok(Given::Refused);
+                }
+                Err(error) => return Err(Error::Write(error.into())),
+            }
+        }
+        Ok(Given::All)
+    }
+}
+
+enum Given {
+    All,
+    /// Nothing was given away, and it isn't tried again.
+    Refused,
+    ReadersGone,
+}

@@ -1,0 +1,135 @@
+//! A sender that splits blocks into messages and a receiver that cuts messages into blocks, over any channel for them.
+
+use std::io;
+
+use crate::memory::{Buffer, page_size};
+use crate::recv::{self, Received, Receiver};
+use crate::send::{self, Moved, Sender};
+
+/// What carries messages.
+pub(crate) trait Channel {
+    /// Bytes that the channel's calls want in front of each message, at most a page.
+    const LEAD: usize;
+
+    /// Sends a message: `LEAD` bytes to be written to at will, and those of the message.
+    fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()>;
+
+    /// Receives a message, its bytes behind `LEAD` bytes of `buffer`; returns its length, which is more than there was room
+    /// for if it was cut off.
+    fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize>;
+}
+
+/// A buffer whose `len` bytes start `align` bytes past a page boundary, with a page of room in front of them.
+struct LedBuffer(Buffer);
+
+impl LedBuffer {
+    fn new(len: usize, align: usize, pages: crate::memory::Pages) -> io::Result<LedBuffer> {
+        let total = len.checked_add(page_size()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(LedBuffer(Buffer::new(total, align, pages)?))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.0.bytes()[page_size()..]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0.bytes_mut()[page_size()..]
+    }
+
+    /// The bytes `from..to`, and `lead` more in front of them.
+    fn led(&mut self, lead: usize, from: usize, to: usize) -> &mut [u8] {
+        &mut self.0.bytes_mut()[page_size() + from - lead..page_size() + to]
+    }
+}
+
+fn at_least_one(block: usize, limit: usize) -> io::Result<()> {
+    if block == 0 || limit == 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block and a message have at least one byte"));
+    }
+    Ok(())
+}
+
+pub(crate) struct MessageSender<C> {
+    channel: C,
+    buffer: LedBuffer,
+    limit: usize,
+}
+
+impl<C: Channel> MessageSender<C> {
+    pub(crate) fn new(channel: C, options: &send::Options, limit: usize) -> io::Result<Self> {
+        at_least_one(options.block, limit)?;
+        Ok(MessageSender { channel, buffer: LedBuffer::new(options.block, options.align, options.pages)?, limit })
+    }
+
+    /// Sends the bytes `from..to` of the buffer as one message, and leaves what is in front of them as it was.
+    fn message(&mut self, from: usize, to: usize, calls: &mut u32) -> io::Result<()> {
+        let message = self.buffer.led(C::LEAD, from, to);
+        let mut before = [0; 16];
+        before[..C::LEAD].copy_from_slice(&message[..C::LEAD]);
+        let result = self.channel.put(message, calls);
+        message[..C::LEAD].copy_from_slice(&before[..C::LEAD]);
+        result
+    }
+}
+
+impl<C: Channel> Sender for MessageSender<C> {
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        fill(0, self.buffer.bytes_mut());
+        Ok(())
+    }
+
+    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        Ok(&mut self.buffer.bytes_mut()[..len])
+    }
+
+    fn send(&mut self, len: usize) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        while moved.bytes < len {
+            let end = len.min(moved.bytes + self.limit);
+            self.message(moved.bytes, end, &mut moved.calls)?;
+            moved.bytes = end;
+        }
+        Ok(moved)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.message(0, 0, &mut 0)
+    }
+}
+
+pub(crate) struct MessageReceiver<C> {
+    channel: C,
+    buffer: LedBuffer,
+    limit: usize,
+    block: usize,
+    /// What of the last message was not handed out yet.
+    rest: std::ops::Range<usize>,
+    ended: bool,
+}
+
+impl<C: Channel> MessageReceiver<C> {
+    pub(crate) fn new(channel: C, options: &recv::Options, limit: usize) -> io::Result<Self> {
+        at_least_one(options.block, limit)?;
+        let buffer = LedBuffer::new(limit, options.align, options.pages)?;
+        Ok(MessageReceiver { channel, buffer, limit, block: options.block, rest: 0..0, ended: false })
+    }
+}
+
+impl<C: Channel> Receiver for MessageReceiver<C> {
+    fn recv(&mut self) -> io::Result<Received<'_>> {
+        let mut calls = 0;
+        if self.rest.is_empty() && !self.ended {
+            let bytes = self.channel.take(self.buffer.led(C::LEAD, 0, self.limit), &mut calls)?;
+            if bytes > self.limit {
+                let message = format!("a message of {bytes} bytes came, above the limit of {}", self.limit);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            self.rest = 0..bytes;
+            self.ended = bytes == 0;
+        }
+        let bytes = self.rest.len().min(self.block);
+        let start = self.rest.start;
+        self.rest.start += bytes;
+        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[start..start + bytes]) })
+    }
+}

@@ -1,0 +1,102 @@
+//! Links that carry messages of a limited size: a block is split into as many as it takes, a message without bytes is the
+//! end of the stream, and a message larger than the reader's block is handed out in pieces, none lost.
+//!
+//! Here are the datagram and seqpacket sockets; [`crate::mq`] has the message queues.
+
+mod ends;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketType, sockopt};
+
+pub(crate) use ends::{Channel, MessageReceiver, MessageSender};
+
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::{Direction, Wait};
+
+/// What the kernel puts aside of a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since 2.6).
+const OVERHEAD: usize = 32;
+
+/// The most bytes that one message through the UNIX datagram or seqpacket socket `fd` may have, by its send buffer.
+///
+/// # Errors
+/// When `fd` is not a socket.
+pub fn limit(fd: impl AsFd) -> io::Result<usize> {
+    Ok(sockopt::socket_send_buffer_size(fd)?.saturating_sub(OVERHEAD))
+}
+
+/// A sender for the connected datagram or seqpacket socket `fd`: messages of at most `limit` bytes; `finish` sends one
+/// without bytes.
+///
+/// # Errors
+/// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Sending fails with `BrokenPipe` when
+/// the receiver is gone.
+pub fn sender(fd: OwnedFd, options: &send::Options, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
+    Ok(Box::new(MessageSender::new(Socket::new(fd, options.wait)?, options, limit)?))
+}
+
+/// A receiver for the connected datagram or seqpacket socket `fd`, with room for messages of `limit` bytes, whatever the
+/// read block.
+///
+/// A seqpacket socket also ends when its sender is gone without a word. A datagram socket does not: the kernel tells a
+/// receiver nothing, so whoever started both has to end this one.
+///
+/// # Errors
+/// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Receiving fails with `InvalidData`
+/// for a message larger than the limit.
+pub fn receiver(fd: OwnedFd, options: &recv::Options, limit: usize) -> io::Result<Box<dyn Receiver + Send>> {
+    Ok(Box::new(MessageReceiver::new(Socket::new(fd, options.wait)?, options, limit)?))
+}
+
+struct Socket {
+    fd: OwnedFd,
+    wait: Wait,
+}
+
+impl Socket {
+    fn new(fd: OwnedFd, wait: Wait) -> io::Result<Socket> {
+        if ![SocketType::DGRAM, SocketType::SEQPACKET].contains(&sockopt::socket_type(&fd)?) {
+            let message = "not a socket for messages; use a datagram or seqpacket socket";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        wait.configure(&fd)?;
+        Ok(Socket { fd, wait })
+    }
+}
+
+impl Channel for Socket {
+    const LEAD: usize = 0;
+
+    fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
+        let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
+            match rustix::net::send(&self.fd, message, SendFlags::NOSIGNAL) {
+                // What a datagram socket says where others say that the pipe is broken.
+                Err(Errno::CONNREFUSED | Errno::CONNRESET) => Err(Errno::PIPE),
+                sent => sent,
+            }
+        });
+        match sent {
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
+                let (len, limit) = (message.len(), limit(&self.fd)?);
+                let text = format!("a message of {len} bytes is above this socket's limit of {limit}; split at less");
+                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
+        self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
+            match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
+                Ok((_, len)) => Ok(len),
+                // The sender left without having read all that we sent to it. It is said once, before what it sent to us.
+                Err(Errno::CONNRESET) => Err(Errno::INTR),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}

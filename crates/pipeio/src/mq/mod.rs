@@ -1,0 +1,26 @@
+//! POSIX and System V message queues as links. Blocks larger than a message are split, a message without bytes ends the
+//! stream (see [`crate::message`]).
+//!
+//! The kernel tells neither end that the other is gone: a receiver of an empty queue and a sender to a full one wait until
+//! they are ended from outside, or, with System V, until the queue is removed.
+
+mod posix;
+mod sysv;
+
+pub use posix::{
+    PosixLimits, posix_create, posix_limits, posix_message_size, posix_receiver, posix_sender, posix_unlink,
+};
+pub use sysv::{
+    SysvLimits, sysv_create, sysv_create_keyed, sysv_find, sysv_limits, sysv_message_size, sysv_receiver, sysv_remove,
+    sysv_sender,
+};
+
+use std::io;
+
+/// The number in a file under /proc/sys.
+fn setting(path: &str) -> io::Result<usize> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+    let number = text.trim().parse();
+    number.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("{path} has no number")))
+}

@@ -1,0 +1,173 @@
+//! POSIX message queues (mq_overview(7)). On Linux a queue is a file and its descriptor one like any other: it can be
+//! inherited, passed on and polled, and it outlives the queue's name.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use super::setting;
+use crate::message::{Channel, MessageReceiver, MessageSender};
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::{Direction, Wait};
+
+/// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PosixLimits {
+    /// Bytes per message: /proc/sys/fs/mqueue/msgsize_max, 8192 unless changed.
+    pub message_bytes: usize,
+    /// Messages in a queue: /proc/sys/fs/mqueue/msg_max, 10 unless changed.
+    pub messages: usize,
+}
+
+/// The limits of this system.
+///
+/// # Errors
+/// When the kernel has no POSIX message queues, or /proc is not there.
+pub fn posix_limits() -> io::Result<PosixLimits> {
+    Ok(PosixLimits {
+        message_bytes: setting("/proc/sys/fs/mqueue/msgsize_max")?,
+        messages: setting("/proc/sys/fs/mqueue/msg_max")?,
+    })
+}
+
+fn name_of(name: &str) -> io::Result<CString> {
+    CString::new(name).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a queue's name has no zero byte"))
+}
+
+/// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with a
+/// slash and has no other; unlink it as soon as nobody needs it: the descriptor stays good.
+///
+/// # Errors
+/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`posix_limits`]; `QuotaExceeded` when the user's
+/// queues would take more than RLIMIT_MSGQUEUE, or there are too many; when the kernel has no such queues.
+pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
+    let path = name_of(name)?;
+    // SAFETY: every field of mq_attr is an integer, for which zero is valid.
+    let mut wanted: libc::mq_attr = unsafe { MaybeUninit::zeroed().assume_init() };
+    wanted.mq_maxmsg = messages.try_into().unwrap_or(libc::c_long::MAX);
+    wanted.mq_msgsize = max_message.try_into().unwrap_or(libc::c_long::MAX);
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    let mode: libc::mode_t = 0o600;
+    // SAFETY: the name ends in a zero byte; with O_CREAT come a mode and a pointer to attributes, which live on.
+    let queue = unsafe { libc::mq_open(path.as_ptr(), flags, mode, ptr::from_ref(&wanted)) };
+    if queue < 0 {
+        let error = io::Error::last_os_error();
+        let why = match error.raw_os_error() {
+            Some(libc::EINVAL) => {
+                let limits = posix_limits().map_or_else(
+                    |_| "this system's limits".to_owned(),
+                    |l| format!("{} messages of {} bytes", l.messages, l.message_bytes),
+                );
+                format!("it may have at most {limits} (/proc/sys/fs/mqueue), and a name like /name")
+            }
+            Some(libc::EMFILE) => {
+                "the user's queues would take more memory than allowed; raise the limit with ulimit -q".to_owned()
+            }
+            Some(libc::ENOSPC) => {
+                "there are as many as /proc/sys/fs/mqueue/queues_max allows; remove some or raise it".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        let kind = match error.raw_os_error() {
+            Some(libc::EMFILE | libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
+            _ => error.kind(),
+        };
+        let what = format!("cannot make message queue {name} for {messages} messages of {max_message} bytes: {why}");
+        return Err(io::Error::new(kind, what));
+    }
+    // SAFETY: mq_open returned it just now, a queue is a descriptor on Linux, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(queue) })
+}
+
+/// Takes the queue's name away; the queue lives until its last descriptor is closed.
+///
+/// # Errors
+/// When there is no queue of this name, or it is another user's.
+pub fn posix_unlink(name: &str) -> io::Result<()> {
+    let path = name_of(name)?;
+    // SAFETY: the name ends in a zero byte.
+    if unsafe { libc::mq_unlink(path.as_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The most bytes that a message of the queue `fd` may have.
+///
+/// # Errors
+/// When `fd` is not a message queue.
+pub fn posix_message_size(fd: impl AsFd) -> io::Result<usize> {
+    let mut attributes = MaybeUninit::<libc::mq_attr>::zeroed();
+    // SAFETY: the descriptor is open, the pointer is to a writable mq_attr.
+    if unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
+    let attributes = unsafe { attributes.assume_init() };
+    usize::try_from(attributes.mq_msgsize).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// A sender for the queue `fd`: messages of at most `max_message` bytes, or what the queue was made for if that is less
+/// ([`posix_message_size`]). Both ends of a queue may be one open file, whose O_NONBLOCK is shared: an end that blocks
+/// then polls, if the other end polls or spins.
+///
+/// # Errors
+/// When `fd` is not a message queue, `max_message` is 0, or the memory cannot be had.
+pub fn posix_sender(fd: OwnedFd, options: &send::Options, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
+    let limit = max_message.min(posix_message_size(&fd)?);
+    Ok(Box::new(MessageSender::new(Queue::new(fd, options.wait)?, options, limit)?))
+}
+
+/// A receiver for the queue `fd`, with room for messages of `max_message` bytes, and for what the queue was made for in any
+/// case: mq_receive(3) takes nothing less.
+///
+/// # Errors
+/// When `fd` is not a message queue, or the memory cannot be had.
+pub fn posix_receiver(
+    fd: OwnedFd,
+    options: &recv::Options,
+    max_message: usize,
+) -> io::Result<Box<dyn Receiver + Send>> {
+    let limit = max_message.max(posix_message_size(&fd)?);
+    Ok(Box::new(MessageReceiver::new(Queue::new(fd, options.wait)?, options, limit)?))
+}
+
+struct Queue {
+    fd: OwnedFd,
+    wait: Wait,
+}
+
+impl Queue {
+    fn new(fd: OwnedFd, wait: Wait) -> io::Result<Queue> {
+        wait.configure(&fd)?;
+        Ok(Queue { fd, wait })
+    }
+}
+
+impl Channel for Queue {
+    const LEAD: usize = 0;
+
+    fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
+        self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
+            // SAFETY: the pointer and length are of a live slice, which is only read.
+            let result = unsafe { libc::mq_send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
+            if result == 0 { Ok(()) } else { Err(last_errno()) }
+        })
+    }
+
+    fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
+        self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
+            let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
+            // SAFETY: the pointer and length are of a slice borrowed exclusively; no priority is wanted.
+            let bytes = unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) };
+            usize::try_from(bytes).map_err(|_| last_errno())
+        })
+    }
+}
+
+fn last_errno() -> rustix::io::Errno {
+    rustix::io::Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(rustix::io::Errno::IO)
+}

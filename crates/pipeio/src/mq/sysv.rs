@@ -1,0 +1,176 @@
+//! System V message queues (sysvipc(7)). A queue is known by a number, belongs to no process and stays until it is
+//! removed: whoever makes one has to see to that.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use super::setting;
+use crate::message::{Channel, MessageReceiver, MessageSender};
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::Wait;
+
+/// What this system allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SysvLimits {
+    /// Bytes per message: /proc/sys/kernel/msgmax, 8192 unless changed.
+    pub message_bytes: usize,
+    /// Bytes in a queue: /proc/sys/kernel/msgmnb, 16384 unless changed.
+    pub queue_bytes: usize,
+}
+
+/// The limits of this system.
+///
+/// # Errors
+/// When the kernel has no System V message queues, or /proc is not there.
+pub fn sysv_limits() -> io::Result<SysvLimits> {
+    Ok(SysvLimits {
+        message_bytes: setting("/proc/sys/kernel/msgmax")?,
+        queue_bytes: setting("/proc/sys/kernel/msgmnb")?,
+    })
+}
+
+/// Makes a queue without a key, which nobody finds by one and no other user may use; returns its number.
+///
+/// # Errors
+/// `QuotaExceeded` when the system has as many queues as /proc/sys/kernel/msgmni allows; when it has no such queues.
+pub fn sysv_create() -> io::Result<i32> {
+    sysv_create_keyed(libc::IPC_PRIVATE)
+}
+
+/// Makes a queue that can be found by its key, so that it can be removed even if its maker was killed before it told the
+/// number; no other user may use it.
+///
+/// # Errors
+/// As [`sysv_create`], and `AlreadyExists` for a key in use.
+pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
+    // SAFETY: the call has no pointers.
+    let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
+    if id < 0 {
+        let error = io::Error::last_os_error();
+        let why = match error.raw_os_error() {
+            Some(libc::ENOSPC) => {
+                "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q, remove some or raise it".to_owned()
+            }
+            _ => error.to_string(),
+        };
+        let kind = match error.raw_os_error() {
+            Some(libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
+            _ => error.kind(),
+        };
+        return Err(io::Error::new(kind, format!("cannot make a System V message queue: {why}")));
+    }
+    Ok(id)
+}
+
+/// The number of the queue with this key.
+///
+/// # Errors
+/// When there is none, or it is another user's.
+pub fn sysv_find(key: i32) -> io::Result<i32> {
+    // SAFETY: the call has no pointers.
+    let id = unsafe { libc::msgget(key, 0) };
+    if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+}
+
+/// Removes a queue with all that is in it. Ends that wait on it fail.
+///
+/// # Errors
+/// When there is no such queue, or it is another user's.
+pub fn sysv_remove(id: i32) -> io::Result<()> {
+    // SAFETY: IPC_RMID makes no use of the pointer.
+    if unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// The most bytes that a message of the queue may have: the system's limit, or what the queue holds if that is less.
+///
+/// # Errors
+/// When there is no such queue, or /proc is not there.
+pub fn sysv_message_size(id: i32) -> io::Result<usize> {
+    let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
+    // SAFETY: the pointer is to a writable msqid_ds.
+    if unsafe { libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
+    let status = unsafe { status.assume_init() };
+    Ok(sysv_limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
+}
+
+/// A sender for the queue `id`; blocks are split at [`sysv_message_size`]. There is nothing to poll on: a polling end
+/// asks once without waiting before it waits in the call.
+///
+/// # Errors
+/// When there is no such queue, or the memory cannot be had. Sending fails with `BrokenPipe` when the queue was removed.
+pub fn sysv_sender(id: i32, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
+    let queue = Queue { id, wait: options.wait };
+    Ok(Box::new(MessageSender::new(queue, options, sysv_message_size(id)?)?))
+}
+
+/// A receiver for the queue `id`. Waits as [`sysv_sender`] does.
+///
+/// # Errors
+/// When there is no such queue, or the memory cannot be had. Receiving fails with `BrokenPipe` when the queue was removed.
+pub fn sysv_receiver(id: i32, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
+    let queue = Queue { id, wait: options.wait };
+    Ok(Box::new(MessageReceiver::new(queue, options, sysv_message_size(id)?)?))
+}
+
+/// The type that each message starts with; any number above 0.
+const TYPE: libc::c_long = 1;
+
+struct Queue {
+    id: i32,
+    wait: Wait,
+}
+
+impl Queue {
+    /// Makes `call` with the flags that the policy asks for until it went through.
+    fn retry<T>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> Option<T>) -> io::Result<T> {
+        let mut flags = if self.wait == Wait::Block { 0 } else { libc::IPC_NOWAIT };
+        loop {
+            *calls += 1;
+            if let Some(value) = call(flags) {
+                return Ok(value);
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN | libc::ENOMSG) if self.wait == Wait::Spin => std::hint::spin_loop(),
+                Some(libc::EAGAIN | libc::ENOMSG) => flags = 0,
+                Some(libc::EIDRM | libc::EINVAL) => {
+                    return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the message queue was removed"));
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl Channel for Queue {
+    const LEAD: usize = size_of::<libc::c_long>();
+
+    fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
+        message[..Self::LEAD].copy_from_slice(&TYPE.to_ne_bytes());
+        self.retry(calls, |flags| {
+            let (start, len) = (message.as_ptr(), message.len() - Self::LEAD);
+            // SAFETY: the pointer is to a type and `len` bytes behind it, which are only read; the kernel asks for no
+            // alignment.
+            (unsafe { libc::msgsnd(self.id, start.cast(), len, flags) } == 0).then_some(())
+        })
+    }
+
+    fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
+        self.retry(calls, |flags| {
+            let (start, len) = (buffer.as_mut_ptr(), buffer.len() - Self::LEAD);
+            // SAFETY: the pointer is to room for a type and `len` bytes behind it, borrowed exclusively; the kernel asks for
+            // no alignment.
+            let bytes = unsafe { libc::msgrcv(self.id, start.cast(), len, 0, flags) };
+            usize::try_from(bytes).ok()
+        })
+    }
+}

@@ -1,0 +1,430 @@
+//! Passes one descriptor's bytes to another as fast as the system can, and every byte exactly once.
+//!
+//! What the two descriptors are decides how: page references move where the kernel can move them (splice, sendfile,
+//! copy_file_range); where it says that it cannot, the bytes are read and written. A way that fails in the middle is
+//! replaced where it stopped: both descriptors' own positions are used, so nothing is lost or repeated.
+//!
+//! Moving references has a price that the other end may notice. A process that fills a pipe by vmsplice and reuses its
+//! memory once the pipe is empty, and one that overwrites the file being sent, changes bytes that have been passed on but
+//! not yet been read. [`Choice::ReadWrite`] copies, and so ends their influence.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
+use rustix::io::Errno;
+use rustix::net::SocketType;
+use rustix::pipe::{SpliceFlags, splice};
+use rustix::termios::isatty;
+
+use crate::memory::{Buffer, Pages};
+use crate::pipe::{self, Pipe};
+use crate::wait::{Direction, Wait};
+
+/// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
+const MOST: usize = 1 << 30;
+
+/// Sleep in the call where the descriptors are blocking.
+const BLOCK: SpliceFlags = SpliceFlags::empty();
+
+/// The buffer of read and write. Larger ones leave the second-level cache of current processors.
+const BUFFER: usize = 256 << 10;
+
+/// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
+const RAISED: usize = 1 << 20;
+
+/// A way to move bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// splice(2): page references move; one side is a pipe.
+    Splice,
+    /// splice(2) into a pipe of our own and out of it again: for sockets.
+    SpliceThroughPipe,
+    /// copy_file_range(2): the file system copies, or shares, extents.
+    CopyFileRange,
+    /// sendfile(2): a file's pages move.
+    Sendfile,
+    /// read(2) and write(2): every byte is copied twice. Works everywhere.
+    ReadWrite,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Method::Splice => "splice",
+            Method::SpliceThroughPipe => "splice through a pipe",
+            Method::CopyFileRange => "copy_file_range",
+            Method::Sendfile => "sendfile",
+            Method::ReadWrite => "read and write",
+        })
+    }
+}
+
+/// Who chooses the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// The fastest that the kernel permits between these two descriptors.
+    #[default]
+    Fastest,
+    /// Only read and write: what comes out no longer depends on memory or files that others may change.
+    ReadWrite,
+}
+
+/// What becomes of the capacity of either side that is a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Capacity {
+    /// It stays.
+    Keep,
+    /// It becomes 1 MiB where it is less and the system allows that. A refusal is no error.
+    #[default]
+    Raise,
+    /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
+    /// pipe holds more already: the other end may have made it larger, and what it has filled it with cannot wait.
+    Set(usize),
+}
+
+/// How a relay is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// How the bytes are moved.
+    pub method: Choice,
+    /// What the pipes on either side can hold.
+    pub capacity: Capacity,
+}
+
+/// Which side ended the relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The input has no more bytes: all of them were passed on.
+    Input,
+    /// The reader of the output is gone (EPIPE): what it did not take is lost.
+    Output,
+}
+
+/// A way that the kernel refused, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fallback {
+    /// What was tried.
+    pub from: Method,
+    /// What the kernel said; `None` if it claimed that there was nothing to move while there was.
+    pub errno: Option<Errno>,
+}
+
+/// What a relay did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Bytes that the output took.
+    pub bytes: u64,
+    /// System calls that moved, tried to move or waited for bytes.
+    pub calls: u64,
+    /// The way that was used in the end.
+    pub method: Method,
+    /// The ways that were tried before it.
+    pub fallbacks: Vec<Fallback>,
+    /// Capacities of the input and the output during the relay, for those that are pipes.
+    pub capacities: [Option<usize>; 2],
+    /// Which side ended it.
+    pub end: End,
+}
+
+/// What a descriptor is, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    File,
+    Stream,
+    Null,
+    Other,
+}
+
+impl Kind {
+    fn of(fd: BorrowedFd<'_>) -> io::Result<Kind> {
+        let stat = fstat(fd)?;
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Fifo => Kind::Pipe,
+            FileType::RegularFile | FileType::BlockDevice => Kind::File,
+            // The others keep messages apart, which splice would join.
+            FileType::Socket if rustix::net::sockopt::socket_type(fd)? == SocketType::STREAM => Kind::Stream,
+            FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => Kind::Null,
+            _ => Kind::Other,
+        })
+    }
+}
+
+/// The ways to try between two descriptors, the fastest first. Read and write are the last resort and not listed.
+fn ways(input: (Kind, BorrowedFd<'_>), output: Kind) -> &'static [Method] {
+    match (input.0, output) {
+        // The end of a terminal's input is a read of nothing, after which it goes on: it must be met exactly once.
+        (Kind::Other, _) if isatty(input.1) => &[],
+        (_, Kind::Pipe) | (Kind::Pipe, Kind::File | Kind::Stream | Kind::Null) => &[Method::Splice],
+        (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
+        (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
+        (Kind::Stream, Kind::File | Kind::Stream | Kind::Null) => &[Method::SpliceThroughPipe],
+        // Messages would be joined, and from devices the kernel would copy into new pages: no gain over a buffer that
+        // stays in cache.
+        _ => &[],
+    }
+}
+
+/// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
+///
+/// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
+/// programs do, or it dies where this would report [`End::Output`].
+///
+/// # Errors
+/// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
+/// `InvalidInput` if both descriptors are the same file and the copy would never end; a capacity that was
+/// [set](Capacity::Set) and refused.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// let (reader, mut source) = std::io::pipe()?;
+/// let (mut sink, writer) = std::io::pipe()?;
+/// source.write_all(b"abc")?;
+/// drop(source);
+/// let report = pipeio::relay::relay(&reader, &writer, &Default::default())?;
+/// assert_eq!((report.bytes, report.method), (3, pipeio::relay::Method::Splice));
+/// drop(writer);
+/// let mut text = String::new();
+/// sink.read_to_string(&mut text)?;
+/// assert_eq!(text, "abc");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn relay(input: impl AsFd, output: impl AsFd, options: &Options) -> io::Result<Report> {
+    let (input, output) = (input.as_fd(), output.as_fd());
+    let kinds = [Kind::of(input)?, Kind::of(output)?];
+    refuse_endless_copy(input, output)?;
+    let capacities = [capacity(input, kinds[0], options.capacity)?, capacity(output, kinds[1], options.capacity)?];
+    let ways = if options.method == Choice::ReadWrite { &[] } else { ways((kinds[0], input), kinds[1]) };
+    let mut relay = Relay { input, output, bytes: 0, calls: 0 };
+    let mut fallbacks = Vec::new();
+    let (method, end) = relay.run(ways, kinds[0], &mut fallbacks)?;
+    Ok(Report { bytes: relay.bytes, calls: relay.calls, method, fallbacks, capacities, end })
+}
+
+/// Whether the kernel says "not this way" rather than "not at all": append mode, file systems that cannot, filters.
+/// Where it is the descriptor that is wrong, read and write say so too.
+fn is_refusal(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::INVAL
+            | Errno::NOSYS
+            | Errno::OPNOTSUPP
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::XDEV
+            | Errno::BADF
+            | Errno::TXTBSY
+            | Errno::SPIPE
+            | Errno::ISDIR
+            | Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+    )
+}
+
+/// A file that is copied behind its own end grows until the disk is full.
+fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
+    let (from, to) = (fstat(input)?, fstat(output)?);
+    let regular = FileType::from_raw_mode(from.st_mode) == FileType::RegularFile;
+    if !regular || (from.st_dev, from.st_ino) != (to.st_dev, to.st_ino) {
+        return Ok(());
+    }
+    let append = fcntl_getfl(output)?.contains(OFlags::APPEND);
+    let end = if append { to.st_size.unsigned_abs() } else { seek(output, SeekFrom::Current(0))? };
+    if seek(input, SeekFrom::Current(0))? < end {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "input and output are the same file, and the copy would never end; write to another file",
+        ));
+    }
+    Ok(())
+}
+
+/// Sets the capacity if `fd` is a pipe, and says what it is.
+fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Option<usize>> {
+    if kind != Kind::Pipe {
+        return Ok(None);
+    }
+    match wanted {
+        Capacity::Keep => {}
+        Capacity::Set(bytes) => match pipe::set_capacity(fd, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            outcome => return outcome.map(Some),
+        },
+        Capacity::Raise => {
+            if pipe::capacity(fd)? < RAISED {
+                let _ = pipe::set_capacity(fd, RAISED);
+            }
+        }
+    }
+    pipe::capacity(fd).map(Some)
+}
+
+struct Relay<'a> {
+    input: BorrowedFd<'a>,
+    output: BorrowedFd<'a>,
+    bytes: u64,
+    calls: u64,
+}
+
+impl Relay<'_> {
+    /// Goes the first of the ways that leads to the end.
+    fn run(&mut self, ways: &[Method], input: Kind, fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
+        let mut complete = None;
+        for &method in ways {
+            let moved = match method {
+                Method::Splice => self.repeat(|input, output| splice(input, None, output, None, MOST, BLOCK)),
+                Method::CopyFileRange => self.repeat(|input, output| copy_file_range(input, None, output, None, MOST)),
+                Method::Sendfile => self.repeat(|input, output| sendfile(output, input, None, MOST)),
+                Method::SpliceThroughPipe => self.splice_through_pipe(),
+                Method::ReadWrite => self.read_write(),
+            };
+            match moved {
+                // A file that seems to be at its end may be one of /proc, whose size is 0 and whose content only read(2)
+                // shows: read and write have the last word.
+                Ok(()) if input == Kind::File => {
+                    complete = Some(method);
+                    break;
+                }
+                Ok(()) => return Ok((method, End::Input)),
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok((method, End::Output)),
+                Err(error) => match Errno::from_io_error(&error).filter(|&errno| is_refusal(errno)) {
+                    Some(errno) => fallbacks.push(Fallback { from: method, errno: Some(errno) }),
+                    None => return Err(error),
+                },
+            }
+        }
+        let before = self.bytes;
+        let end = match self.read_write() {
+            Ok(()) => End::Input,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => End::Output,
+            Err(error) => return Err(error),
+        };
+        match complete {
+            Some(method) if self.bytes == before && end == End::Input => return Ok((method, end)),
+            Some(method) => fallbacks.push(Fallback { from: method, errno: None }),
+            None => {}
+        }
+        Ok((Method::ReadWrite, end))
+    }
+
+    /// Makes `call` until it moves nothing more.
+    fn repeat(
+        &mut self,
+        mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
+    ) -> io::Result<()> {
+        loop {
+            self.calls += 1;
+            match call(self.input, self.output) {
+                Ok(0) => return Ok(()),
+                Ok(moved) => self.bytes += moved as u64,
+                Err(Errno::INTR) => {}
+                // One of them is non-blocking and has to be waited for; which one the kernel does not say.
+                Err(Errno::AGAIN) => {
+                    self.wait_for(self.input, PollFlags::IN)?;
+                    self.wait_for(self.output, PollFlags::OUT)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn wait_for(&mut self, fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<()> {
+        self.calls += 1;
+        match poll(&mut [PollFd::from_borrowed_fd(fd, events)], None) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes one call, again after an interruption, and after `fd` is ready should it be non-blocking.
+    fn once(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        direction: Direction,
+        call: impl FnMut() -> rustix::io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut calls = 0;
+        let outcome = Wait::Block.retry(fd, direction, &mut calls, call);
+        self.calls += u64::from(calls);
+        outcome
+    }
+
+    /// Fills a pipe of our own and empties it again. What the output does not take by splice is written.
+    fn splice_through_pipe(&mut self) -> io::Result<()> {
+        let between = Pipe::new()?;
+        let _ = pipe::set_capacity(&between.writer, RAISED);
+        let (input, output) = (self.input, self.output);
+        loop {
+            let mut left =
+                self.once(input, Direction::In, || splice(input, None, &between.writer, None, MOST, BLOCK))?;
+            if left == 0 {
+                return Ok(());
+            }
+            while left > 0 {
+                let given =
+                    self.once(output, Direction::Out, || splice(&between.reader, None, output, None, left, BLOCK));
+                let refused = |error: &io::Error| Errno::from_io_error(error).is_some_and(is_refusal);
+                match given {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(moved) => {
+                        self.bytes += moved as u64;
+                        left -= moved;
+                    }
+                    Err(error) => {
+                        if refused(&error) {
+                            self.drain(between.reader.as_fd(), left)?;
+                        }
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the `left` bytes that are still in the pipe between.
+    fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize) -> io::Result<()> {
+        let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
+        while left > 0 {
+            let length = left.min(BUFFER);
+            let got = self.read(between, &mut buffer.bytes_mut()[..length])?;
+            if got == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.write_all(&buffer.bytes()[..got])?;
+            left -= got;
+        }
+        Ok(())
+    }
+
+    fn read_write(&mut self) -> io::Result<()> {
+        let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
+        loop {
+            let got = self.read(self.input, buffer.bytes_mut())?;
+            if got == 0 {
+                return Ok(());
+            }
+            self.write_all(&buffer.bytes()[..got])?;
+        }
+    }
+
+    fn read(&mut self, from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+        self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer))
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let output = self.output;
+        while !bytes.is_empty() {
+            let taken = self.once(output, Direction::Out, || rustix::io::write(output, bytes))?;
+            if taken == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.bytes += taken as u64;
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+}

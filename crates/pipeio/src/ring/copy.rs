@@ -1,0 +1,98 @@
+//! Ends with a buffer of their own: one copy into the ring, one out of it.
+
+use std::io;
+use std::ptr;
+
+use super::map::Map;
+use crate::handover::{Sink, Source};
+use crate::memory::Buffer;
+use crate::recv::{self, Received, Receiver};
+use crate::send::{self, Moved, Sender};
+
+pub(super) struct CopySender {
+    source: Source<Map>,
+    buffer: Buffer,
+}
+
+impl CopySender {
+    pub(super) fn new(source: Source<Map>, options: &send::Options) -> io::Result<Self> {
+        Ok(CopySender { source, buffer: Buffer::new(options.block, options.align, options.pages)? })
+    }
+}
+
+/// Copies `bytes` to `offset` in the ring, and on from its start where they run over the end.
+fn put(map: &Map, offset: usize, bytes: &[u8]) {
+    assert!(offset < map.capacity() && bytes.len() <= map.capacity());
+    let (head, rest) = bytes.split_at(bytes.len().min(map.capacity() - offset));
+    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
+    // the protocol, does not look at it, and if it does nevertheless, it sees bytes that are all valid.
+    unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().as_ptr().wrapping_add(offset), head.len()) };
+    // SAFETY: as above, from offset 0.
+    unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), map.start().as_ptr(), rest.len()) };
+}
+
+/// Copies from `offset` in the ring, and on from its start, into `bytes`.
+fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
+    assert!(offset < map.capacity() && bytes.len() <= map.capacity());
+    let here = bytes.len().min(map.capacity() - offset);
+    let (head, rest) = bytes.split_at_mut(here);
+    // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
+    // the protocol, does not write to it, and if it does nevertheless, we get other bytes, all of them valid.
+    unsafe { ptr::copy_nonoverlapping(map.start().as_ptr().wrapping_add(offset), head.as_mut_ptr(), head.len()) };
+    // SAFETY: as above, from offset 0.
+    unsafe { ptr::copy_nonoverlapping(map.start().as_ptr(), rest.as_mut_ptr(), rest.len()) };
+}
+
+impl Sender for CopySender {
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        fill(0, self.buffer.bytes_mut());
+        Ok(())
+    }
+
+    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        Ok(&mut self.buffer.bytes_mut()[..len])
+    }
+
+    fn send(&mut self, len: usize) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        while moved.bytes < len {
+            let room = self.source.room(1, &mut moved.calls)?;
+            let rest = &self.buffer.bytes()[moved.bytes..len];
+            let piece = &rest[..rest.len().min(room)];
+            put(&self.source.lines, self.source.offset(), piece);
+            self.source.publish(piece.len(), &mut moved.calls);
+            moved.bytes += piece.len();
+        }
+        Ok(moved)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.source.end();
+        Ok(())
+    }
+}
+
+pub(super) struct CopyReceiver {
+    sink: Sink<Map>,
+    buffer: Buffer,
+}
+
+impl CopyReceiver {
+    pub(super) fn new(sink: Sink<Map>, options: &recv::Options) -> io::Result<Self> {
+        Ok(CopyReceiver { sink, buffer: Buffer::new(options.block, options.align, options.pages)? })
+    }
+}
+
+impl Receiver for CopyReceiver {
+    fn recv(&mut self) -> io::Result<Received<'_>> {
+        let mut calls = 0;
+        let filled = self.sink.filled(&mut calls)?;
+        let buffer = self.buffer.bytes_mut();
+        let bytes = filled.min(buffer.len());
+        if bytes > 0 {
+            get(&self.sink.lines, self.sink.offset(), &mut buffer[..bytes]);
+            self.sink.release(bytes, &mut calls);
+        }
+        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
+    }
+}

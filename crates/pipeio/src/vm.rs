@@ -1,0 +1,289 @@
+//! A ring in the sender's private memory, which the receiver reads from outside with process_vm_readv(2): one copy, by
+//! the kernel, straight from one process into the other. Only positions are shared.
+//!
+//! Both processes see each other's numbers in a small unnamed memfd, so they must be in one PID namespace. The kernel
+//! lets the receiver read if it could trace the sender (ptrace(2)): the same user, or CAP_SYS_PTRACE. Where Yama restricts
+//! that to a process's descendants, the sender allows the receiver and nobody else, for as long as the sender lives.
+//! The receiver reads where the sender tells it to: use it between processes that trust each other.
+
+use std::io;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::time::{Duration, Instant};
+
+use rustix::process::{PTracer, Pid, getpid, set_ptracer};
+use rustix::thread::futex;
+
+use crate::handover::{LINES, Sink, Source};
+use crate::memory::{Buffer, Region};
+use crate::recv::{self, Received, Receiver};
+use crate::ring::{InPlaceSender, Memory, fits};
+use crate::send::{self, Moved, Sender};
+use crate::shared::{Line, Shared};
+
+/// How much memory the sender's blocks cycle through, rounded up to whole blocks, at least two.
+pub const RING_BYTES: usize = 1 << 20;
+
+/// How long a sender waits for its receiver before the first block.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The line where both say who they are. Its gate opens when the receiver has.
+const ABOUT: usize = LINES;
+/// Its words.
+const RECEIVER: usize = 0;
+const SENDER: usize = 1;
+const ADDRESS: usize = 2;
+const CAPACITY: usize = 3;
+/// Not 0 once the sender's memory may be gone although not all of it was read.
+const TORN: usize = 4;
+
+/// Makes the shared lines of one link.
+///
+/// # Errors
+/// When the memory or the descriptor cannot be had.
+pub fn create() -> io::Result<OwnedFd> {
+    Ok(Shared::create(ABOUT + 1)?.0)
+}
+
+fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
+    let lines = Shared::open(fd)?;
+    if lines.len() != ABOUT + 1 || block == 0 {
+        let message = "a link for process_vm_readv has lines of its own, and a block at least one byte";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(lines)
+}
+
+/// The sender of the link `fd`. It can be taken once. Blocks are made in the memory that is read from outside, so `align`
+/// does not apply.
+///
+/// The first send waits for the receiver to be there, ten seconds at most. [`Sender::finish`] waits until the receiver has
+/// read all or is gone, as the memory goes with the sender. A sender that is dropped earlier lets the receiver fail. How it
+/// waits and counts: as [`ring::sender`](crate::ring::sender) does.
+///
+/// # Errors
+/// When `fd` is no such link or has a sender already, or the memory cannot be had. The first send fails with `TimedOut`
+/// when no receiver has come.
+pub fn sender(fd: OwnedFd, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
+    let lines = open(&fd, options.block)?;
+    let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
+    let two = options.block.checked_mul(2).ok_or_else(too_large)?;
+    let capacity = RING_BYTES.max(two).checked_next_multiple_of(options.block).ok_or_else(too_large)?;
+    fits(capacity, options)?;
+    let mut region = Region::new(capacity, options.pages)?;
+    // Touched now, so that no fault is left for later.
+    region.bytes_mut().fill(0);
+    let start = NonNull::new(region.bytes_mut().as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+    let source = Source::new(Private { lines, start, _region: region }, capacity, options.wait)?;
+    Ok(Box::new(VmSender { inner: InPlaceSender::new(source, options), met: false, finished: false }))
+}
+
+/// The receiver of the link `fd`. It can be taken once. How it waits: as [`ring::receiver`](crate::ring::receiver) does;
+/// `calls` counts process_vm_readv(2) and futex(2).
+///
+/// # Errors
+/// When `fd` is no such link or has a receiver already, or the memory cannot be had. Receiving fails with
+/// `PermissionDenied` when the kernel does not let this process read the sender's memory, and with `UnexpectedEof` when
+/// the sender is gone before all was read.
+pub fn receiver(fd: OwnedFd, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
+    let lines = open(&fd, options.block)?;
+    let buffer = Buffer::new(options.block, options.align, options.pages)?;
+    // How large the ring is comes with the first block.
+    let sink = Sink::new(lines, isize::MAX as usize, options.wait)?;
+    let about = &sink.lines[ABOUT];
+    about.words[RECEIVER].store(number(getpid()), Relaxed);
+    about.gate.store(1, Release);
+    futex::wake(&about.gate, futex::Flags::empty(), 1)?;
+    Ok(Box::new(VmReceiver { sink, buffer, peer: None }))
+}
+
+fn number(pid: Pid) -> u64 {
+    u64::from(pid.as_raw_nonzero().get().unsigned_abs())
+}
+
+/// Private memory, with the shared lines that say what is in it.
+struct Private {
+    lines: Shared,
+    start: NonNull<u8>,
+    _region: Region,
+}
+
+// SAFETY: the memory is owned, and nothing in it is tied to the thread that made it.
+unsafe impl Send for Private {}
+
+impl Deref for Private {
+    type Target = [Line];
+
+    fn deref(&self) -> &[Line] {
+        &self.lines
+    }
+}
+
+// SAFETY: `start` is that of the region, which is as long as the handover's capacity, lives as long as `self`, does not move
+// with it, and is not accessed in any other way.
+unsafe impl Memory for Private {
+    fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+struct VmSender {
+    inner: InPlaceSender<Private>,
+    met: bool,
+    finished: bool,
+}
+
+impl VmSender {
+    /// Waits for the receiver, allows it to read, and says where.
+    fn meet(&mut self) -> io::Result<()> {
+        let source = self.inner.source();
+        let (capacity, start) = (source.capacity(), source.lines.start);
+        let about = &source.lines[ABOUT];
+        let begin = Instant::now();
+        while about.gate.load(Acquire) == 0 {
+            let Some(left) = PATIENCE.checked_sub(begin.elapsed()) else {
+                let message = format!("no process came to read this one's memory within {} s", PATIENCE.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            };
+            let left = futex::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            match futex::wait(&about.gate, futex::Flags::empty(), 0, Some(&left)) {
+                Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR | rustix::io::Errno::TIMEDOUT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(receiver) = i32::try_from(about.words[RECEIVER].load(Relaxed)).ok().and_then(Pid::from_raw) {
+            // Refused where there is no Yama to ask. If it was needed, the receiver says so.
+            let _ = set_ptracer(PTracer::ProcessID(receiver));
+        }
+        about.words[SENDER].store(number(getpid()), Relaxed);
+        about.words[ADDRESS].store(start.as_ptr() as u64, Relaxed);
+        // Seen by the receiver with the first position that is published.
+        about.words[CAPACITY].store(capacity as u64, Relaxed);
+        self.met = true;
+        Ok(())
+    }
+}
+
+impl Sender for VmSender {
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        self.inner.prepare(fill)
+    }
+
+    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        self.inner.fresh(len)
+    }
+
+    fn send(&mut self, len: usize) -> io::Result<Moved> {
+        if !self.met {
+            self.meet()?;
+        }
+        self.inner.send(len)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.inner.finish()?;
+        let source = self.inner.source();
+        let all = source.capacity();
+        match source.room(all, &mut 0) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+            // All was read, or nobody is there to do it.
+            _ => self.finished = true,
+        }
+        Ok(())
+    }
+}
+
+impl Drop for VmSender {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Before the memory goes: what the receiver reads from now on may be anything.
+            self.inner.source().lines[ABOUT].words[TORN].store(1, SeqCst);
+        }
+        if self.met {
+            let _ = set_ptracer(PTracer::None);
+        }
+    }
+}
+
+/// Where a receiver reads.
+#[derive(Clone, Copy)]
+struct Peer {
+    process: i32,
+    address: usize,
+}
+
+struct VmReceiver {
+    sink: Sink<Shared>,
+    buffer: Buffer,
+    peer: Option<Peer>,
+}
+
+impl VmReceiver {
+    /// What the sender said before the first block.
+    fn meet(&mut self) -> io::Result<Peer> {
+        let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
+        let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
+        let ((Ok(process @ 1..), Ok(address)), Ok(capacity)) =
+            ((i32::try_from(process), usize::try_from(address)), usize::try_from(capacity))
+        else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the sender does not say where its memory is"));
+        };
+        self.sink.learn(capacity)?;
+        address.checked_add(capacity).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(*self.peer.insert(Peer { process, address }))
+    }
+}
+
+/// Reads what is at the `offset` of the ring and on from its start.
+fn read(peer: Peer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Result<usize> {
+    let head = buffer.len().min(capacity - offset);
+    let remote = [(offset, head), (0, buffer.len() - head)]
+        .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });
+    let pieces = if buffer.len() > head { 2 } else { 1 };
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: the local vector is of a slice borrowed exclusively, the remote ones are only numbers to this process, and
+    // there are as many of each as the call is told.
+    let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
+    usize::try_from(read).map_err(|_| {
+        let error = io::Error::last_os_error();
+        let what = format!("cannot read the memory of process {}", peer.process);
+        match error.raw_os_error() {
+            Some(libc::EPERM) => {
+                let why = "the kernel allows it to who may trace that process: run both as one user, and see \
+                           /proc/sys/kernel/yama/ptrace_scope";
+                io::Error::new(io::ErrorKind::PermissionDenied, format!("{what}: {why}"))
+            }
+            Some(libc::ESRCH) => torn(),
+            _ => io::Error::new(error.kind(), format!("{what}: {error}")),
+        }
+    })
+}
+
+fn torn() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and with it what had not been read")
+}
+
+impl Receiver for VmReceiver {
+    fn recv(&mut self) -> io::Result<Received<'_>> {
+        let mut calls = 0;
+        let filled = self.sink.filled(&mut calls)?;
+        let mut bytes = 0;
+        if filled > 0 {
+            let peer = self.peer.map_or_else(|| self.meet(), Ok)?;
+            let (offset, capacity) = (self.sink.offset(), self.sink.capacity());
+            let buffer = self.buffer.bytes_mut();
+            let len = filled.min(buffer.len());
+            calls += 1;
+            let read = read(peer, offset, capacity, &mut buffer[..len]);
+            // The memory may have gone while it was read.
+            if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
+                return Err(torn());
+            }
+            bytes = read?;
+            self.sink.release(bytes, &mut calls);
+        }
+        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
+    }
+}

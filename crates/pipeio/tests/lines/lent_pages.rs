@@ -1,0 +1,121 @@
+//! Pages given to a pipe stay as they are, however late and wherever the reader looks at them.
+
+use std::io::{PipeReader, Read, Write, pipe};
+use std::thread;
+
+use pipeio::lines::transforms::Spaces;
+use pipeio::lines::{Engine, SendMethod};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice, tee};
+use rustix::time::Timespec;
+
+use crate::reference::Job;
+use crate::{all, threads};
+
+/// What the reader's own pipe holds back. An unprivileged user may ask for this much.
+const HELD: usize = 1 << 20;
+
+/// All lines differ, so that a page seen too late shows.
+fn input() -> Vec<u8> {
+    let mut input = Vec::new();
+    for number in 0..400_000 {
+        writeln!(input, "line {number} of many").unwrap();
+    }
+    input
+}
+
+fn check(workers: usize, read: impl FnOnce(PipeReader) -> Vec<u8> + Send) {
+    let input = input();
+    let expected = Job::Spaces.reference(&input, b'\n');
+    let (from_feeder, feeder) = pipe().unwrap();
+    let (from_engine, output) = pipe().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| all(&input)(feeder));
+        let run = scope.spawn(move || {
+            let engine = Engine::new().send(SendMethod::GiveAway);
+            engine.run_parallel(from_feeder, output, Spaces::new(), threads(workers)).unwrap()
+        });
+        let got = read(from_engine);
+        assert!(got == expected, "{workers} threads");
+        let report = run.join().unwrap();
+        assert_eq!(report.bytes_out, expected.len() as u64);
+        assert!(report.given_away > report.bytes_out / 2, "hardly anything was given away: {report:?}");
+    });
+}
+
+/// Moves page references to a pipe of its own and reads them a mebibyte later.
+#[test]
+fn a_reader_which_splices_onwards_and_delays() {
+    for workers in [1, 2] {
+        check(workers, |from_engine| {
+            let (mut late, held) = pipe().unwrap();
+            fcntl_setpipe_size(&held, HELD).unwrap();
+            let mut bytes = Vec::new();
+            loop {
+                match splice(&from_engine, None, &held, None, HELD, SpliceFlags::NONBLOCK) {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    // With no room the kernel doesn't look whether the end is reached.
+                    Err(Errno::AGAIN) if has_ended(&from_engine) => break,
+                    Err(Errno::AGAIN) if is_empty(&from_engine) => thread::yield_now(),
+                    Err(Errno::AGAIN) => {
+                        let held = rustix::io::ioctl_fionread(&late).unwrap();
+                        read_some(&mut late, &mut bytes, held.min(4096) as usize);
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            drop(held);
+            late.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+    }
+}
+
+/// Duplicates page references, lets the originals go, and reads the duplicates when the pipe is full of them.
+#[test]
+fn a_reader_which_tees_and_delays() {
+    for workers in [1, 2] {
+        check(workers, |mut from_engine| {
+            let (mut late, held) = pipe().unwrap();
+            fcntl_setpipe_size(&held, HELD).unwrap();
+            let mut bytes = Vec::new();
+            let mut teed = Vec::new();
+            loop {
+                match tee(&from_engine, &held, HELD, SpliceFlags::NONBLOCK) {
+                    Ok(0) => break,
+                    Ok(some) => read_some(&mut from_engine, &mut bytes, some),
+                    // With no room the kernel doesn't look whether the end is reached.
+                    Err(Errno::AGAIN) if has_ended(&from_engine) => break,
+                    Err(Errno::AGAIN) if is_empty(&from_engine) => thread::yield_now(),
+                    Err(Errno::AGAIN) => {
+                        let held = rustix::io::ioctl_fionread(&late).unwrap();
+                        read_some(&mut late, &mut teed, held as usize);
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            drop(held);
+            late.read_to_end(&mut teed).unwrap();
+            assert!(teed == bytes, "what was teed isn't what was read");
+            bytes
+        });
+    }
+}
+
+fn has_ended(pipe: &PipeReader) -> bool {
+    let mut ready = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut ready, Some(&Timespec::default())).unwrap();
+    ready[0].revents() == PollFlags::HUP
+}
+
+fn is_empty(pipe: &PipeReader) -> bool {
+    rustix::io::ioctl_fionread(pipe).unwrap() == 0
+}
+
+/// Moves exactly `count` bytes to the end of `bytes`.
+fn read_some(pipe: &mut PipeReader, bytes: &mut Vec<u8>, count: usize) {
+    let read = pipe.take(count as u64).read_to_end(bytes).unwrap();
+    assert_eq!(read, count);
+}

@@ -1,0 +1,88 @@
+//! The line engine on real descriptors, against a reference that knows nothing of batches, threads or vectors.
+
+mod faults;
+mod lent_pages;
+mod reference;
+mod same_bytes;
+mod slow_input;
+
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::thread;
+
+use pipeio::lines::{Engine, Error, Report, Transform};
+
+/// What a run on `threads` makes of what `feed` writes.
+fn run<T: Transform + Clone + Send>(
+    engine: &Engine,
+    threads: usize,
+    transform: T,
+    feed: impl FnOnce(PipeWriter) + Send,
+) -> (Vec<u8>, Result<Report, Error>) {
+    let (input, to_engine) = pipe().unwrap();
+    let (mut from_engine, output) = pipe().unwrap();
+    let threads = NonZeroUsize::new(threads).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || feed(to_engine));
+        let result = scope.spawn(move || engine.run_parallel(input, output, transform, threads));
+        let mut bytes = Vec::new();
+        from_engine.read_to_end(&mut bytes).unwrap();
+        (bytes, result.join().unwrap())
+    })
+}
+
+/// Writes everything, or as much as someone wants to read.
+fn all(bytes: &[u8]) -> impl FnOnce(PipeWriter) + Send {
+    move |mut writer| {
+        let _ = writer.write_all(bytes);
+    }
+}
+
+/// Writes `bytes` in pieces which end at `ends`, each when the one before has been read: one read can't return two.
+fn pieces(bytes: &[u8], ends: &[usize]) -> impl FnOnce(PipeWriter) + Send {
+    move |mut writer| {
+        let mut start = 0;
+        for &end in ends.iter().chain([&bytes.len()]) {
+            let end = end.clamp(start, bytes.len());
+            if writer.write_all(&bytes[start..end]).is_err() {
+                return;
+            }
+            start = end;
+            while unread(&writer) > 0 {
+                thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Bytes in the pipe. A pipe nobody reads any more counts as empty.
+fn unread(pipe: &PipeWriter) -> u64 {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut ready = [PollFd::new(pipe, PollFlags::OUT)];
+    poll(&mut ready, Some(&rustix::time::Timespec::default())).unwrap();
+    if ready[0].revents().contains(PollFlags::ERR) {
+        return 0;
+    }
+    rustix::io::ioctl_fionread(pipe).unwrap()
+}
+
+fn set_nonblocking(descriptor: impl AsFd) {
+    let flags = rustix::fs::fcntl_getfl(&descriptor).unwrap();
+    rustix::fs::fcntl_setfl(&descriptor, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+}
+
+fn threads(number: usize) -> NonZeroUsize {
+    NonZeroUsize::new(number).unwrap()
+}
+
+/// Reads exactly one line, byte by byte, so that nothing of the next is taken.
+fn read_line(mut pipe: &PipeReader) -> Vec<u8> {
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut byte = [0];
+        assert_eq!(pipe.read(&mut byte).unwrap(), 1, "the output ended within a line");
+        line.push(byte[0]);
+    }
+    line
+}

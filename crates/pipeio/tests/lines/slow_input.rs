@@ -1,0 +1,68 @@
+//! Input that comes slowly is answered as it comes. These tests hang if it isn't: the next line is written only after
+//! the answer to the one before.
+
+use std::io::{Write, pipe};
+use std::thread;
+
+use pipeio::lines::transforms::Spaces;
+use pipeio::lines::{Engine, SendMethod};
+
+use crate::{read_line, set_nonblocking, threads};
+
+#[test]
+fn every_line_is_answered_before_the_next() {
+    for workers in [1, 2, 3] {
+        for send in [SendMethod::Write, SendMethod::GiveAway] {
+            let (input, mut to_engine) = pipe().unwrap();
+            let (from_engine, output) = pipe().unwrap();
+            let engine = Engine::new().send(send);
+            let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
+            for round in 0..20 {
+                // A line in two pieces, the second with the start of the next line.
+                write!(to_engine, "{round} ").unwrap();
+                to_engine.write_all(b"a b\n").unwrap();
+                assert_eq!(read_line(&from_engine), format!("[spaces: 2]{round} a b\n").as_bytes());
+            }
+            drop(to_engine);
+            run.join().unwrap().unwrap();
+        }
+    }
+}
+
+#[test]
+fn non_blocking_descriptors_are_waited_for() {
+    for workers in [1, 2] {
+        for send in [SendMethod::Write, SendMethod::GiveAway] {
+            let (input, mut to_engine) = pipe().unwrap();
+            let (from_engine, output) = pipe().unwrap();
+            set_nonblocking(&input);
+            set_nonblocking(&output);
+            let engine = Engine::new().send(send);
+            let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
+            to_engine.write_all(b"one\n").unwrap();
+            assert_eq!(read_line(&from_engine), b"[spaces: 0]one\n");
+            // More than both pipes hold, with nobody reading: the engine has to wait for room.
+            let writer = thread::spawn(move || {
+                for _ in 0..20_000 {
+                    to_engine.write_all(b"a longer line, with spaces\n").unwrap();
+                }
+            });
+            while crate::unread(&writer_end(&from_engine)) < 60_000 {
+                thread::yield_now();
+            }
+            for _ in 0..20_000 {
+                assert_eq!(read_line(&from_engine), b"[spaces: 4]a longer line, with spaces\n");
+            }
+            writer.join().unwrap();
+            run.join().unwrap().unwrap();
+        }
+    }
+}
+
+/// Another descriptor of the same pipe.
+fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    std::os::fd::OwnedFd::from(file).into()
+}

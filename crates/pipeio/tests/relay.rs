@@ -1,0 +1,456 @@
+//! The relay between every kind of descriptor and every other: what comes out is what went in.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+
+use pipeio::pipe::{self, Pipe};
+use pipeio::relay::{Capacity, Choice, End, Method, Options, Report, relay};
+use pipeio::wait::Wait;
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcsetattr};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pipe,
+    File,
+    Append,
+    Unix,
+    Tcp,
+    Tty,
+    Null,
+}
+
+const INPUTS: [Kind; 6] = [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp, Kind::Tty, Kind::Null];
+const OUTPUTS: [Kind; 7] = [Kind::Pipe, Kind::File, Kind::Append, Kind::Unix, Kind::Tcp, Kind::Tty, Kind::Null];
+
+/// Lines that differ, because a terminal takes lines; no whole number of pages.
+fn content(bytes: usize) -> Vec<u8> {
+    let lines = (0..).map(|n: u64| format!("{n:08} {:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let mut text = lines.take(bytes / 26 + 1).collect::<String>().into_bytes();
+    text.truncate(bytes);
+    *text.last_mut().unwrap() = b'\n';
+    text
+}
+
+/// A new file, and where it is.
+fn scratch() -> (PathBuf, File) {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pipeio-relay-{}-{}", std::process::id(), COUNT.fetch_add(1, Relaxed));
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+    (path, file)
+}
+
+/// A file without a name.
+fn unnamed() -> File {
+    let (path, file) = scratch();
+    fs::remove_file(path).unwrap();
+    file
+}
+
+fn tcp() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+/// A terminal: what the person has, and what the program has.
+fn tty() -> (OwnedFd, OwnedFd) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let mut modes = tcgetattr(&program).unwrap();
+    modes.output_modes -= OutputModes::OPOST;
+    modes.local_modes -= LocalModes::ECHO;
+    tcsetattr(&program, OptionalActions::Now, &modes).unwrap();
+    (person, program)
+}
+
+/// Who writes, and in the end the descriptor, should it have to stay open until everything is read.
+type Feeder = JoinHandle<Option<File>>;
+
+/// Writes `text` to `fd` from a thread; a reader that leaves early is not its concern.
+fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
+    let mut file = File::from(fd.into());
+    thread::spawn(move || {
+        let _ = file.write_all(&text);
+        None
+    })
+}
+
+/// A descriptor of this kind from which `text` comes, and who writes it.
+fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
+    match kind {
+        Kind::Pipe => {
+            let pipe = Pipe::new().unwrap();
+            (pipe.reader, Some(feed(pipe.writer, text.to_vec())))
+        }
+        Kind::File => {
+            let mut file = unnamed();
+            file.write_all(text).unwrap();
+            file.rewind().unwrap();
+            (file.into(), None)
+        }
+        Kind::Unix => {
+            let (near, far) = UnixStream::pair().unwrap();
+            (near.into(), Some(feed(far, text.to_vec())))
+        }
+        Kind::Tcp => {
+            let (near, far) = tcp();
+            (near.into(), Some(feed(far, text.to_vec())))
+        }
+        Kind::Tty => {
+            let (person, program) = tty();
+            // Control-D at the start of a line ends the input, once.
+            let typed = [text, b"\x04"].concat();
+            let mut person = File::from(person);
+            let feeder = thread::spawn(move || {
+                person.write_all(&typed).unwrap();
+                // A terminal that is closed takes with it what was typed and not yet read.
+                Some(person)
+            });
+            (program, Some(feeder))
+        }
+        Kind::Null => (File::open("/dev/null").unwrap().into(), None),
+        Kind::Append => unreachable!("append is about writing"),
+    }
+}
+
+fn collect(fd: impl Into<OwnedFd>) -> JoinHandle<Vec<u8>> {
+    let mut file = File::from(fd.into());
+    thread::spawn(move || {
+        let (mut all, mut piece) = (Vec::new(), vec![0; 50_000]);
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return all,
+                Ok(got) => all.extend_from_slice(&piece[..got]),
+                // What a terminal says when the program is gone.
+                Err(error) if error.raw_os_error() == Some(5) => return all,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+}
+
+/// How to learn what arrived, where that can be known.
+type Arrived = Box<dyn FnOnce() -> Option<Vec<u8>>>;
+
+/// A descriptor of this kind to write to, and how to learn what arrived once it is closed.
+fn output(kind: Kind) -> (OwnedFd, Arrived) {
+    let joined = |reader: JoinHandle<Vec<u8>>| -> Arrived { Box::new(move || Some(reader.join().unwrap())) };
+    match kind {
+        Kind::Pipe => {
+            let pipe = Pipe::new().unwrap();
+            (pipe.writer, joined(collect(pipe.reader)))
+        }
+        Kind::File => {
+            let mut file = unnamed();
+            let fd = file.try_clone().unwrap().into();
+            (
+                fd,
+                Box::new(move || {
+                    let mut all = Vec::new();
+                    file.rewind().unwrap();
+                    file.read_to_end(&mut all).unwrap();
+                    Some(all)
+                }),
+            )
+        }
+        Kind::Append => {
+            let (path, mut file) = scratch();
+            file.write_all(b"before\n").unwrap();
+            let fd = OpenOptions::new().append(true).open(&path).unwrap().into();
+            fs::remove_file(path).unwrap();
+            (
+                fd,
+                Box::new(move || {
+                    let mut all = Vec::new();
+                    file.rewind().unwrap();
+                    file.read_to_end(&mut all).unwrap();
+                    Some(all.strip_prefix(b"before\n").expect("what was there stays").to_vec())
+                }),
+            )
+        }
+        Kind::Unix => {
+            let (near, far) = UnixStream::pair().unwrap();
+            (near.into(), joined(collect(far)))
+        }
+        Kind::Tcp => {
+            let (near, far) = tcp();
+            (near.into(), joined(collect(far)))
+        }
+        Kind::Tty => {
+            let (person, program) = tty();
+            (program, joined(collect(person)))
+        }
+        Kind::Null => (OpenOptions::new().write(true).open("/dev/null").unwrap().into(), Box::new(|| None)),
+    }
+}
+
+/// Passes `text` from one kind to the other and compares what arrives.
+fn pass(from: Kind, to: Kind, text: &[u8], wait: Wait, options: &Options) -> Report {
+    let what = format!("{from:?} to {to:?}, {wait:?}, {options:?}");
+    let (source, feeder) = input(from, text);
+    let (sink, arrived) = output(to);
+    wait.configure(&source).unwrap();
+    wait.configure(&sink).unwrap();
+    let report = relay(&source, &sink, options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    drop((source, sink));
+    if let Some(feeder) = feeder {
+        feeder.join().unwrap();
+    }
+    let text = if from == Kind::Null { b"" } else { text };
+    if let Some(arrived) = arrived() {
+        assert!(arrived == text, "{what}: {} bytes of {} arrived, {report:?}", arrived.len(), text.len());
+    }
+    assert_eq!((report.bytes, report.end), (text.len() as u64, End::Input), "{what}");
+    report
+}
+
+#[test]
+fn every_kind_meets_every_other() {
+    let text = content(300_007);
+    for from in INPUTS {
+        for to in OUTPUTS {
+            for wait in [Wait::Block, Wait::Poll] {
+                for method in [Choice::Fastest, Choice::ReadWrite] {
+                    let report = pass(from, to, &text, wait, &Options { method, ..Options::default() });
+                    if method == Choice::ReadWrite {
+                        assert_eq!((report.method, report.fallbacks.len()), (Method::ReadWrite, 0));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_move_where_they_can() {
+    let text = content(300_007);
+    for (from, to, method) in [
+        (Kind::Pipe, Kind::Pipe, Method::Splice),
+        (Kind::File, Kind::Pipe, Method::Splice),
+        (Kind::Pipe, Kind::File, Method::Splice),
+        (Kind::Pipe, Kind::Null, Method::Splice),
+        (Kind::Pipe, Kind::Unix, Method::Splice),
+        (Kind::Tcp, Kind::Pipe, Method::Splice),
+        (Kind::File, Kind::Tcp, Method::Sendfile),
+        (Kind::File, Kind::Null, Method::Sendfile),
+        (Kind::Unix, Kind::Tcp, Method::SpliceThroughPipe),
+        (Kind::Tcp, Kind::File, Method::SpliceThroughPipe),
+        (Kind::Tty, Kind::Pipe, Method::ReadWrite),
+    ] {
+        let report = pass(from, to, &text, Wait::Block, &Options::default());
+        assert_eq!((report.method, report.fallbacks), (method, vec![]), "{from:?} to {to:?}");
+    }
+}
+
+#[test]
+fn append_mode_is_read_and_written_and_says_so() {
+    let text = content(300_007);
+    for from in [Kind::Pipe, Kind::File, Kind::Unix] {
+        let report = pass(from, Kind::Append, &text, Wait::Block, &Options::default());
+        assert_eq!(report.method, Method::ReadWrite, "{from:?}");
+        assert!(!report.fallbacks.is_empty(), "{from:?}");
+    }
+}
+
+#[test]
+fn nothing_and_little_are_passed_too() {
+    for text in [&b""[..], b"x\n"] {
+        for from in [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp] {
+            for to in OUTPUTS {
+                pass(from, to, text, Wait::Block, &Options::default());
+            }
+        }
+    }
+}
+
+#[test]
+fn it_begins_and_ends_where_the_files_stand() {
+    let (mut from, mut to) = (unnamed(), unnamed());
+    from.write_all(b"0123456789").unwrap();
+    from.seek(SeekFrom::Start(4)).unwrap();
+    to.write_all(b"abcdefgh").unwrap();
+    to.seek(SeekFrom::Start(1)).unwrap();
+    relay(&from, &to, &Options::default()).unwrap();
+    to.write_all(b"!").unwrap();
+    let mut all = String::new();
+    to.rewind().unwrap();
+    to.read_to_string(&mut all).unwrap();
+    assert_eq!(all, "a456789!");
+    assert_eq!(from.stream_position().unwrap(), 10);
+}
+
+#[test]
+fn files_of_proc_have_content_whatever_their_size() {
+    for to in [Kind::Pipe, Kind::File, Kind::Null, Kind::Unix] {
+        let (sink, arrived) = output(to);
+        let report = relay(File::open("/proc/self/limits").unwrap(), &sink, &Options::default()).unwrap();
+        drop(sink);
+        assert!(report.bytes > 100, "{to:?}: {report:?}");
+        if let Some(arrived) = arrived() {
+            assert!(arrived.starts_with(b"Limit"), "{to:?}: {report:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_ends_it_quietly() {
+    let text = content(8 << 20);
+    for from in [Kind::Pipe, Kind::File, Kind::Unix] {
+        for method in [Choice::Fastest, Choice::ReadWrite] {
+            let (source, feeder) = input(from, &text);
+            let Pipe { reader, writer } = Pipe::new().unwrap();
+            let early = thread::spawn(move || {
+                let mut some = [0; 1000];
+                File::from(reader).read_exact(&mut some).unwrap();
+                some
+            });
+            let report = relay(&source, &writer, &Options { method, ..Options::default() }).unwrap();
+            assert_eq!(report.end, End::Output, "{from:?}");
+            assert_eq!(early.join().unwrap(), text[..1000], "{from:?}");
+            drop(source);
+            feeder.map(|feeder| feeder.join().unwrap());
+        }
+    }
+}
+
+#[test]
+fn more_than_4_gib_are_counted_right() {
+    const SIZE: u64 = (4 << 30) + 12_345;
+    // Holes all the way to a mark at the end, so that it takes neither disk nor memory.
+    let big = || {
+        let fd = rustix::fs::memfd_create("big", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let mut file = File::from(fd);
+        file.set_len(SIZE - 1).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        file.write_all(b"!").unwrap();
+        file.rewind().unwrap();
+        file
+    };
+    let Pipe { reader, writer } = Pipe::new().unwrap();
+    let counter = thread::spawn(move || {
+        let (mut bytes, mut piece, mut last, mut sum) = (0, vec![0; 1 << 20], 0, 0u64);
+        let mut file = File::from(reader);
+        loop {
+            let got = file.read(&mut piece).unwrap();
+            if got == 0 {
+                return (bytes, last, sum);
+            }
+            bytes += got as u64;
+            last = piece[got - 1];
+            // One byte of each piece: holes are zero.
+            sum += u64::from(piece[0]);
+        }
+    });
+    let report = relay(big(), &writer, &Options::default()).unwrap();
+    drop(writer);
+    assert_eq!((report.bytes, report.method), (SIZE, Method::Splice));
+    assert_eq!(counter.join().unwrap(), (SIZE, b'!', 0));
+    let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    let report = relay(big(), null, &Options::default()).unwrap();
+    assert_eq!((report.bytes, report.end), (SIZE, End::Input));
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let text = content(100_000);
+    for from in [Kind::Pipe, Kind::File, Kind::Unix] {
+        let (source, feeder) = input(from, &text);
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = relay(&source, full, &Options::default()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{from:?}: {error}");
+        drop(source);
+        feeder.map(|feeder| feeder.join().unwrap());
+    }
+    // A file that may not grow: the way of pages meets the end, and read and write may not hide it.
+    let fd = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING);
+    let small = File::from(fd.unwrap());
+    small.set_len(50_000).unwrap();
+    rustix::fs::fcntl_add_seals(&small, rustix::fs::SealFlags::GROW).unwrap();
+    let (source, feeder) = input(Kind::Pipe, &text);
+    let error = relay(&source, &small, &Options::default()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
+    drop(source);
+    feeder.map(|feeder| feeder.join().unwrap());
+}
+
+#[test]
+fn wrong_descriptors_are_named_by_read_and_write() {
+    let folder = File::open("/").unwrap();
+    let (sink, _) = output(Kind::Null);
+    assert_eq!(relay(folder, &sink, &Options::default()).unwrap_err().raw_os_error(), Some(21), "EISDIR");
+    let (source, _) = input(Kind::File, b"x\n");
+    let only_read = File::open("/dev/null").unwrap();
+    assert_eq!(relay(source, only_read, &Options::default()).unwrap_err().raw_os_error(), Some(9), "EBADF");
+}
+
+#[test]
+fn a_file_is_not_copied_behind_its_own_end() {
+    let (path, mut file) = scratch();
+    file.write_all(b"abc").unwrap();
+    file.rewind().unwrap();
+    let append = OpenOptions::new().append(true).open(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    let error = relay(&file, append, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("never end"), "{error}");
+    assert_eq!(file.metadata().unwrap().len(), 3);
+}
+
+#[test]
+fn messages_stay_apart() {
+    let (source, feeder) = UnixDatagram::pair().unwrap();
+    let (sink, reader) = UnixDatagram::pair().unwrap();
+    for word in ["one", "two", ""] {
+        feeder.send(word.as_bytes()).unwrap();
+    }
+    // An empty message ends it, as it ends cat.
+    relay(&source, &sink, &Options::default()).unwrap();
+    let mut buffer = [0; 100];
+    for word in ["one", "two"] {
+        let got = reader.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..got], word.as_bytes());
+    }
+}
+
+#[test]
+fn capacities_are_as_asked() {
+    let capacity = |wanted| {
+        let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
+        drop(from.writer);
+        let options = Options { capacity: wanted, ..Options::default() };
+        let report = relay(&from.reader, &to.writer, &options).unwrap();
+        assert_eq!(report.capacities[1], Some(pipe::capacity(to.reader.as_fd()).unwrap()));
+        report.capacities
+    };
+    assert_eq!(capacity(Capacity::Keep), [Some(65536), Some(65536)]);
+    assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
+    let raised = capacity(Capacity::Raise);
+    assert!(raised.iter().all(|capacity| capacity.is_some_and(|bytes| bytes >= 65536)), "{raised:?}");
+    // The other end may have filled it beyond what is asked for here.
+    let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
+    rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
+    drop(from.writer);
+    let options = Options { capacity: Capacity::Set(4096), ..Options::default() };
+    let reader = collect(to.reader);
+    let report = relay(&from.reader, to.writer, &options).unwrap();
+    assert_eq!((report.bytes, report.capacities), (50_000, [Some(65536), Some(4096)]));
+    assert_eq!(reader.join().unwrap().len(), 50_000);
+
+    let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
+    let options = Options { capacity: Capacity::Set(1 << 31), ..Options::default() };
+    assert!(
+        relay(&from.reader, &to.writer, &options).is_err(),
+        "a capacity that was asked for is not dropped silently"
+    );
+}

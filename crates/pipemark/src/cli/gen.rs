@@ -1,0 +1,153 @@
+//! `pipemark gen`: the missing source of a pipeline, on standard output.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use pipeio::memory::Pages;
+use pipeio::send::{self, Method, Sender};
+use pipeio::wait::{Direction, Wait};
+use rustix::fs::FileType;
+
+use super::written;
+use crate::content::{Content, Stream};
+use crate::model::ByteSize;
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  A line over and over, as yes does:
+      pipemark gen line:abcdefg | pv --average-rate > /dev/null
+
+  300 MiB of a web server's log, always the same for a seed:
+      pipemark gen log:7 --total 300m | gzip > big.log.gz
+
+  Bytes that prove themselves, at 10 MiB a second:
+      pipemark gen pattern --rate 10m --total 100m | ssh host pipemark sink --verify pattern --total 100m
+
+Contents: line, line:TEXT, log, counted (0 to 255 over and over), pattern (words that depend on their position), random;
+log, pattern and random take :SEED, a number that tells one stream from another.";
+
+/// What `gen` takes.
+#[derive(Debug, Clone, Args)]
+pub struct GenOptions {
+    /// What to write
+    #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content())]
+    content: Content,
+    /// Bytes to write [default: until the reader leaves]
+    #[arg(long, value_name = "SIZE")]
+    total: Option<ByteSize>,
+    /// Bytes per second at most, in pieces of some 10 ms [default: as fast as it goes]
+    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    rate: Option<ByteSize>,
+}
+
+/// Reads the word for a content, in which a line may have any bytes.
+pub fn content() -> impl TypedValueParser<Value = Content> {
+    OsStringValueParser::new().try_map(Content::parse)
+}
+
+fn rate(text: &str) -> Result<ByteSize, String> {
+    match text.parse() {
+        Ok(ByteSize(0)) => Err("a rate of 0 would never write anything".to_owned()),
+        Ok(rate) => Ok(rate),
+        Err(error) => Err(crate::model::ParseUnitError::to_string(&error)),
+    }
+}
+
+/// Writes the content.
+pub fn run(options: &GenOptions) -> ExitCode {
+    let total = options.total.map_or(u64::MAX, |total| total.0);
+    let stdout = io::stdout();
+    written(generate(stdout.as_fd(), options.content.stream(), total, options.rate).map_err(
+        |error| match error.kind() {
+            io::ErrorKind::BrokenPipe => error,
+            kind => io::Error::new(kind, format!("the content can't be written to standard output: {error}")),
+        },
+    ))
+}
+
+fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option<ByteSize>) -> io::Result<()> {
+    let mut left = total;
+    if rate.is_none()
+        && let Some(mut sender) = sender(output, &stream)?
+    {
+        let block = stream.repeated().map_or(0, <[u8]>::len);
+        return send_repeated(sender.as_mut(), block, left);
+    }
+    let pace = rate.map(Pace::new);
+    while left > 0 {
+        let limit = pace.as_ref().map_or(u64::MAX, |pace| pace.wait(total - left)).min(left);
+        let piece = stream.next(usize::try_from(limit).unwrap_or(usize::MAX));
+        write_all(output, piece)?;
+        left -= piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// For the same bytes over and over into a pipe: their pages are given to it again and again. They never change, so it
+/// does not matter how long a reader holds them. None where that can't be done.
+fn sender(output: BorrowedFd<'_>, stream: &Stream) -> io::Result<Option<Box<dyn Sender + Send>>> {
+    let Some(repeated) = stream.repeated() else { return Ok(None) };
+    let stat = rustix::fs::fstat(output)?;
+    let granted = pipeio::probe::vmsplice().is_ok();
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo || !granted {
+        return Ok(None);
+    }
+    let options = send::Options {
+        block: repeated.len(),
+        align: 0,
+        pages: Pages::Base,
+        wait: Wait::Block,
+        content: send::Content::Prepared,
+    };
+    let mut sender = send::open(Method::Vmsplice, output.try_clone_to_owned()?, &options)?;
+    sender.prepare(&mut |position, bytes| {
+        let start = position as usize;
+        bytes.copy_from_slice(&repeated[start..start + bytes.len()]);
+    })?;
+    Ok(Some(sender))
+}
+
+fn send_repeated(sender: &mut dyn Sender, block: usize, mut left: u64) -> io::Result<()> {
+    while left > 0 {
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(block);
+        sender.send(len)?;
+        left -= len as u64;
+    }
+    Ok(())
+}
+
+fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    let mut calls = 0;
+    while !bytes.is_empty() {
+        match Wait::Poll.retry(output, Direction::Out, &mut calls, || rustix::io::write(output, bytes))? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            some => bytes = &bytes[some..],
+        }
+    }
+    Ok(())
+}
+
+/// A steady rate. What a slow reader delayed is not made up for in a burst of more than one piece.
+struct Pace {
+    start: Instant,
+    rate: u64,
+}
+
+impl Pace {
+    fn new(rate: ByteSize) -> Pace {
+        Pace { start: Instant::now(), rate: rate.0 }
+    }
+
+    /// Waits until more than `sent` bytes are due; returns how many bytes may be sent now.
+    fn wait(&self, sent: u64) -> u64 {
+        let piece = (self.rate / 100).max(1);
+        let due = Duration::from_secs_f64((sent + piece) as f64 / self.rate as f64);
+        thread::sleep(due.saturating_sub(self.start.elapsed()));
+        piece
+    }
+}

@@ -1,0 +1,239 @@
+//! `pipemark lines`: lines from standard input through a transform to standard output, at the speed of the pipe.
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand, ValueEnum};
+use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
+use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Transform};
+use pipeio::usage::Usage;
+
+use super::failure;
+use crate::model::{ByteSize, Nanos, Throughput};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  How many spaces each line has:
+      echo 'hello world' | pipemark lines
+      [spaces: 1]hello world
+
+  The third field of a CSV file, and what it took:
+      pipemark lines field 3 --delimiter , --stats < table.csv > third.txt
+
+  File names that may hold anything but NUL:
+      find . -print0 | pipemark lines length --zero-terminated | tr '\\0' '\\n'
+
+  How fast is this machine's filter?
+      pipemark gen line:abcdefg | pipemark lines | pipemark sink
+
+Bytes stay as they are: lines need not be UTF-8. A line that comes alone is answered at once: no batch is waited for.
+Exit code 1 says that the input or output failed, or that a line was too long.";
+
+/// What `lines` takes.
+#[derive(Debug, Clone, Args)]
+#[command(subcommand_value_name = "TRANSFORM", subcommand_help_heading = "Transforms", disable_help_subcommand = true)]
+pub struct LinesOptions {
+    #[command(subcommand)]
+    transform: Option<TransformName>,
+    /// Threads: a number, or auto for two on a file and one on anything else
+    #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
+    threads: Threads,
+    /// Bytes to ask for with one read [default: 512k from a file, else 128k]
+    #[arg(long, value_name = "SIZE", value_parser = batch, global = true)]
+    batch: Option<NonZeroUsize>,
+    /// Lines end with NUL instead of newline
+    #[arg(long, short = 'z', global = true)]
+    zero_terminated: bool,
+    /// A longer line is an error, which says where it starts; at most this much memory goes to a line
+    #[arg(long, value_name = "SIZE", default_value = "1g", global = true)]
+    max_line: ByteSize,
+    /// How output reaches a pipe
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, global = true)]
+    send: Send,
+    /// Say on standard error what was read, written and used
+    #[arg(long, global = true)]
+    stats: bool,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum TransformName {
+    /// [spaces: N] before each line, N its number of spaces, or >6 (the default)
+    Spaces,
+    /// The line's number, counted from 1, and a tab before each line
+    Number,
+    /// The length of each line in bytes, in its place
+    Length,
+    /// a to z as A to Z; other bytes stay
+    Upper,
+    /// Each line unchanged
+    Identity,
+    /// The N-th field of each line, counted from 1, in its place; empty if there is none
+    Field {
+        /// Which field
+        #[arg(value_name = "N")]
+        number: NonZeroUsize,
+        /// The byte between fields [default: tab]
+        #[arg(long, short, value_name = "C", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
+        delimiter: u8,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Send {
+    /// write(2): the kernel copies
+    #[default]
+    Write,
+    /// vmsplice(2): a pipe gets our pages, which are never written again; pays where capacity is large and output is read late
+    GiveAway,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Threads {
+    Auto,
+    Exactly(NonZeroUsize),
+}
+
+/// More would only take memory.
+const MOST_THREADS: usize = 256;
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Threads::Auto);
+        }
+        text.parse()
+            .ok()
+            .filter(|threads: &NonZeroUsize| threads.get() <= MOST_THREADS)
+            .map(Threads::Exactly)
+            .ok_or_else(|| format!("use auto, or a number from 1 to {MOST_THREADS}"))
+    }
+}
+
+/// Larger batches would not be faster, and each thread has memory for two.
+const LARGEST_BATCH: u64 = 64 << 20;
+
+fn batch(text: &str) -> Result<NonZeroUsize, String> {
+    let size: ByteSize = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
+    NonZeroUsize::new(size.as_usize())
+        .filter(|_| size.0 <= LARGEST_BATCH)
+        .ok_or_else(|| format!("a batch has from 1 byte to {}", ByteSize(LARGEST_BATCH)))
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] => Ok(*byte),
+        b"\\t" => Ok(b'\t'),
+        b"\\0" => Ok(0),
+        _ => Err("a delimiter is one byte; \\t and \\0 stand for tab and NUL".to_owned()),
+    }
+}
+
+/// Transforms standard input to standard output.
+pub fn run(options: &LinesOptions) -> ExitCode {
+    let start = (Instant::now(), Usage::now());
+    match transform(options) {
+        Ok((report, threads)) => {
+            if options.stats {
+                eprintln!(
+                    "{}",
+                    Stats { report, threads, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) }
+                );
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => failure(Advice(error)),
+    }
+}
+
+fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
+    let threads = match options.threads {
+        Threads::Auto => Engine::suggested_threads(io::stdin())?,
+        Threads::Exactly(threads) => threads,
+    };
+    let mut engine = Engine::new()
+        .terminator(if options.zero_terminated { 0 } else { b'\n' })
+        .max_line(options.max_line.as_usize())
+        .send(match options.send {
+            Send::Write => SendMethod::Write,
+            Send::GiveAway => SendMethod::GiveAway,
+        });
+    if let Some(batch) = options.batch {
+        engine = engine.batch(batch);
+    }
+    let report = match options.transform.unwrap_or(TransformName::Spaces) {
+        TransformName::Spaces => through(&engine, threads, Spaces::new()),
+        TransformName::Number => through(&engine, threads, Number::default()),
+        TransformName::Length => through(&engine, threads, Length),
+        TransformName::Upper => through(&engine, threads, Upper),
+        TransformName::Identity => through(&engine, threads, Identity),
+        TransformName::Field { number, delimiter } => through(&engine, threads, Field::new(number, delimiter)),
+    }?;
+    Ok((report, threads))
+}
+
+fn through(
+    engine: &Engine,
+    threads: NonZeroUsize,
+    transform: impl Transform + Clone + std::marker::Send,
+) -> Result<Report, Error> {
+    engine.run_parallel(io::stdin(), io::stdout(), transform, threads)
+}
+
+/// An error, and what to do about it where that is known.
+struct Advice(Error);
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)?;
+        match &self.0 {
+            Error::LineTooLong { .. } => write!(f, "; raise --max-line to accept it"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What `--stats` says.
+struct Stats {
+    report: Report,
+    threads: NonZeroUsize,
+    elapsed: Duration,
+    usage: Usage,
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Stats { report, threads, elapsed, usage } = self;
+        let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
+        writeln!(
+            f,
+            "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} of them given away",
+            report.bytes_in,
+            report.reads,
+            average(report.bytes_in, report.reads),
+            report.bytes_out,
+            report.writes,
+            ByteSize(report.given_away),
+        )?;
+        writeln!(
+            f,
+            "time: {}, {} of input; CPU: {} user, {} system; threads: {threads}; context switches: {} voluntary, {} not",
+            Nanos::from(*elapsed),
+            Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
+            Nanos(usage.user_ns),
+            Nanos(usage.sys_ns),
+            usage.voluntary_switches,
+            usage.involuntary_switches,
+        )?;
+        f.write_str(match report.ended {
+            Ended::Input => "ended: with its input",
+            Ended::ReadersGone => "ended: the reader of the output went away",
+            Ended::Stopped => "ended: the transform had enough",
+        })
+    }
+}

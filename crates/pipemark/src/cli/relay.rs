@@ -1,0 +1,133 @@
+//! `pipemark relay`: standard input to standard output as fast as the system can. A tool for pipelines, and a stage of
+//! chains; it measures nothing.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use pipeio::relay::{Capacity, Choice, End, Options, Report};
+use signal_hook::consts::SIGPIPE;
+
+use super::failure;
+use crate::model::{ByteSize, Nanos, Throughput};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  In place of cat, where cat is slow: from a file, or in the middle of a pipeline:
+      pipemark relay <big.tar | ssh host 'tar x'
+      producer | pipemark relay | consumer
+
+  A larger pipe on both sides, so that producer and consumer take turns less often:
+      producer | pipemark relay --capacity 1m | consumer
+
+  How much went through, and by which means:
+      pipemark relay --stats <big.iso >copy.iso
+
+  Bytes move as references to pages where the kernel can do that, and are read and written where it cannot. Where the
+  producer overwrites memory or a file that it has handed on, use --method read-write.
+
+EXIT CODES
+  0 all was passed on    1 an error    2 bad usage    ended by SIGPIPE, as cat is, if the reader leaves early";
+
+/// What `relay` takes.
+#[derive(Debug, Clone, Args)]
+pub struct RelayOptions {
+    /// Capacity of the pipes on both sides: a size, or keep [default: 1m where the system allows it]
+    #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
+    capacity: Option<Capacity>,
+    /// How bytes are moved
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Method::Fastest)]
+    method: Method,
+    /// Say on standard error what was done, in one line
+    #[arg(long)]
+    stats: bool,
+}
+
+/// The choices of `--method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// The fastest way between the two that the kernel permits
+    Fastest,
+    /// Only read and write: every byte is copied
+    ReadWrite,
+}
+
+fn capacity(text: &str) -> Result<Capacity, String> {
+    if text == "keep" {
+        return Ok(Capacity::Keep);
+    }
+    match text.parse::<ByteSize>() {
+        // F_SETPIPE_SZ takes an int.
+        Ok(size) if (1..=1 << 30).contains(&size.0) => Ok(Capacity::Set(size.as_usize())),
+        Ok(size) => Err(format!("a capacity of {size} is out of range; use 1 byte to 1 GiB")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Passes everything on.
+pub fn run(options: &RelayOptions) -> ExitCode {
+    let begin = Instant::now();
+    let method = match options.method {
+        Method::Fastest => Choice::Fastest,
+        Method::ReadWrite => Choice::ReadWrite,
+    };
+    let relay = Options { method, capacity: options.capacity.unwrap_or_default() };
+    // The descriptors, and not std's standard input and output: nothing is to be buffered.
+    let report = match pipeio::relay::relay(rustix::stdio::stdin(), rustix::stdio::stdout(), &relay) {
+        Ok(report) => report,
+        Err(error) => return failure(sentence(&error, &relay)),
+    };
+    if options.stats {
+        eprintln!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed())));
+    }
+    if report.end == End::Output {
+        // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
+        let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
+    }
+    ExitCode::SUCCESS
+}
+
+fn sentence(error: &io::Error, relay: &Options) -> String {
+    match (relay.capacity, error.kind()) {
+        (Capacity::Set(bytes), io::ErrorKind::PermissionDenied) => format!(
+            "a pipe capacity of {} was refused: {error}; lower --capacity, or see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
+            ByteSize(bytes as u64)
+        ),
+        _ => format!("standard input could not be passed to standard output: {error}"),
+    }
+}
+
+fn summary(report: &Report, elapsed: Nanos) -> String {
+    let rate = Throughput(report.bytes as f64 / elapsed.seconds().max(1e-9));
+    let mut text = format!("{} bytes in {elapsed}, {rate}, by {}, {} calls", report.bytes, report.method, report.calls);
+    for (side, capacity) in ["in", "out"].into_iter().zip(report.capacities) {
+        if let Some(bytes) = capacity {
+            text.push_str(&format!(", {side} through a pipe of {}", ByteSize(bytes as u64)));
+        }
+    }
+    for fallback in &report.fallbacks {
+        match fallback.errno {
+            Some(errno) => text.push_str(&format!("; {} was refused: {errno}", fallback.from)),
+            None => text.push_str(&format!("; {} found nothing", fallback.from)),
+        }
+    }
+    if report.end == End::Output {
+        text.push_str("; the reader left early");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_are_sizes_or_keep() {
+        assert_eq!(capacity("keep"), Ok(Capacity::Keep));
+        assert_eq!(capacity("256k"), Ok(Capacity::Set(256 << 10)));
+        for text in ["0", "2g", "much", ""] {
+            assert!(capacity(text).is_err(), "{text}");
+        }
+    }
+}

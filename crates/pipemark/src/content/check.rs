@@ -1,0 +1,112 @@
+//! Whether what arrived is what was sent: every byte is compared with what belongs at its position.
+
+use pipeio::pattern::{Checker, Pattern, Rule};
+
+use super::{Content, Stream};
+
+/// Compares a stream with its content, piece by piece as it arrives.
+#[derive(Debug)]
+pub struct Check {
+    against: Against,
+    position: u64,
+    fault: Option<String>,
+}
+
+#[derive(Debug)]
+enum Against {
+    /// Can tell where a misplaced piece belongs.
+    Pattern(Checker),
+    /// Makes the expected bytes again.
+    Stream(Box<Stream>),
+}
+
+impl Check {
+    /// A check from the first byte of `content` on.
+    pub fn new(content: &Content) -> Check {
+        let against = match content {
+            Content::Pattern { seed } => {
+                Against::Pattern(Checker::new(Pattern::endless(Rule::Position { seed: *seed })))
+            }
+            other => Against::Stream(Box::new(other.stream())),
+        };
+        Check { against, position: 0, fault: None }
+    }
+
+    /// Compares the next bytes. After the first fault nothing more is compared.
+    pub fn compare(&mut self, bytes: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        match &mut self.against {
+            Against::Pattern(checker) => {
+                checker.check(bytes);
+                self.fault = checker.fault().map(|fault| fault.to_string());
+            }
+            Against::Stream(stream) => {
+                let mut rest = bytes;
+                while !rest.is_empty() {
+                    let expected = stream.next(rest.len());
+                    let (found, after) = rest.split_at(expected.len());
+                    if found != expected {
+                        let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+                        let position = self.position + (bytes.len() - rest.len() + same) as u64;
+                        self.fault = Some(format!(
+                            "byte {position} is wrong: it is {:#04x} where {:#04x} belongs",
+                            found[same], expected[same]
+                        ));
+                        return;
+                    }
+                    rest = after;
+                }
+            }
+        }
+        self.position += bytes.len() as u64;
+    }
+
+    /// What was wrong, a sentence without its full stop; none if nothing was.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(content: &Content, len: usize) -> Vec<u8> {
+        let mut stream = content.stream();
+        let mut bytes = Vec::new();
+        while bytes.len() < len {
+            bytes.extend(stream.next(len - bytes.len()));
+        }
+        bytes
+    }
+
+    fn check(content: &Content, bytes: &[u8]) -> Option<String> {
+        let mut check = Check::new(content);
+        bytes.chunks(1000).for_each(|piece| check.compare(piece));
+        check.fault().map(str::to_owned)
+    }
+
+    #[test]
+    fn the_first_wrong_byte_is_named() {
+        for word in ["line:abc", "log", "counted", "random", "pattern"] {
+            let content = Content::parse(word.into()).unwrap();
+            let mut bytes = sent(&content, 300_000);
+            assert_eq!(check(&content, &bytes), None, "{word}");
+            bytes[200_003] ^= 1;
+            let fault = check(&content, &bytes).expect("a changed byte is seen");
+            assert!(fault.starts_with("byte 200003 is wrong: it "), "{word}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_lost_piece_is_seen_and_a_pattern_says_where_it_went() {
+        let content = Content::Pattern { seed: 6 };
+        let mut bytes = sent(&content, 300_000);
+        bytes.drain(100_000..108_192);
+        let fault = check(&content, &bytes).expect("a lost piece is seen");
+        // The first bytes of two words may be equal, so the first wrong byte can lie a little further on.
+        assert!(fault.contains("the 8192 bytes before byte 10819"), "{fault}");
+    }
+}

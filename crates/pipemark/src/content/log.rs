@@ -1,0 +1,106 @@
+//! Lines as a web server logs them (Apache's combined format), made up from a seed: some 100 to 250 bytes each, with the
+//! repetition and the variety that make such files compress to a tenth.
+
+use std::io::Write;
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// 2024-01-01 00:00:00 UTC.
+const FIRST_SECOND: i64 = 1_704_067_200;
+
+const PATHS: [&str; 12] = [
+    "/",
+    "/index.html",
+    "/login",
+    "/search?q=pipe+throughput&page=",
+    "/static/css/site.css?v=",
+    "/static/js/app.js?v=",
+    "/api/v1/items/",
+    "/api/v1/users/",
+    "/api/v1/orders/",
+    "/images/products/large/",
+    "/blog/2024/how-fast-is-a-pipe?ref=",
+    "/robots.txt",
+];
+
+const AGENTS: [&str; 6] = [
+    "curl/8.5.0",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:121.0) Gecko/20100101 Firefox/121.0",
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.2 Safari/605.1.15",
+    "python-requests/2.31.0",
+    "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://www.example.com/bot.html)",
+];
+
+/// Statuses as often as they come.
+const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
+
+/// A log without end.
+#[derive(Debug, Clone)]
+pub(super) struct LogLines {
+    generator: Box<Xoshiro256PlusPlus>,
+    second: i64,
+    /// `second` as the log writes it: most lines share it with the one before.
+    time: String,
+}
+
+impl LogLines {
+    pub(super) fn new(seed: u64) -> LogLines {
+        let generator = Box::new(Xoshiro256PlusPlus::seed_from_u64(seed));
+        LogLines { generator, second: FIRST_SECOND, time: written(FIRST_SECOND) }
+    }
+
+    /// Appends the next line.
+    pub(super) fn append(&mut self, bytes: &mut Vec<u8>) {
+        let (first, second) = (self.generator.next_u64(), self.generator.next_u64());
+        // Sixteen bits for each choice, more than any has to choose from.
+        let choice = |word: u64, number: u32, of: usize| ((word >> (16 * number)) & 0xffff) as usize % of;
+        if choice(first, 0, 16) == 0 {
+            self.second += 1;
+            self.time = written(self.second);
+        }
+        let path = PATHS[choice(first, 1, PATHS.len())];
+        let status = STATUSES[choice(first, 2, STATUSES.len())];
+        let agent = AGENTS[choice(first, 3, AGENTS.len())];
+        let method = if choice(second, 0, 8) == 0 { "POST" } else { "GET" };
+        // TEST-NET-3, the addresses for examples (RFC 5737).
+        let host = choice(second, 1, 254) + 1;
+        let size = if status == 304 { 0 } else { choice(second, 2, 60_000) };
+        write!(bytes, "203.0.113.{host} - - [{}] \"{method} {path}", self.time).expect("a Vec takes all");
+        if path.ends_with(['=', '/']) && path.len() > 1 {
+            write!(bytes, "{}", choice(second, 3, 10_000)).expect("a Vec takes all");
+        }
+        let referrer = if choice(first, 0, 4) == 1 { "-" } else { "https://www.example.com/" };
+        writeln!(bytes, " HTTP/1.1\" {status} {size} \"{referrer}\" \"{agent}\"").expect("a Vec takes all");
+    }
+}
+
+fn written(second: i64) -> String {
+    match jiff::Timestamp::from_second(second) {
+        Ok(time) => time.strftime("%d/%b/%Y:%H:%M:%S +0000").to_string(),
+        // Year 9999 comes after some 500 TiB of log.
+        Err(_) => "31/Dec/9999:23:59:59 +0000".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_the_same_log_for_ever() {
+        let mut bytes = Vec::new();
+        let mut lines = LogLines::new(1);
+        for _ in 0..2000 {
+            lines.append(&mut bytes);
+        }
+        let text = String::from_utf8(bytes).unwrap();
+        // A change of the format changes every stored file's check: it has to be on purpose.
+        assert_eq!(text.lines().next().unwrap(), FIRST);
+        assert!(text.lines().all(|line| (80..300).contains(&line.len())));
+        assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");
+    }
+
+    const FIRST: &str = r#"203.0.113.110 - - [01/Jan/2024:00:00:00 +0000] "GET /search?q=pipe+throughput&page=8962 HTTP/1.1" 500 16690 "https://www.example.com/" "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://www.example.com/bot.html)""#;
+}

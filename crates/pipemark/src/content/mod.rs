@@ -1,0 +1,237 @@
+//! Content of a pipeline: what `gen` writes and `sink` expects. The same words make the same bytes everywhere, however
+//! they are cut into pieces.
+
+mod check;
+mod log;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+
+use pipeio::pattern::{Pattern, Rule};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+pub use check::Check;
+use log::LogLines;
+
+/// Bytes made at a time: small enough to stay in a core's second-level cache beside the pipe's pages.
+const CHUNK: usize = 128 << 10;
+
+/// The seed of a word without one.
+const SEED: u64 = 1;
+
+/// What the bytes of a stream are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// One line over and over, as yes(1) writes it. Without its newline.
+    Line(Vec<u8>),
+    /// Lines as web servers log them.
+    Log {
+        /// Tells one log from another.
+        seed: u64,
+    },
+    /// The bytes 0, 1, … 255 over and over.
+    Counted,
+    /// Words that depend on their position, so that a misplaced piece tells where it belongs.
+    Pattern {
+        /// Tells one stream from another.
+        seed: u64,
+    },
+    /// Bytes which no compressor makes smaller, by the generator xoshiro256++.
+    Random {
+        /// Tells one stream from another.
+        seed: u64,
+    },
+}
+
+/// Why a word is no content: a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadContent(String);
+
+impl fmt::Display for BadContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadContent {}
+
+impl Content {
+    /// Reads `line`, `line:TEXT`, `log:SEED`, `counted` and so on. TEXT may be any bytes.
+    ///
+    /// # Errors
+    /// A sentence which names what can be written.
+    pub fn parse(word: OsString) -> Result<Content, BadContent> {
+        let bytes = word.as_bytes();
+        let (kind, rest) = match bytes.iter().position(|&byte| byte == b':') {
+            Some(colon) => (&bytes[..colon], Some(&bytes[colon + 1..])),
+            None => (bytes, None),
+        };
+        let shown = word.to_string_lossy();
+        let seed = || {
+            let Some(rest) = rest else { return Ok(SEED) };
+            str::from_utf8(rest).ok().and_then(|text| text.parse().ok()).ok_or_else(|| {
+                BadContent(format!("'{shown}' has no usable seed; write a whole number after the colon, such as 7"))
+            })
+        };
+        match kind {
+            b"line" => Ok(Content::Line(rest.unwrap_or(b"y").to_vec())),
+            b"log" => Ok(Content::Log { seed: seed()? }),
+            b"counted" if rest.is_none() => Ok(Content::Counted),
+            b"pattern" => Ok(Content::Pattern { seed: seed()? }),
+            b"random" => Ok(Content::Random { seed: seed()? }),
+            _ => Err(BadContent(format!(
+                "'{shown}' is not a content; use line, line:TEXT, log, counted, pattern or random, the last three but \
+                 counted with :SEED if you like"
+            ))),
+        }
+    }
+
+    /// The stream from its first byte on.
+    pub fn stream(&self) -> Stream {
+        let (source, chunk) = match self {
+            Content::Line(line) => {
+                let line = [&line[..], b"\n"].concat();
+                (Source::Repeated, line.repeat((CHUNK / line.len()).max(1)))
+            }
+            Content::Counted => (Source::Repeated, (0..CHUNK).map(|at| at as u8).collect()),
+            Content::Log { seed } => (Source::Log(LogLines::new(*seed)), Vec::new()),
+            Content::Pattern { seed } => (Source::Pattern { seed: *seed, position: 0 }, Vec::new()),
+            Content::Random { seed } => {
+                (Source::Random(Box::new(Xoshiro256PlusPlus::seed_from_u64(*seed))), Vec::new())
+            }
+        };
+        Stream { source, chunk, at: 0 }
+    }
+}
+
+/// What [`Content::parse`] reads.
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::Line(line) => write!(f, "line:{}", OsStr::from_bytes(line).display()),
+            Content::Log { seed } => write!(f, "log:{seed}"),
+            Content::Counted => f.write_str("counted"),
+            Content::Pattern { seed } => write!(f, "pattern:{seed}"),
+            Content::Random { seed } => write!(f, "random:{seed}"),
+        }
+    }
+}
+
+/// Bytes in their order, without end.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    source: Source,
+    chunk: Vec<u8>,
+    /// Bytes of the chunk which have been handed out.
+    at: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    /// The chunk again.
+    Repeated,
+    Log(LogLines),
+    Pattern {
+        seed: u64,
+        position: u64,
+    },
+    Random(Box<Xoshiro256PlusPlus>),
+}
+
+impl Stream {
+    /// The next bytes: at least one, at most `limit`, which is at least one.
+    pub fn next(&mut self, limit: usize) -> &[u8] {
+        if self.at == self.chunk.len() {
+            self.refill();
+        }
+        let start = self.at;
+        self.at = self.chunk.len().min(start.saturating_add(limit));
+        &self.chunk[start..self.at]
+    }
+
+    /// The bytes of a stream that is these over and over; none if it is not.
+    pub fn repeated(&self) -> Option<&[u8]> {
+        matches!(self.source, Source::Repeated).then_some(&self.chunk)
+    }
+
+    fn refill(&mut self) {
+        self.at = 0;
+        match &mut self.source {
+            Source::Repeated => {}
+            Source::Log(lines) => {
+                self.chunk.clear();
+                while self.chunk.len() < CHUNK {
+                    lines.append(&mut self.chunk);
+                }
+            }
+            Source::Pattern { seed, position } => {
+                self.chunk.resize(CHUNK, 0);
+                Pattern::endless(Rule::Position { seed: *seed }).fill(*position, &mut self.chunk);
+                *position += CHUNK as u64;
+            }
+            Source::Random(generator) => {
+                self.chunk.resize(CHUNK, 0);
+                generator.fill_bytes(&mut self.chunk);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn take(content: &Content, pieces: impl IntoIterator<Item = usize>) -> Vec<u8> {
+        let mut stream = content.stream();
+        pieces.into_iter().flat_map(|limit| stream.next(limit).to_vec()).collect()
+    }
+
+    fn parse(word: &str) -> Result<Content, BadContent> {
+        Content::parse(word.into())
+    }
+
+    #[test]
+    fn words_are_read_and_written() {
+        for word in ["line:hello world", "line:", "line:a:b", "log:7", "counted", "pattern:1", "random:0"] {
+            assert_eq!(parse(word).unwrap().to_string(), word);
+        }
+        assert_eq!(parse("line"), parse("line:y"));
+        assert_eq!(parse("log"), parse("log:1"));
+        for word in ["", "lines", "counted:1", "log:", "log:x", "random:-1"] {
+            assert!(parse(word).is_err(), "{word}");
+        }
+        let bytes = OsString::from_vec(b"line:\xff".to_vec());
+        assert_eq!(Content::parse(bytes), Ok(Content::Line(vec![0xff])));
+    }
+
+    #[test]
+    fn a_line_is_repeated_whatever_its_length() {
+        assert!(take(&Content::Line(Vec::new()), [10]) == b"\n".repeat(10));
+        let long = vec![b'x'; CHUNK + 1];
+        let expected = [&long[..], b"\n", &long[..], b"\n"].concat();
+        assert!(take(&Content::Line(long), [usize::MAX, usize::MAX]) == expected);
+    }
+
+    proptest! {
+        #[test]
+        fn a_stream_is_the_same_however_it_is_cut(
+            word in prop_oneof![Just("line:abc"), Just("log:3"), Just("counted"), Just("pattern:3"), Just("random:3")],
+            pieces in prop::collection::vec(1usize..100_000, 1..12),
+        ) {
+            let content = parse(word).unwrap();
+            let cut = take(&content, pieces);
+            let mut whole = content.stream();
+            let mut expected: Vec<u8> = Vec::new();
+            while expected.len() < cut.len() {
+                expected.extend(whole.next(cut.len() - expected.len()));
+            }
+            prop_assert!(cut == expected);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The mechanisms that join two neighbours, one file each behind one trait.
+//!
+//! A link is made in the parent, before either end exists; its two handles travel to the ends, which open them as a sender
+//! and a receiver. Nothing here knows about runs, clocks or figures.
+
+mod fifo;
+mod null;
+mod pipe;
+mod posix_mq;
+mod process_vm;
+mod pty;
+mod shm;
+mod socketpair;
+mod stream;
+mod sysv_mq;
+mod tcp;
+mod unix_dgram;
+mod unix_seqpacket;
+mod unix_stream;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use pipeio::recv::Receiver;
+use pipeio::send::Sender;
+
+use crate::model::{LinkKind, Params};
+
+/// What one end needs to open a link.
+#[derive(Debug)]
+pub enum Handle {
+    /// A descriptor.
+    Fd(OwnedFd),
+    /// A System V queue, which has a number instead.
+    Queue(i32),
+    /// Nothing.
+    Nothing,
+}
+
+impl Handle {
+    /// The descriptor of a link that has one.
+    fn fd(self) -> io::Result<OwnedFd> {
+        match self {
+            Handle::Fd(fd) => Ok(fd),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this link's handle is a descriptor")),
+        }
+    }
+}
+
+/// Both ends of a link, and what the kernel granted.
+#[derive(Debug)]
+pub struct Ends {
+    /// Where bytes go in.
+    pub source: Handle,
+    /// Where they come out.
+    pub sink: Handle,
+    /// The most bytes of one message, where there is a limit.
+    pub message_limit: Option<u64>,
+    /// Send and receive buffer in bytes, of sockets.
+    pub buffers: Option<(u64, u64)>,
+}
+
+impl Ends {
+    fn new(source: OwnedFd, sink: OwnedFd) -> Ends {
+        Ends { source: Handle::Fd(source), sink: Handle::Fd(sink), message_limit: None, buffers: None }
+    }
+}
+
+/// What has to be named in the system to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// Nothing: it can be made by the parent itself.
+    Unnamed,
+    /// A file. As with a queue, a keeper makes it and removes it, so that nothing remains whoever is killed when.
+    File,
+    /// A message queue, in a namespace of its own that has no folders.
+    Queue,
+}
+
+/// A mechanism.
+pub trait Link: Sync {
+    /// Whether making it leaves something that has to be removed.
+    fn naming(&self) -> Naming {
+        Naming::Unnamed
+    }
+
+    /// Makes the link. `name` is a path that nothing else uses. For a file its folder exists, and only this user may enter
+    /// it; what was put there is removed again before this returns.
+    ///
+    /// # Errors
+    /// One that is [`not_here`], with a sentence, where the mechanism is not to be had here.
+    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends>;
+
+    /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
+    fn remove(&self, _name: &Path) {}
+
+    /// Opens the source's end.
+    ///
+    /// # Errors
+    /// When the method cannot be used here or its memory cannot be had.
+    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>>;
+
+    /// Opens the sink's end.
+    ///
+    /// # Errors
+    /// When the method cannot be used here or its memory cannot be had.
+    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>>;
+}
+
+/// Whether a link or an end cannot be made because this system does not have, allow or afford it: a reason to skip, not a
+/// failure.
+pub fn not_here(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, Unsupported};
+    matches!(error.kind(), Unsupported | PermissionDenied | QuotaExceeded)
+}
+
+/// The part of a link's name that no other link has: its folder's.
+fn unique(name: &Path) -> String {
+    name.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The mechanism called `kind`; `None` for a copy within one process, which is no link.
+pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
+    Some(match kind {
+        LinkKind::Pipe => &pipe::Pipe,
+        LinkKind::Fifo => &fifo::Fifo,
+        LinkKind::Socketpair => &socketpair::Socketpair,
+        LinkKind::UnixStream => &unix_stream::UnixStream,
+        LinkKind::UnixSeqpacket => &unix_seqpacket::UnixSeqpacket,
+        LinkKind::UnixDgram => &unix_dgram::UnixDgram,
+        LinkKind::Tcp => &tcp::Tcp,
+        LinkKind::SysvMq => &sysv_mq::SysvMq,
+        LinkKind::PosixMq => &posix_mq::PosixMq,
+        LinkKind::Shm => &shm::Shm,
+        LinkKind::ProcessVm => &process_vm::ProcessVm,
+        LinkKind::Pty => &pty::Pty,
+        LinkKind::Null => &null::Null,
+        LinkKind::MemoryCopy => return None,
+    })
+}
+
+/// The words of the model in the library's.
+mod options {
+    use pipeio::memory::Pages;
+    use pipeio::send::Content;
+    use pipeio::wait::Wait;
+    use pipeio::{recv, send};
+
+    use crate::model::{PageKind, Params, WaitPolicy};
+
+    pub fn wait(policy: WaitPolicy) -> Wait {
+        match policy {
+            WaitPolicy::Block => Wait::Block,
+            WaitPolicy::Poll => Wait::Poll,
+            WaitPolicy::Spin => Wait::Spin,
+        }
+    }
+
+    pub fn pages(kind: PageKind) -> Pages {
+        match kind {
+            PageKind::Base => Pages::Base,
+            PageKind::Huge => Pages::Huge,
+        }
+    }
+
+    pub fn content(params: &Params) -> Content {
+        if params.fresh() { Content::Fresh } else { Content::Prepared }
+    }
+
+    pub fn send(params: &Params) -> send::Options {
+        send::Options {
+            block: params.block.as_usize(),
+            align: params.align as usize,
+            pages: pages(params.pages),
+            wait: wait(params.wait),
+            content: content(params),
+        }
+    }
+
+    pub fn recv(params: &Params) -> recv::Options {
+        recv::Options {
+            block: params.read_block().as_usize(),
+            align: params.align as usize,
+            pages: pages(params.pages),
+            wait: wait(params.wait),
+        }
+    }
+}
+
+pub use options::{content, pages};
+pub use stream::period;

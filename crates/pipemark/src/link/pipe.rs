@@ -1,0 +1,47 @@
+//! An anonymous pipe.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use pipeio::pipe::set_capacity;
+use pipeio::recv::Receiver;
+use pipeio::send::Sender;
+
+use super::{Ends, Handle, Link, stream};
+use crate::model::{Capacity, NamedCapacity, Params};
+
+pub struct Pipe;
+
+impl Link for Pipe {
+    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+        let pipe = pipeio::pipe::Pipe::new()?;
+        resize(&pipe.writer, params.capacity)?;
+        Ok(Ends::new(pipe.writer, pipe.reader))
+    }
+
+    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+        stream::sender(end, params)
+    }
+
+    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+        stream::receiver(end, params)
+    }
+}
+
+/// Gives a pipe the capacity asked for.
+pub fn resize(pipe: impl AsFd, capacity: Capacity) -> io::Result<()> {
+    let bytes = match capacity {
+        Capacity::Named(NamedCapacity::Default) => return Ok(()),
+        Capacity::Named(NamedCapacity::Quota) => 2 * pipeio::memory::page_size(),
+        Capacity::Bytes(size) => size.as_usize(),
+    };
+    set_capacity(pipe, bytes).map(drop).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!(
+                "the kernel refused a pipe capacity of {capacity}: {error}; lower --capacity, or see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft"
+            ),
+        )
+    })
+}

@@ -1,0 +1,53 @@
+//! A POSIX message queue. Its name is gone before the first byte; the descriptors keep it alive.
+
+use std::io;
+use std::path::Path;
+
+use pipeio::mq;
+use pipeio::recv::Receiver;
+use pipeio::send::Sender;
+
+use super::{Ends, Handle, Link, Naming, options};
+use crate::model::Params;
+
+pub struct PosixMq;
+
+/// Messages that fit, where the system allows: its usual limit for unprivileged users.
+const MESSAGES: usize = 10;
+
+impl Link for PosixMq {
+    fn naming(&self) -> Naming {
+        Naming::Queue
+    }
+
+    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
+        let limit = limit(params)?;
+        let queue = mq::posix_create(&queue_name(name), limit, MESSAGES.min(mq::posix_limits()?.messages))?;
+        mq::posix_unlink(&queue_name(name))?;
+        let ends = Ends::new(queue.try_clone()?, queue);
+        Ok(Ends { message_limit: Some(limit as u64), ..ends })
+    }
+
+    fn remove(&self, name: &Path) {
+        // One that is gone already is what was wanted.
+        let _ = mq::posix_unlink(&queue_name(name));
+    }
+
+    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+        mq::posix_sender(end.fd()?, &options::send(params), limit(params)?)
+    }
+
+    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+        mq::posix_receiver(end.fd()?, &options::recv(params), limit(params)?)
+    }
+}
+
+/// Queues live in a namespace of their own, without folders.
+fn queue_name(name: &Path) -> String {
+    format!("/{}", super::unique(name))
+}
+
+/// A queue is made for messages of one size: a block, or as much as the system allows.
+fn limit(params: &Params) -> io::Result<usize> {
+    Ok(params.block.as_usize().min(mq::posix_limits()?.message_bytes))
+}

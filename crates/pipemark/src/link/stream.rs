@@ -1,0 +1,45 @@
+//! What links have in common that are a stream of bytes behind a descriptor.
+
+use std::io;
+
+use pipeio::recv::{self, Receiver};
+use pipeio::send::{self, Sender};
+
+use super::{Handle, options};
+use crate::model::{Params, RecvMethod, SendMethod};
+
+pub fn sender(end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    let method = send_method(params.send).ok_or(io::ErrorKind::InvalidInput)?;
+    send::open(method, end.fd()?, &options::send(params))
+}
+
+pub fn receiver(end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    let method = match params.recv {
+        RecvMethod::Read => recv::Method::Read,
+        RecvMethod::Splice => recv::Method::Splice,
+        RecvMethod::Vmsplice => recv::Method::Vmsplice,
+        RecvMethod::IoUring => recv::Method::IoUring,
+        RecvMethod::InPlace => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    recv::open(method, end.fd()?, &options::recv(params))
+}
+
+/// The library's word for a way to send; `None` for the ways that only other links have.
+fn send_method(method: SendMethod) -> Option<send::Method> {
+    Some(match method {
+        SendMethod::Write => send::Method::Write,
+        SendMethod::Vmsplice => send::Method::Vmsplice,
+        SendMethod::VmspliceGift => send::Method::VmspliceGift,
+        SendMethod::Sendfile => send::Method::Sendfile,
+        SendMethod::Splice => send::Method::Splice,
+        SendMethod::Tee => send::Method::Tee,
+        SendMethod::IoUring => send::Method::IoUring,
+        SendMethod::InPlace | SendMethod::Zerocopy => return None,
+    })
+}
+
+/// The period of prepared content, in bytes: see [`send::period`].
+pub fn period(params: &Params) -> usize {
+    let block = params.block.as_usize();
+    send_method(params.send).map_or(block, |method| send::period(method, block))
+}

@@ -1,0 +1,53 @@
+//! A System V message queue. It stays until it is removed; only this user may open it (0600).
+
+use std::io;
+use std::path::Path;
+
+use pipeio::mq;
+use pipeio::recv::Receiver;
+use pipeio::send::Sender;
+
+use super::{Ends, Handle, Link, Naming, options};
+use crate::model::Params;
+
+pub struct SysvMq;
+
+impl Link for SysvMq {
+    fn naming(&self) -> Naming {
+        Naming::Queue
+    }
+
+    fn connect(&self, _: &Params, name: &Path) -> io::Result<Ends> {
+        let id = mq::sysv_create_keyed(key(name))?;
+        let limit = mq::sysv_message_size(id)? as u64;
+        Ok(Ends { source: Handle::Queue(id), sink: Handle::Queue(id), message_limit: Some(limit), buffers: None })
+    }
+
+    fn remove(&self, name: &Path) {
+        // One that is gone already is what was wanted.
+        let _ = mq::sysv_find(key(name)).and_then(mq::sysv_remove);
+    }
+
+    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+        mq::sysv_sender(queue(&end)?, &options::send(params))
+    }
+
+    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+        mq::sysv_receiver(queue(&end)?, &options::recv(params))
+    }
+}
+
+/// A key of the queue's own, so that it can be found again if its maker was killed before it told the number.
+fn key(name: &Path) -> i32 {
+    let text = super::unique(name);
+    let digits = text.len().saturating_sub(7);
+    // Never 0, which is IPC_PRIVATE.
+    i32::from_str_radix(text.get(digits..).unwrap_or_default(), 16).unwrap_or(0) | 1 << 29
+}
+
+fn queue(end: &Handle) -> io::Result<i32> {
+    match end {
+        Handle::Queue(id) => Ok(*id),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "a System V queue has a number")),
+    }
+}

@@ -1,0 +1,30 @@
+//! A UNIX datagram socket pair. It does not know when its peer is gone, so the end of the stream is an empty datagram.
+
+use std::io;
+use std::path::Path;
+
+use pipeio::recv::Receiver;
+use pipeio::send::Sender;
+use rustix::net::SocketType;
+
+use super::{Ends, Handle, Link, socketpair, unix_seqpacket};
+use crate::model::Params;
+
+pub struct UnixDgram;
+
+impl Link for UnixDgram {
+    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+        let (source, sink) = socketpair::pair(SocketType::DGRAM)?;
+        let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
+        let limit = pipeio::message::limit(&source)? as u64;
+        Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
+    }
+
+    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+        unix_seqpacket::message_sender(end, params)
+    }
+
+    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+        unix_seqpacket::message_receiver(end, params)
+    }
+}

@@ -1,0 +1,280 @@
+//! Latency: the source sends a block and waits until one of the same size has come back, over and over.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pipeio::pattern::{Checker, Pattern};
+use pipeio::recv::Receiver;
+use pipeio::send::{Content, Sender};
+use pipeio::usage::monotonic_ns;
+
+use super::meter::{Busy, Meter};
+use super::{Done, End};
+use crate::link::{self, Handle, Link};
+use crate::model::{EndStats, Latency, Params, Verify, Volume};
+use crate::stats::percentile;
+
+/// The warm-up: at least so long and so many.
+const WARM_UP_NS: u64 = 5_000_000;
+const WARM_UP_TRIPS: u32 = 16;
+
+/// The longest round trip that is told apart; a run is ended by its limit long before.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Sleep until so shortly before a message is due, and watch the clock from there: waking up takes its own time, which
+/// is not the link's.
+const WATCH_NS: u64 = 100_000;
+
+/// One side of a conversation: a link to the other side and one back.
+struct Side<'a> {
+    params: &'a Params,
+    sender: Box<dyn Sender + Send>,
+    receiver: Box<dyn Receiver + Send>,
+    ours: Pattern,
+    theirs: Checker,
+    check: bool,
+    sent: u64,
+    received: u64,
+    calls: u32,
+}
+
+impl<'a> Side<'a> {
+    fn open(end: &'a End, link: &dyn Link, there: Handle, back: Handle, ours: u64, theirs: u64) -> io::Result<Self> {
+        let params = end.params();
+        let mut sender = link.sender(there, params)?;
+        let ours = end.pattern(ours);
+        if link::content(params) == Content::Prepared {
+            sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
+        }
+        // A message is asked for whole, whatever the size of its pieces.
+        let whole = Params { read_block: None, ..params.clone() };
+        Ok(Side {
+            params,
+            sender,
+            receiver: link.receiver(back, &whole)?,
+            ours,
+            theirs: Checker::new(end.pattern(theirs)),
+            check: params.verify != Verify::None && params.link.transfers(),
+            sent: 0,
+            received: 0,
+            calls: 0,
+        })
+    }
+
+    #[inline]
+    fn send(&mut self) -> io::Result<()> {
+        let block = self.params.block.as_usize();
+        if self.params.fresh() {
+            self.ours.fill(self.sent, self.sender.fresh(block)?);
+        }
+        let moved = self.sender.send(block)?;
+        self.sent += moved.bytes as u64;
+        self.calls += moved.calls;
+        Ok(())
+    }
+
+    /// Waits for a whole message; false if there is none and will be none.
+    #[inline]
+    fn receive(&mut self) -> io::Result<bool> {
+        let block = self.params.block.as_usize();
+        let mut arrived = 0;
+        while arrived < block {
+            let received = self.receiver.recv()?;
+            if received.bytes == 0 {
+                return if arrived == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+            }
+            match received.data {
+                Some(data) if self.check => self.theirs.check(data),
+                _ => self.theirs.skip(received.bytes),
+            }
+            arrived += received.bytes;
+            self.calls += received.calls;
+        }
+        self.received += arrived as u64;
+        Ok(true)
+    }
+
+    fn round_trip(&mut self) -> io::Result<()> {
+        self.send()?;
+        if self.receive()? {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link back ended before the run was over"))
+        }
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.theirs.fault().map(|fault| fault.to_string())
+    }
+
+    /// The warm-up is always compared: that proves the path at no cost to the window.
+    fn begin_window(&mut self) {
+        self.check = self.params.verify == Verify::Full;
+        self.calls = 0;
+    }
+}
+
+const THERE: u64 = 0;
+const BACK: u64 = 1 << 32;
+
+/// The source: asks, and keeps the clock.
+pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+    let mut side = Side::open(end, link, there, back, THERE, BACK)?;
+    let params = end.params();
+    let mut busy = Busy::new(params.write_delay, end.job.seed ^ end.job.line as u64);
+    // By default the kernel may wake a sleeper 50 µs late.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+
+    end.control.meet(1)?;
+    let begin = monotonic_ns();
+    let mut warm = 1;
+    while warm < WARM_UP_TRIPS || monotonic_ns() - begin < WARM_UP_NS {
+        side.round_trip()?;
+        warm += 1;
+    }
+    end.control.announce_warm_up(end.job.line, side.sent + params.block.0);
+    side.round_trip()?;
+    let released_ns = end.control.meet(2)?;
+
+    side.begin_window();
+    let mut meter = Meter::start(released_ns);
+    let before = side.sent;
+    let mut pace = Pace::new(params, released_ns);
+    loop {
+        busy.work();
+        let started_ns = pace.start();
+        side.round_trip()?;
+        let arrived_ns = monotonic_ns();
+        trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
+        pace.ended(arrived_ns);
+        meter.count(std::mem::take(&mut side.calls));
+        end.control.progress(end.job.line, side.sent);
+        let over = match params.volume {
+            Volume::Total(goal) => side.sent - before >= goal.0,
+            Volume::Time(time) => arrived_ns - released_ns >= time.0,
+        };
+        if over {
+            break;
+        }
+    }
+    let mut stats = meter.stop(side.sent - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
+    end.control.sink_done(params.pairs);
+    // Other pairs may still be in their windows.
+    while !end.control.stopped() {
+        side.round_trip()?;
+    }
+    stats.bytes_in_all = side.sent;
+    if side.received != side.sent {
+        return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
+    }
+    side.sender.finish()?;
+    Ok(Done { stats, fault: side.fault(), latency: Some(summary(&trips)?), ..Done::default() })
+}
+
+/// The sink: answers.
+pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+    let mut side = Side::open(end, link, back, there, BACK, THERE)?;
+    let params = end.params();
+    let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
+
+    end.control.meet(1)?;
+    let source = end.job.line - 1;
+    while params.link.transfers() && end.control.warm_up(source) != Some(side.received) {
+        if !side.receive()? {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over"));
+        }
+        side.send()?;
+    }
+    let released_ns = end.control.meet(2)?;
+
+    side.begin_window();
+    let mut meter = Meter::start(released_ns);
+    let before = side.received;
+    while !end.control.stopped() && side.receive()? {
+        busy.work();
+        side.send()?;
+        meter.count(std::mem::take(&mut side.calls));
+        end.control.progress(end.job.line, side.received);
+    }
+    let mut stats = meter.stop(side.received - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
+    while params.link.transfers() && side.receive()? {
+        side.send()?;
+    }
+    stats.bytes_in_all = side.received;
+    Ok(Done { stats, fault: side.fault(), ..Done::default() })
+}
+
+/// When the next message starts.
+enum Pace {
+    /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
+    Closed { next_ns: u64 },
+    /// A pause after the last is back.
+    Gap(Duration),
+    /// At a fixed rate, timed from when it was due and not from when it could be sent: a stall is not left out.
+    Open { interval: f64, first_ns: u64, nth: u64 },
+}
+
+impl Pace {
+    fn new(params: &Params, released_ns: u64) -> Pace {
+        match params.rate {
+            Some(rate) => Pace::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
+            None if params.gap.0 > 0 => Pace::Gap(params.gap.into()),
+            None => Pace::Closed { next_ns: monotonic_ns() },
+        }
+    }
+
+    /// Waits until the next message may start; returns what its round trip is timed from.
+    #[inline]
+    fn start(&mut self) -> u64 {
+        match self {
+            Pace::Closed { next_ns } => *next_ns,
+            Pace::Gap(gap) => {
+                std::thread::sleep(*gap);
+                monotonic_ns()
+            }
+            Pace::Open { interval, first_ns, nth } => {
+                *nth += 1;
+                let due = *first_ns + (*interval * *nth as f64) as u64;
+                let now = monotonic_ns();
+                if due > now + WATCH_NS {
+                    std::thread::sleep(Duration::from_nanos(due - now - WATCH_NS));
+                }
+                while monotonic_ns() < due {
+                    std::hint::spin_loop();
+                }
+                due
+            }
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, arrived_ns: u64) {
+        if let Pace::Closed { next_ns } = self {
+            *next_ns = arrived_ns;
+        }
+    }
+}
+
+fn summary(trips: &Histogram<u64>) -> io::Result<Latency> {
+    let at = |share: f64| trips.value_at_quantile(share);
+    let count = usize::try_from(trips.len()).unwrap_or(usize::MAX);
+    let supported = |share: f64| percentile::supports(count, share * 100.0).then(|| at(share));
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(trips, &mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Latency {
+        round_trips: trips.len(),
+        min: trips.min(),
+        p50: at(0.5),
+        p90: supported(0.9),
+        p99: supported(0.99),
+        p999: supported(0.999),
+        max: trips.max(),
+        histogram: BASE64_STANDARD.encode(bytes),
+    })
+}

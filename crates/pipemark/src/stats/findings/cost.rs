@@ -1,0 +1,250 @@
+//! What a call or a message costs and what a byte costs, by a straight line of time against size.
+
+use serde_json::json;
+
+use super::block::sweeps;
+use super::rivals::{Rivals, rivals};
+use super::words::{setting, situation, time};
+use super::{Found, Subject};
+use crate::model::{ByteSize, Key, Mode};
+use crate::stats::fit::{Coefficient, Line, Weighting};
+
+/// The fewest sizes from which two costs are told: with three, one stray makes a line.
+const FEWEST_FITTED: usize = 4;
+/// The share of the time that calls have to take at the smallest size, and bytes at the largest: a sweep that never
+/// comes to where a cost matters cannot tell it.
+const LEAST_SHARE: f64 = 0.1;
+/// The share of variance a line has to explain.
+const LEAST_R_SQUARED: f64 = 0.95;
+/// How far a size may lie off the line, as a fraction of what the line says.
+const MOST_EXCESS: f64 = 0.3;
+
+/// Nanoseconds per piece, fixed and per byte.
+struct Cost {
+    line: Line,
+    from: ByteSize,
+    to: ByteSize,
+}
+
+impl Cost {
+    /// Of subjects that differ in nothing but their size, the smallest first. A stream's piece takes the time in which one
+    /// arrives; a message takes half a round trip.
+    fn of(sweep: &[Subject]) -> Option<Cost> {
+        let sizes: Vec<f64> = sweep.iter().map(|subject| subject.params.block.0 as f64).collect();
+        let times: Vec<f64> = sweep
+            .iter()
+            .zip(&sizes)
+            .map(|(subject, size)| match subject.latency() {
+                Some(latency) => latency.p50.median / 2.0,
+                None => size * 1e9 / subject.throughput(),
+            })
+            .collect();
+        // The longest start of the sweep that is straight: the largest blocks may outgrow a cache or the link.
+        let straight = |points: usize| {
+            let (sizes, times) = (&sizes[..points], &times[..points]);
+            let line = Line::fit(sizes, times, Weighting::Relative)?;
+            let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MOST_EXCESS);
+            let calls = line.intercept.value / line.at(sizes[0]);
+            let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
+            let told = calls >= LEAST_SHARE && bytes >= LEAST_SHARE && certain(&line.intercept) && certain(&line.slope);
+            let (from, to) = (sweep[0].params.block, sweep[points - 1].params.block);
+            (near && told && line.r_squared >= LEAST_R_SQUARED).then_some(Cost { line, from, to })
+        };
+        (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
+    }
+
+    /// The size at which the bytes cost as much as the call.
+    fn even_at(&self) -> ByteSize {
+        ByteSize(two_digits(self.line.intercept.value / self.line.slope.value))
+    }
+
+    /// The unit that the cost of bytes is told for, in bytes and by its name.
+    fn unit(&self) -> (f64, &'static str) {
+        if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
+    }
+
+    fn evidence(&self) -> serde_json::Value {
+        json!({
+            "ns_per_call": self.line.intercept, "ns_per_byte": self.line.slope, "r_squared": self.line.r_squared,
+            "points": self.line.points, "from": self.from, "to": self.to, "even_at": self.even_at(),
+        })
+    }
+}
+
+/// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
+/// Links that have rivals are told together, by [`of_messages`].
+pub(super) fn of_calls(subjects: &[Subject]) -> Vec<Found> {
+    let told: Vec<&str> = rivals(subjects)
+        .iter()
+        .flat_map(|rivals| &rivals.all)
+        .flat_map(|rival| rival.sweep())
+        .map(|subject| subject.record.id.as_str())
+        .collect();
+    let alone = |sweep: &&Vec<Subject>| !told.contains(&sweep[0].record.id.as_str());
+    sweeps(subjects, FEWEST_FITTED).iter().filter(alone).filter_map(|sweep| of_sweep(sweep)).collect()
+}
+
+fn of_sweep(sweep: &[Subject]) -> Option<Found> {
+    let cost = Cost::of(sweep)?;
+    let (call, byte) = (cost.line.intercept, cost.line.slope);
+    let (per, unit) = cost.unit();
+    let text = format!(
+        "Each block costs about {} ({} to {}) for the calls and {} ({} to {}) per {unit} with {}, by a line from {} to \
+         {} with R² {}; below about {} the calls cost more than the bytes.",
+        time(call.value),
+        time(call.low?),
+        time(call.high?),
+        time(byte.value * per),
+        time(byte.low? * per),
+        time(byte.high? * per),
+        setting(sweep[0].params, &[Key::Block]),
+        cost.from,
+        cost.to,
+        r_squared(cost.line.r_squared),
+        cost.even_at(),
+    );
+    Some(Found::new("call-cost", cost.line.r_squared, text, cost.evidence()))
+}
+
+/// What a message costs by each link, for each placement and wait policy.
+pub(super) fn of_messages(subjects: &[Subject]) -> Vec<Found> {
+    rivals(subjects).iter().filter_map(of_rivals).collect()
+}
+
+fn of_rivals(rivals: &Rivals) -> Option<Found> {
+    let mut costs: Vec<(&str, Cost)> =
+        rivals.all.iter().filter_map(|rival| Some((rival.name.as_str(), Cost::of(&rival.sweep())?))).collect();
+    costs.sort_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
+    if costs.len() < 2 {
+        return None;
+    }
+    let params = rivals.example().params;
+    let last = rivals.sizes.last();
+    let clause = |(name, cost): &(&str, Cost)| {
+        let (per, unit) = cost.unit();
+        let until = if Some(&cost.to) == last { String::new() } else { format!(" up to {}", cost.to) };
+        format!(
+            "{name} {} + {} per {unit} (R² {}{until})",
+            time(cost.line.intercept.value),
+            time(cost.line.slope.value * per),
+            r_squared(cost.line.r_squared)
+        )
+    };
+    let what = match params.mode {
+        Mode::Throughput => "a block costs",
+        Mode::Latency => "a message costs, half a round trip,",
+    };
+    let clauses: Vec<String> = costs.iter().map(clause).collect();
+    let text = format!("What {what} {}, fixed and by its bytes: {}.", situation(params), clauses.join("; "));
+    let by_link: serde_json::Map<String, serde_json::Value> =
+        costs.iter().map(|(name, cost)| ((*name).to_owned(), cost.evidence())).collect();
+    Some(Found::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
+}
+
+fn certain(coefficient: &Coefficient) -> bool {
+    coefficient.low.is_some_and(|low| low > 0.0)
+}
+
+/// What a fit can tell of where two costs are equal.
+fn two_digits(value: f64) -> u64 {
+    let unit = 10f64.powf(value.max(10.0).log10().floor() - 1.0);
+    ((value / unit).round() * unit) as u64
+}
+
+/// R² cut, not rounded: 0.9996 is not 1.
+fn r_squared(value: f64) -> String {
+    format!("{:.3}", (value * 1000.0).floor() / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Record;
+    use crate::stats::findings::{conversations, streams};
+    use crate::stats::fixture::{GIB, STEADY, record, spoken};
+
+    const NOISE: [f64; 3] = [1.0, 1.01, 0.99];
+    const SIZES: [f64; 7] = [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0];
+
+    fn texts(records: &[Record]) -> Vec<String> {
+        of_calls(&streams(records)).into_iter().map(|found| found.finding.text).collect()
+    }
+
+    /// `call` ns per call and `byte` ns per byte, off by the given fractions.
+    fn line_of(way: &[(&str, &str)], call: f64, byte: f64, noise: &[f64]) -> Vec<Record> {
+        let figures = SIZES.iter().zip(noise.iter().cycle()).map(|(size, noise)| {
+            let throughput = size * 1e9 / ((call + byte * size) * noise) / GIB;
+            record("e", &[way, &[("block", &*size.to_string())]].concat(), throughput, &STEADY)
+        });
+        figures.collect()
+    }
+
+    fn line(noise: &[f64]) -> Vec<Record> {
+        line_of(&[], 700.0, 0.3, noise)
+    }
+
+    #[test]
+    fn a_call_and_a_byte_have_their_cost() {
+        let found = &of_calls(&streams(&line(&NOISE)))[0].finding;
+        let value = |name: &str| found.evidence[name]["value"].as_f64().unwrap();
+        assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
+        assert_eq!(
+            found.text,
+            "Each block costs about 701 ns (690 ns to 712 ns) for the calls and 307 ns (303 ns to 311 ns) per KiB with write → \
+             read across two cores, by a line from 64 B to 256 KiB with R² 0.999; below about 2300 B the calls cost more than \
+             the bytes."
+        );
+    }
+
+    #[test]
+    fn what_is_no_line_has_no_cost() {
+        assert_eq!(texts(&line(&[1.0, 2.0, 0.5, 1.7])), [""; 0]);
+        let at = |block| record("e", &[("block", block)], 3.0, &STEADY);
+        let flat: Vec<Record> = ["64", "1k", "4k", "64k"].map(at).into();
+        assert_eq!(texts(&flat), [""; 0], "no cost per call");
+    }
+
+    #[test]
+    fn a_bend_at_large_blocks_ends_the_line() {
+        let mut records = line(&NOISE);
+        records.push(record("e", &[("block", "1m")], 0.5, &STEADY));
+        let found = &of_calls(&streams(&records))[0].finding;
+        assert_eq!(found.evidence["to"], 262144);
+    }
+
+    #[test]
+    fn links_in_one_situation_are_told_together() {
+        let mut records = line(&NOISE);
+        assert!(of_messages(&streams(&records)).is_empty(), "one link");
+        records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));
+        records.extend(line_of(&[("link", "tcp")], 90.0, 0.0, &NOISE));
+        let found = of_messages(&streams(&records));
+        assert_eq!(
+            found[0].finding.text,
+            "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 0.999); pipe 701 ns + \
+             307 ns per KiB (R² 0.999)."
+        );
+        assert!(
+            (found[0].finding.evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1
+        );
+        assert_eq!(texts(&records), [""; 0], "no link is told twice");
+    }
+
+    #[test]
+    fn a_message_is_half_a_round_trip() {
+        let trips = |link: &str, call: f64| -> Vec<Record> {
+            let at = |size: &f64| {
+                spoken(&[("link", link), ("block", &size.to_string())], 2.0 * (call + 0.3 * size), &STEADY)
+            };
+            SIZES.iter().map(at).collect()
+        };
+        let records = [trips("pipe", 2_000.0), trips("tcp", 9_000.0)].concat();
+        let text = &of_messages(&conversations(&records))[0].finding.text;
+        assert!(
+            text.starts_with(
+                "What a message costs, half a round trip, across two cores, fixed and by its bytes: pipe 2.00 µs + 307 ns per KiB"
+            ),
+            "{text}"
+        );
+    }
+}

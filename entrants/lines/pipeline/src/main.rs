@@ -1,0 +1,52 @@
+//! Tokio with one task per stage. Bounded queues between them are the only back-pressure, and each carries one line an
+//! item.
+#![forbid(unsafe_code)]
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Lines a queue holds before its sender waits.
+const QUEUE: usize = 1024;
+
+#[tokio::main]
+async fn main() -> io::Result<()> {
+    let (to_transform, from_input) = channel(QUEUE);
+    let (to_output, from_transform) = channel(QUEUE);
+    let input = tokio::spawn(read(to_transform));
+    let transform = tokio::spawn(transform(from_input, to_output));
+    let output = tokio::spawn(write(from_transform));
+    // The output first: if it fails the others stop as their queue closes, and its error is the one to report. The
+    // input is asked only after a good output, as it may wait for a line which never comes.
+    output.await??;
+    transform.await?;
+    input.await?
+}
+
+async fn read(lines: Sender<String>) -> io::Result<()> {
+    let mut input = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(line) = input.next_line().await? {
+        if lines.send(line).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn transform(mut lines: Receiver<String>, transformed: Sender<String>) {
+    while let Some(line) = lines.recv().await {
+        let line = format!("{}{line}\n", header::header(&line));
+        if transformed.send(line).await.is_err() {
+            break;
+        }
+    }
+}
+
+async fn write(mut lines: Receiver<String>) -> io::Result<()> {
+    let mut output = tokio::io::stdout();
+    while let Some(line) = lines.recv().await {
+        output.write_all(line.as_bytes()).await?;
+    }
+    output.flush().await
+}

@@ -1,0 +1,228 @@
+//! What happens when something goes wrong from outside: ends killed, the program killed or interrupted, a run that
+//! hangs. Each ends with a message and the right exit code, and leaves nothing behind.
+
+mod program;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::thread;
+use std::time::Duration;
+
+use program::{Role, Started, only, samples, trials};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// A run that is not over before someone ends it.
+const LONG: [&str; 6] = ["bw", "--place", "free", "--time", "40s", "--runs"];
+
+fn long(more: &[&str]) -> Started {
+    Started::pipemark(&[&LONG[..], &["1"], more].concat())
+}
+
+/// Kills one end in the middle of a run; returns the message.
+fn killed(role: Role, more: &[&str]) -> String {
+    let mut started = long(more);
+    started.end_with(role).signal(Signal::KILL);
+    let (ended, left) = started.end();
+    assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
+    assert_eq!(left, Vec::<String>::new());
+    assert!(!ended.stdout.contains("panicked") && !ended.stderr.contains("panicked"), "{}", ended.stderr);
+    ended.stderr
+}
+
+#[test]
+fn a_killed_end_is_named() {
+    for more in [&[][..], &["--send", "vmsplice", "--recv", "splice"], &["--wait", "spin"]] {
+        let message = killed(Role::Source, more);
+        assert!(message.contains("the source was killed (SIGKILL)"), "{more:?}: {message}");
+        let message = killed(Role::Sink, more);
+        assert!(message.contains("the sink was killed (SIGKILL)"), "{more:?}: {message}");
+    }
+}
+
+#[test]
+fn an_end_killed_in_its_window_is_named() {
+    for role in [Role::Source, Role::Sink] {
+        let mut started = long(&["--wait", "spin"]);
+        let end = started.end_with(role);
+        assert!(end.reaches_window());
+        end.signal(Signal::KILL);
+        let (ended, left) = started.end();
+        assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
+        let name = if role == Role::Source { "source" } else { "sink" };
+        assert!(ended.stderr.contains(&format!("the {name} was killed (SIGKILL)")), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn one_of_many_pairs_killed_ends_them_all() {
+    let mut started = long(&["--pairs", "3"]);
+    started.ends(6)[3].signal(Signal::KILL);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
+    assert!(ended.stderr.contains("was killed (SIGKILL)"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_killed_end_fails_its_trial_and_not_the_others() {
+    let words = ["bw", "--place", "free", "--send", "write,splice", "--time", "1s", "--runs", "1", "--json", "-"];
+    let mut started = Started::pipemark(&words);
+    started.end_with(Role::Sink).signal(Signal::KILL);
+    let (ended, _) = started.end();
+    assert_eq!(ended.code(), Some(1));
+    let document = ended.document();
+    let mut statuses: Vec<&str> = trials(&document).iter().map(|trial| trial["status"].as_str().unwrap()).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, ["failed", "ok"]);
+    let failed = *trials(&document).iter().find(|trial| trial["status"] == "failed").unwrap();
+    assert!(failed["estimate"].is_null() && failed["reason"].as_str().unwrap().contains("the sink was killed"));
+}
+
+#[test]
+fn nothing_outlives_a_killed_parent() {
+    for step in 0..60 {
+        let words =
+            ["bw", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "3", "--json", "pipemark.json"];
+        let started = Started::pipemark(&words);
+        // From before the first process until after the last.
+        thread::sleep(Duration::from_micros(step * step * 150));
+        started.signal(Signal::KILL);
+        let folder: Vec<_> = fs::read_dir(started.folder()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        let (ended, left) = started.end();
+        let whole = ["pipemark.json"];
+        assert!(left.is_empty() || left == whole, "after step {step}: {left:?} {folder:?}");
+        assert!(ended.status.signal() == Some(9) || ended.code() == Some(0), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_stopped_end_does_not_outlive_its_parent() {
+    let mut started = long(&[]);
+    for end in started.ends(2) {
+        end.stop();
+    }
+    started.signal(Signal::KILL);
+    let (ended, left) = started.end();
+    assert_eq!((ended.status.signal(), left), (Some(9), vec![]));
+}
+
+/// Interrupts after some runs; returns the document that was kept.
+fn interrupted(signal: Signal) -> Value {
+    let words = ["bw", "--place", "free", "--block", "4k,64k", "--time", "40ms", "--runs", "500", "--json", "-"];
+    let mut started = Started::pipemark(&words);
+    let mut seen = BTreeSet::new();
+    // Four pairs of processes: at least one round is over.
+    while seen.len() < 8 {
+        seen.extend(started.ends(2).into_iter().map(|end| end.process));
+    }
+    started.signal(signal);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), vec![]), "{}", ended.stderr);
+    ended.document()
+}
+
+#[test]
+fn an_interruption_keeps_what_was_measured() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let document = interrupted(signal);
+        assert_eq!(document["partial"], true);
+        let measured: Vec<_> = trials(&document).into_iter().filter(|trial| !samples(trial).is_empty()).collect();
+        assert!(!measured.is_empty());
+        for trial in measured {
+            assert_eq!((&trial["status"], &trial["stopped"]), (&"ok".into(), &"interrupted".into()), "{trial}");
+            assert!(trial["estimate"]["throughput"]["median"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn an_interruption_at_any_moment_ends_it_whole() {
+    for step in 0..25u64 {
+        let words = ["bw", "--place", "free", "--time", "5ms", "--runs", "3", "--csv", "pipemark.csv"];
+        let started = Started::pipemark(&words);
+        thread::sleep(Duration::from_micros(step * step * 600));
+        started.signal(Signal::INT);
+        let (ended, left) = started.end();
+        assert!(left.is_empty() || left == ["pipemark.csv"], "after step {step}: {left:?}");
+        match (ended.code(), ended.status.signal()) {
+            // Before it took over the signal there was nothing to keep.
+            (None, Some(2)) => assert!(left.is_empty(), "after step {step}: {left:?}"),
+            (Some(130), _) => assert!(!left.is_empty(), "after step {step}: {ended:?}"),
+            other => assert_eq!(other, (Some(0), None), "{ended:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_table_of_an_interrupted_measurement_says_so() {
+    let mut started = long(&[]);
+    started.ends(2);
+    started.signal(Signal::INT);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), vec![]));
+    assert!(ended.stdout.to_lowercase().contains("interrupted"), "{}", ended.stdout);
+}
+
+#[test]
+fn an_interruption_ends_a_program_that_cannot_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let words = ["bw", "--place", "free", "--time", "300ms", "--runs", "1", "--json", fifo.to_str().unwrap()];
+    let mut started = Started::pipemark(&words);
+    // It has taken over the signals by now.
+    started.ends(2);
+    // Nobody ever reads the FIFO. Whatever it is doing by now, it has to obey in the end.
+    for _ in 0..100 {
+        started.signal(Signal::INT);
+        thread::sleep(Duration::from_millis(20));
+    }
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), vec![]), "{ended:?}");
+}
+
+#[test]
+fn a_hang_is_ended_with_its_reasons() {
+    let words = ["bw", "--place", "free", "--time", "500ms", "--limit", "1s", "--runs", "1", "--json", "-"];
+    let mut started = Started::pipemark(&words);
+    let sink = started.end_with(Role::Sink);
+    sink.stop();
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
+    let document = ended.document();
+    let reason = only(&document)["reason"].as_str().unwrap();
+    for words in ["limit of 1s", "the sink was stopped", "the source was waiting", "of 65536 bytes", "--limit"] {
+        assert!(reason.contains(words), "'{words}' is not in: {reason}");
+    }
+    assert!(ended.stderr.contains(reason));
+}
+
+#[test]
+fn a_full_pipe_is_told_from_an_empty_one() {
+    for (stopped, held) in
+        [(Role::Sink, "its pipe held 65536 of 65536 bytes"), (Role::Source, "its pipe held 0 of 65536")]
+    {
+        let words = ["bw", "--place", "free", "--time", "2s", "--limit", "3s", "--runs", "1"];
+        let mut started = Started::pipemark(&words);
+        let end = started.end_with(stopped);
+        // Into the window, so that the one that is left fills or empties the pipe.
+        assert!(end.reaches_window());
+        end.stop();
+        let (ended, left) = started.end();
+        assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
+        assert!(ended.stderr.contains(held) && ended.stderr.contains("measuring"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn ends_that_are_stopped_before_they_start_are_ended_with_their_run() {
+    let words = ["bw", "--place", "free", "--time", "5ms", "--runs", "1", "--limit", "1s"];
+    let mut started = Started::pipemark(&words);
+    for end in started.ends(2) {
+        end.signal(Signal::STOP);
+    }
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(1), vec![]), "{}", ended.stderr);
+}

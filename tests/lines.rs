@@ -1,0 +1,325 @@
+//! `pipemark lines` as a stage of a pipeline, and the four programs it is measured against.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{PipeReader, Read, Write, pipe};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+fn lines(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
+    command.arg("lines").args(words);
+    command
+}
+
+/// What a program makes of `input`, all of it given to it through a pipe.
+fn filter(mut command: Command, input: &[u8]) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        // A program which stops early leaves a broken pipe.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().unwrap()
+    })
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The transform of the document, line by line.
+fn reference(input: &[u8]) -> Vec<u8> {
+    let mut output = Vec::new();
+    for line in input.split_inclusive(|&byte| byte == b'\n') {
+        match line.iter().filter(|&&byte| byte == b' ').count() {
+            spaces @ 0..=6 => write!(output, "[spaces: {spaces}]").unwrap(),
+            _ => output.extend(b"[spaces: >6]"),
+        }
+        output.extend(line);
+    }
+    output
+}
+
+/// Reads one line, byte by byte, so that nothing of the next is taken.
+fn read_line(mut pipe: &PipeReader) -> String {
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut byte = [0];
+        assert_eq!(pipe.read(&mut byte).unwrap(), 1, "the output ended within a line");
+        line.push(byte[0]);
+    }
+    text(&line)
+}
+
+fn set_nonblocking(descriptor: impl AsFd) {
+    let flags = fcntl_getfl(&descriptor).unwrap();
+    fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK).unwrap();
+}
+
+/// Text of a few hundred KiB, with lines of every kind that text has.
+fn sample_text() -> String {
+    let mut text = String::from("hello world\n\n   \n       \r\nä ö ü ß\nabcdefg\n");
+    for length in 0..600 {
+        text.extend((0..length).map(|at| if at % 9 == 8 { ' ' } else { 'x' }));
+        text.push('\n');
+    }
+    text.push_str("end\n");
+    text
+}
+
+#[test]
+fn the_document_s_example() {
+    let output = filter(lines(&[]), b"hello world\n");
+    assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n");
+    assert!(output.status.success() && output.stderr.is_empty());
+}
+
+#[test]
+fn every_transform_does_what_it_says() {
+    let input = b"a,b c\n\nx,\xff,z";
+    for (words, expected) in [
+        (&["spaces"][..], &b"[spaces: 1]a,b c\n[spaces: 0]\n[spaces: 0]x,\xff,z"[..]),
+        (&["number"], b"1\ta,b c\n2\t\n3\tx,\xff,z"),
+        (&["length"], b"5\n0\n5"),
+        (&["upper"], b"A,B C\n\nX,\xff,Z"),
+        (&["identity"], input),
+        (&["field", "2", "--delimiter", ","], b"b c\n\n\xff"),
+        (&["field", "1", "--delimiter", " "], b"a,b\n\nx,\xff,z"),
+        (&["field", "1"], input),
+    ] {
+        for more in [&["--threads", "1"][..], &["--threads", "3", "--batch", "1"]] {
+            let output = filter(lines(&[words, more].concat()), input);
+            assert_eq!(text(&output.stdout), text(expected), "{words:?} {more:?}");
+            assert_eq!(output.stdout, expected, "{words:?} {more:?}");
+            assert!(output.status.success());
+        }
+    }
+}
+
+#[test]
+fn bytes_stay_as_they_are() {
+    let mut input = b"\0\r\n\xc3\x28 \xff\xfe\n\n\r\n".to_vec();
+    input.extend((0..=255u8).cycle().take(300_000));
+    input.extend(b"no newline at the end");
+    for words in [&["--threads", "1"][..], &["--threads", "2"], &["--threads", "2", "--send", "give-away"]] {
+        let output = filter(lines(words), &input);
+        assert!(output.stdout == reference(&input), "{words:?}");
+    }
+    let output = filter(lines(&["upper", "-z"]), b"a\nb\0c d\0");
+    assert_eq!(output.stdout, b"A\nB\0C D\0");
+    let output = filter(lines(&["-z"]), b"a\nb c\0d");
+    assert_eq!(output.stdout, b"[spaces: 1]a\nb c\0[spaces: 0]d");
+}
+
+#[test]
+fn a_file_is_read_like_a_pipe() {
+    let path = std::env::temp_dir().join(format!("pipemark-lines-{}", std::process::id()));
+    let input = sample_text().repeat(8);
+    fs::write(&path, &input).unwrap();
+    for words in [&[][..], &["--threads", "1"], &["--threads", "4", "--batch", "10000"]] {
+        let output = lines(words).stdin(File::open(&path).unwrap()).output().unwrap();
+        assert!(output.stdout == reference(input.as_bytes()), "{words:?}");
+    }
+    fs::remove_file(&path).unwrap();
+}
+
+/// Hangs if an answer waits for the next line, or for a batch to be full.
+#[test]
+fn slow_input_is_answered_line_by_line() {
+    for threads in ["auto", "1", "2"] {
+        let (stdin, mut to_filter) = pipe().unwrap();
+        let (from_filter, stdout) = pipe().unwrap();
+        let mut child = lines(&["--threads", threads]).stdin(stdin).stdout(stdout).spawn().unwrap();
+        for round in 0..10 {
+            write!(to_filter, "{round} a").unwrap();
+            to_filter.write_all(b" b\n").unwrap();
+            assert_eq!(read_line(&from_filter), format!("[spaces: 2]{round} a b\n"));
+        }
+        drop(to_filter);
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_line_typed_on_a_terminal_is_answered() {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let keyboard = OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let (from_filter, stdout) = pipe().unwrap();
+    let mut child = lines(&[]).stdin(keyboard).stdout(stdout).spawn().unwrap();
+    let mut typist = File::from(terminal);
+    for _ in 0..3 {
+        typist.write_all(b"hello world\n").unwrap();
+        assert_eq!(read_line(&from_filter), "[spaces: 1]hello world\n");
+    }
+    // Control-D: the end of the input.
+    typist.write_all(b"\x04").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+fn endless() -> Child {
+    Command::new(env!("CARGO_BIN_EXE_pipemark")).args(["gen", "line:a b"]).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_reader_that_leaves_ends_it_quietly() {
+    for words in [&["--threads", "1"][..], &["--threads", "2"], &["--send", "give-away"]] {
+        let mut source = endless();
+        let (from_filter, stdout) = pipe().unwrap();
+        let stdin = source.stdout.take().unwrap();
+        let mut child = lines(words).stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        assert_eq!(read_line(&from_filter), "[spaces: 1]a b\n");
+        drop(from_filter);
+        assert!(child.wait().unwrap().success(), "{words:?}");
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{words:?}");
+        assert!(source.wait().unwrap().success(), "the source ends as quietly");
+    }
+}
+
+#[test]
+fn non_blocking_descriptors_are_waited_for() {
+    let (stdin, mut to_filter) = pipe().unwrap();
+    let (mut from_filter, stdout) = pipe().unwrap();
+    set_nonblocking(&stdin);
+    set_nonblocking(&stdout);
+    let mut child = lines(&[]).stdin(stdin).stdout(stdout).spawn().unwrap();
+    to_filter.write_all(b"one\n").unwrap();
+    assert_eq!(read_line(&from_filter), "[spaces: 0]one\n");
+    let input = sample_text();
+    let mut output = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            to_filter.write_all(input.as_bytes()).unwrap();
+            drop(to_filter);
+        });
+        from_filter.read_to_end(&mut output).unwrap();
+    });
+    assert!(output == reference(input.as_bytes()));
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn failures_are_sentences_and_code_1() {
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = lines(&[]).stdin(File::open("/etc/passwd").unwrap()).stdout(full()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: the output can't be written: No space left"), "{output:?}");
+
+    let output = lines(&[]).stdin(File::open("/").unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: the input can't be read: Is a directory"), "{output:?}");
+}
+
+#[test]
+fn a_line_too_long_is_named_and_nothing_is_cut() {
+    for threads in ["1", "2"] {
+        let output = filter(lines(&["--max-line", "5", "--threads", threads]), b"12345\n123\n123456\n1\n");
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(text(&output.stdout), "[spaces: 0]12345\n[spaces: 0]123\n");
+        assert_eq!(
+            text(&output.stderr),
+            "error: the line at byte 10 of the input is longer than the limit of 5 bytes; raise --max-line to accept it\n"
+        );
+    }
+}
+
+#[test]
+fn bad_usage_is_code_2() {
+    for words in [
+        &["spaced"][..],
+        &["field"],
+        &["field", "0"],
+        &["field", "1", "--delimiter", "ab"],
+        &["--threads", "0"],
+        &["--threads", "100000"],
+        &["--batch", "0"],
+        &["--batch", "1g"],
+        &["--max-line", "x"],
+    ] {
+        let output = filter(lines(words), b"");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(output.stdout.is_empty() && text(&output.stderr).starts_with("error: "), "{words:?}");
+    }
+}
+
+#[test]
+fn stats_count_every_byte() {
+    let output = filter(lines(&["--stats"]), b"hello world\nx\n");
+    let said = text(&output.stderr);
+    assert!(said.contains("in: 14 bytes by ") && said.contains("out: 36 bytes by "), "{said}");
+    assert!(said.ends_with("ended: with its input\n"), "{said}");
+    assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n[spaces: 0]x\n");
+}
+
+#[test]
+fn memory_does_not_grow_with_the_input() {
+    for words in [&["--threads", "1"][..], &["--threads", "2"], &["--send", "give-away"]] {
+        let mut child = lines(words).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let block = sample_text();
+        for _ in 0..1000 {
+            stdin.write_all(block.as_bytes()).unwrap();
+        }
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak of resident memory");
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+        assert!(peak < 64 << 10, "{words:?}: {peak} KiB");
+    }
+}
+
+/// The document's programs, built here as pipemark does not depend on them.
+fn four_programs() -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("entrants-lines");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--manifest-path"])
+        .arg(root.join("entrants/lines/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .status()
+        .unwrap();
+    assert!(status.success(), "the four programs have to build");
+    ["std-baseline", "baseline", "streamer", "pipeline"].map(|name| target.join("debug").join(name)).to_vec()
+}
+
+#[test]
+fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
+    let input = sample_text();
+    let expected = reference(input.as_bytes());
+    for program in four_programs() {
+        let output = filter(Command::new(&program), input.as_bytes());
+        // They drop the \r of a line's end, as std's and tokio's `lines` do; we keep it.
+        let kept = text(&expected).replace("\r\n", "\n");
+        assert!(text(&output.stdout) == kept, "{}", program.display());
+        assert!(output.status.success());
+
+        let stopped = filter(Command::new(&program), b"good\nbad \xff\nnever seen\n");
+        assert!(!stopped.status.success(), "{} accepts what is not UTF-8", program.display());
+        assert!(!text(&stopped.stdout).contains("never seen"), "{}", program.display());
+        assert!(text(&stopped.stderr).contains("InvalidData"), "{}", text(&stopped.stderr));
+    }
+    assert!(filter(lines(&[]), input.as_bytes()).stdout == expected);
+    assert_eq!(
+        filter(lines(&[]), b"good\nbad \xff\nnever seen\n").stdout,
+        b"[spaces: 0]good\n[spaces: 1]bad \xff\n[spaces: 1]never seen\n"
+    );
+}
+
+#[test]
+fn an_input_that_is_closed_is_said_to_be() {
+    // A shell's `<&-`: the descriptor is there, but write-only, as std opens /dev/null in place of a closed one.
+    let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
+    let output = lines(&[]).stdin(write_only).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: the input can't be read: Bad file descriptor"), "{output:?}");
+}

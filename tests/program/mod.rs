@@ -1,0 +1,349 @@
+//! The program under test, as a person uses it: started in an empty folder of its own, waited for with a limit, its
+//! document read back; and how it looks from outside: its ends, and what it leaves behind.
+
+// Each test program uses a part of this.
+#![allow(dead_code)]
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
+
+/// Nothing here takes this long, on any machine that can run it at all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The variable that tells our processes from all others: children inherit it.
+const MARK: &str = "PIPEMARK_TEST_MARK";
+
+/// What the program said when it ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Standard output as one JSON document.
+    pub fn document(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
+    }
+
+    /// The same, of a measurement that has to have gone well.
+    pub fn measured(&self) -> Value {
+        assert_eq!(self.code(), Some(0), "{}\n{}", self.stderr, self.stdout);
+        self.document()
+    }
+}
+
+/// Runs `pipemark WORDS` to its end, and makes sure that nothing is left of it.
+pub fn pipemark(words: &[&str]) -> Ended {
+    run(&[PIPEMARK], words)
+}
+
+/// `pipemark bw FLAGS --json -`: one round of 20 ms on any CPU unless the flags say otherwise.
+pub fn bw(flags: &str) -> Value {
+    bw_under(&[PIPEMARK], flags).measured()
+}
+
+/// The same, started by other words that end with the program, and judged by the caller.
+pub fn bw_under(launcher: &[&str], flags: &str) -> Ended {
+    let mut words = vec!["bw", "--json", "-"];
+    words.extend(flags.split_whitespace());
+    let given = |flag: &str| words.iter().any(|word| *word == flag);
+    let (runs, time) = (given("--runs") || given("--budget"), given("--time") || given("--total"));
+    let placed = given("--place");
+    if !runs {
+        words.extend(["--runs", "1"]);
+    }
+    if !time {
+        words.extend(["--time", "20ms"]);
+    }
+    if !placed {
+        words.extend(["--place", "free"]);
+    }
+    run(launcher, &words)
+}
+
+/// Runs other words that end with the program.
+pub fn run(launcher: &[&str], words: &[&str]) -> Ended {
+    let started = Started::new(launcher, words);
+    let (ended, left) = started.end();
+    assert_eq!(left, Vec::<String>::new(), "{words:?} left something behind");
+    ended
+}
+
+/// The program while it runs. Dropping it kills it and all of its processes.
+pub struct Started {
+    child: Child,
+    output: Option<(JoinHandle<String>, JoinHandle<String>)>,
+    mark: String,
+    folder: TempDir,
+}
+
+impl Started {
+    /// Starts the program in an empty folder, which is also the one for temporary files.
+    pub fn new(launcher: &[&str], words: &[&str]) -> Started {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
+        // Whoever a test becomes may write here.
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let mut child = Command::new(launcher[0])
+            .args(&launcher[1..])
+            .args(words)
+            .env(MARK, &mark)
+            .env("TMPDIR", folder.path())
+            .env_remove("NO_COLOR")
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{launcher:?}: {error}"));
+        let output = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
+        Started { child, output: Some(output), mark, folder }
+    }
+
+    /// `pipemark WORDS`.
+    pub fn pipemark(words: &[&str]) -> Started {
+        Started::new(&[PIPEMARK], words)
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        send(self.child.id(), signal);
+    }
+
+    /// The folder it works in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its ends, once so many have their links; panics if it is over before.
+    pub fn ends(&mut self, count: usize) -> Vec<End> {
+        let begin = Instant::now();
+        // Whatever whoever started the tests left open is inherited all the way down.
+        let inherited = pipes("self").into_iter().map(|(_, pipe)| pipe).collect();
+        loop {
+            let ends: Vec<End> =
+                marked(&self.mark).into_iter().filter_map(|process| End::of(process, &inherited)).collect();
+            if ends.len() == count {
+                return ends;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let (_, stderr) = self.output.take().unwrap();
+                panic!("it was over too early: {status}\n{}", stderr.join().unwrap());
+            }
+            assert!(begin.elapsed() < PATIENCE, "there were never {count} ends but {}", ends.len());
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The end of the first pair with this role, in the middle of a run.
+    pub fn end_with(&mut self, role: Role) -> End {
+        self.ends(2).into_iter().find(|end| end.role == role).expect("a pair has both roles")
+    }
+
+    /// Waits for its end; returns what it said and what is left of it: processes, files in its folder, shared memory.
+    pub fn end(mut self) -> (Ended, Vec<String>) {
+        let begin = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if begin.elapsed() > PATIENCE => {
+                    for process in marked(&self.mark) {
+                        send(process, Signal::KILL);
+                    }
+                    let (stdout, stderr) = self.output.take().unwrap();
+                    panic!("it does not end:\n{}{}", stdout.join().unwrap(), stderr.join().unwrap());
+                }
+                None => thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        // An end that is killed by the kernel with its parent takes a moment to go.
+        let gone = Instant::now();
+        let mut processes = marked(&self.mark);
+        while !processes.is_empty() && gone.elapsed() < Duration::from_secs(5) {
+            thread::sleep(Duration::from_millis(2));
+            processes = marked(&self.mark);
+        }
+        let mut left: Vec<String> = processes.iter().map(|process| format!("process {process}")).collect();
+        for folder in [self.folder.path(), Path::new("/dev/shm")] {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            left.extend(names.filter(|name| name.contains("pipemark")));
+        }
+        // Whoever is left holds the other side of what is read to the end now.
+        for process in processes {
+            send(process, Signal::KILL);
+        }
+        let (stdout, stderr) = self.output.take().unwrap();
+        (Ended { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }, left)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        for process in marked(&self.mark) {
+            send(process, Signal::KILL);
+        }
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        String::from_utf8(bytes).expect("output is UTF-8")
+    })
+}
+
+fn send(process: u32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
+}
+
+/// All processes with this mark in their environment; a zombie shows none.
+fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let processes =
+        fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    processes
+        .filter(|process| {
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+        })
+        .collect()
+}
+
+/// The pipes that a process has open: descriptors, and which pipe each belongs to.
+fn pipes(process: &str) -> Vec<(u32, String)> {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let all = entries.filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse().ok()?;
+        let target = fs::read_link(entry.path()).ok()?.to_str()?.to_owned();
+        target.starts_with("pipe:").then_some((number, target))
+    });
+    all.collect()
+}
+
+/// What an end does with the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Source,
+    Sink,
+}
+
+/// A process that holds one side of a link.
+#[derive(Debug, Clone)]
+pub struct End {
+    pub role: Role,
+    pub process: u32,
+    link: PathBuf,
+}
+
+impl End {
+    /// `None` for a process that is no end, or that has no link yet.
+    fn of(process: u32, inherited: &BTreeSet<String>) -> Option<End> {
+        let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+        words.split(|&byte| byte == 0).any(|word| word == b"__end").then_some(())?;
+        let pipes = pipes(&process.to_string());
+        let (number, _) = pipes.iter().find(|(number, pipe)| *number > 2 && !inherited.contains(pipe))?;
+        let about = fs::read_to_string(format!("/proc/{process}/fdinfo/{number}")).ok()?;
+        let flags = about.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        let role = if flags.trim().ends_with('0') { Role::Sink } else { Role::Source };
+        Some(End { role, process, link: format!("/proc/{process}/fd/{number}").into() })
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        send(self.process, signal);
+    }
+
+    /// The fields of its stat from the state on.
+    fn stat(&self) -> Option<Vec<String>> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.process)).ok()?;
+        // The name before them may itself hold anything.
+        Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
+    }
+
+    /// Waits until a busy end (one with delays, or that spins) is certainly in its measured window: before it, it uses
+    /// only a few milliseconds of CPU time. False if it is over.
+    pub fn reaches_window(&self) -> bool {
+        while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
+            let ticks: u64 = stat[11..13].iter().map(|word| word.parse::<u64>().unwrap()).sum();
+            if ticks * 1000 / rustix::param::clock_ticks_per_second() >= 40 {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// Stops it and waits until it does not run any more. False if it is over.
+    pub fn stop(&self) -> bool {
+        self.signal(Signal::STOP);
+        while let Some(stat) = self.stat().filter(|stat| stat[0] != "Z") {
+            if stat[0] == "T" {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// A second reader and a second writer of its link.
+    pub fn link(&self) -> io::Result<(File, File)> {
+        Ok((File::open(&self.link)?, File::options().write(true).open(&self.link)?))
+    }
+}
+
+/// The trials of a document without the memory-copy limit.
+pub fn trials(document: &Value) -> Vec<&Value> {
+    let all = document["trials"].as_array().expect("a document has trials");
+    all.iter().filter(|trial| trial["params"]["link"] != "memory-copy").collect()
+}
+
+/// The only trial besides the limit.
+pub fn only(document: &Value) -> &Value {
+    match trials(document)[..] {
+        [one] => one,
+        ref all => panic!("{} trials", all.len()),
+    }
+}
+
+/// The runs of a trial.
+pub fn samples(trial: &Value) -> &Vec<Value> {
+    trial["samples"].as_array().unwrap()
+}
+
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The CPUs that may be used here, as the program sees them.
+pub fn allowed_cpus() -> Vec<u64> {
+    let host = pipemark(&["host", "--json", "-"]).measured();
+    host["topology"].as_array().unwrap().iter().map(|cpu| number(&cpu["cpu"])).collect()
+}
+
+/// A file that exists as long as the test.
+pub fn file(content: &[u8], suffix: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file
+}

@@ -1,0 +1,196 @@
+//! `pipemark relay` as it is typed: between programs, files and devices, with early readers, full disks and signals.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
+
+fn relay(words: &[&str]) -> Command {
+    let mut command = Command::new(PIPEMARK);
+    command.arg("relay").args(words);
+    command
+}
+
+/// A shell's pipeline, with the program as $RELAY.
+fn shell(script: &str) -> Output {
+    Command::new("bash").args(["-c", script]).env("RELAY", format!("{PIPEMARK} relay")).output().expect("bash starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Bytes that depend on their position.
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder for the test")
+}
+
+fn file(folder: &Path, bytes: &[u8]) -> PathBuf {
+    let path = folder.join("content");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn what_goes_in_comes_out() {
+    let folder = folder();
+    let bytes = content(5_000_003);
+    let path = file(folder.path(), &bytes);
+    let path = path.to_str().unwrap();
+    for script in [
+        format!("$RELAY <{path}"),
+        format!("cat {path} | $RELAY"),
+        format!("cat {path} | $RELAY | cat"),
+        format!("$RELAY <{path} | $RELAY --capacity 4k | $RELAY --capacity keep | $RELAY --method read-write"),
+        format!("$RELAY <{path} >{path}.out && cat {path}.out"),
+        format!("$RELAY <{path} | $RELAY >>{path}.appended && cat {path}.appended"),
+    ] {
+        let output = shell(&script);
+        assert!(output.status.success(), "{script}: {}", text(&output.stderr));
+        assert!(output.stdout == bytes, "{script}: {} bytes of {}", output.stdout.len(), bytes.len());
+        assert!(output.stderr.is_empty(), "{script}: {}", text(&output.stderr));
+    }
+}
+
+/// Starts `stages` one after the other, puts `bytes` into the first and returns what the last gives.
+fn through(stages: impl Iterator<Item = Command>, bytes: Vec<u8>) -> Vec<u8> {
+    let (mut reader, mut first) = std::io::pipe().unwrap();
+    let mut children: Vec<Child> = Vec::new();
+    for mut stage in stages {
+        let (next, writer) = std::io::pipe().unwrap();
+        children.push(stage.stdin(std::mem::replace(&mut reader, next)).stdout(writer).spawn().unwrap());
+    }
+    let source = thread::spawn(move || first.write_all(&bytes).unwrap());
+    let mut arrived = Vec::new();
+    reader.read_to_end(&mut arrived).unwrap();
+    source.join().unwrap();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    arrived
+}
+
+#[test]
+fn long_chains_pass_every_byte() {
+    let bytes = content(3_000_001);
+    let stage = |n: usize| match n % 3 {
+        0 => Command::new("cat"),
+        1 => relay(&["--method", "read-write"]),
+        _ => relay(&[]),
+    };
+    let mixed = (0..50).map(stage);
+    assert!(through(mixed, bytes.clone()) == bytes, "a mixed chain");
+    assert!(through((0..256).map(|_| relay(&[])), bytes.clone()) == bytes, "a chain of 256");
+}
+
+#[test]
+fn a_reader_that_leaves_early_ends_it_as_it_ends_cat() {
+    for method in ["fastest", "read-write"] {
+        let output = shell(&format!(
+            "yes | $RELAY --method {method} | head -n 1; echo \"${{PIPESTATUS[*]}}\"; $RELAY </dev/zero | head -c 3 | wc -c"
+        ));
+        assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
+        assert_eq!(text(&output.stderr), "");
+    }
+}
+
+#[test]
+fn stats_are_one_line_on_standard_error() {
+    let folder = folder();
+    let path = file(folder.path(), &content(300_000));
+    let run = |words: &[&str], output: Stdio| {
+        let child = relay(words).stdin(File::open(&path).unwrap()).stdout(output).stderr(Stdio::piped()).spawn();
+        text(&child.unwrap().wait_with_output().unwrap().stderr)
+    };
+    let line = run(&["--stats", "--capacity", "128k"], Stdio::piped());
+    assert!(line.starts_with("pipemark relay: 300000 bytes in ") && line.ends_with("a pipe of 128 KiB\n"), "{line}");
+    assert!(line.contains("by splice") && line.lines().count() == 1, "{line}");
+    let append = OpenOptions::new().append(true).create(true).open(folder.path().join("log")).unwrap();
+    let line = run(&["--stats"], append.into());
+    assert!(line.contains("by read and write") && line.contains("was refused"), "{line}");
+    assert_eq!(run(&[], Stdio::null()), "");
+}
+
+#[test]
+fn what_goes_wrong_is_said() {
+    let folder = folder();
+    let path = file(folder.path(), b"abc");
+    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = relay(&[]).stdin(File::open(&path).unwrap()).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));
+
+    let itself = OpenOptions::new().append(true).open(&path).unwrap();
+    let output = relay(&[]).stdin(File::open(&path).unwrap()).stdout(itself).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("the same file"), "{}", text(&output.stderr));
+    assert_eq!(fs::read(&path).unwrap(), b"abc");
+
+    for (words, expected) in [
+        (&["--capacity", "0"][..], "out of range"),
+        (&["--capacity", "huge"], "is not a size"),
+        (&["--method", "magic"], "read-write"),
+        (&["file"], "unexpected argument"),
+    ] {
+        let output = relay(words).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(expected), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_capacity_that_is_refused_is_an_error() {
+    // Without its capability even root is held to pipe-max-size.
+    let output = shell(
+        "drop=; [ $(id -u) = 0 ] && drop='setpriv --bounding-set=-sys_resource,-sys_admin --inh-caps=-all'
+         : | $drop $RELAY --capacity 1g",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("a pipe capacity of 1 GiB was refused"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn signals_end_it_as_they_end_any_filter() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut child = relay(&[]).stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
+        // A byte has come through: it is at work.
+        writer.write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal.as_raw()), "{signal:?}");
+    }
+}
+
+#[test]
+fn a_pause_loses_nothing() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut child = relay(&[]).stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
+    let bytes = content(1_000_000);
+    let mut expected = bytes.clone();
+    expected.extend(&bytes);
+    let mut out = child.stdout.take().unwrap();
+    let sink = thread::spawn(move || {
+        let mut all = Vec::new();
+        out.read_to_end(&mut all).unwrap();
+        all
+    });
+    let pid = Pid::from_child(&child);
+    writer.write_all(&bytes).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    writer.write_all(&bytes).unwrap();
+    drop(writer);
+    assert!(sink.join().unwrap() == expected);
+    assert!(child.wait().unwrap().success());
+}

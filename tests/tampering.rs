@@ -1,0 +1,191 @@
+//! Bytes that change on their way: each fault is injected into the link of a running measurement, from outside. None may
+//! ever be timed.
+
+mod program;
+
+use std::io::{Read, Write};
+
+use program::{End, Ended, Role, Started, only};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// What a slow sink's pipe holds in the middle of its window, to be put back changed.
+type Change = fn(Vec<u8>) -> Vec<u8>;
+
+const PIECE: usize = 4096;
+
+/// Measures with a slow sink; takes all bytes out of the link in its window, and puts them back as `change` returns them.
+fn tampered(verify: &str, link: &str, change: Change) -> Ended {
+    let mut words = vec!["bw", "--place", "free", "--block", "4k", "--read-delay", "1000", "--time", "700ms"];
+    words.extend(["--runs", "1", "--verify", verify, "--json", "-"]);
+    words.extend(link.split_whitespace());
+    // A busy machine may leave the ends too little of their window to be caught in it.
+    for _ in 0..5 {
+        let mut started = Started::pipemark(&words);
+        let ends = started.ends(2);
+        let with = |role| ends.iter().find(|end| end.role == role).unwrap();
+        let done = tamper(with(Role::Source), with(Role::Sink), change);
+        let (ended, left) = started.end();
+        assert_eq!(left, Vec::<String>::new());
+        if done {
+            return ended;
+        }
+    }
+    panic!("the ends were never caught in their window");
+}
+
+/// False if it was too late.
+fn tamper(source: &End, sink: &End, change: Change) -> bool {
+    if !sink.reaches_window() || !source.stop() || !sink.stop() {
+        return false;
+    }
+    let Ok((mut reader, mut writer)) = sink.link() else { return false };
+    let mut bytes = vec![0; rustix::io::ioctl_fionread(&reader).unwrap() as usize];
+    reader.read_exact(&mut bytes).unwrap();
+    drop(reader);
+    let in_the_middle = bytes.len() >= 4 * PIECE;
+    // What goes back may be more than the pipe holds.
+    sink.signal(Signal::CONT);
+    writer.write_all(&if in_the_middle { change(bytes) } else { bytes }).unwrap();
+    drop(writer);
+    source.signal(Signal::CONT);
+    in_the_middle
+}
+
+fn not_verified(ended: &Ended) -> String {
+    assert_eq!(ended.code(), Some(3), "{}\n{}", ended.stderr, ended.stdout);
+    assert!(ended.stderr.contains("did not verify"), "{}", ended.stderr);
+    let document = ended.document();
+    let trial = only(&document);
+    assert_eq!((&trial["status"], &trial["verified"]), (&"failed".into(), &false.into()));
+    assert_eq!(
+        (&trial["estimate"], &trial["samples"]),
+        (&Value::Null, &Value::Array(vec![])),
+        "a wrong answer is timed"
+    );
+    trial["reason"].as_str().unwrap().to_owned()
+}
+
+fn untouched(bytes: Vec<u8>) -> Vec<u8> {
+    bytes
+}
+
+fn lost(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.drain(PIECE..2 * PIECE);
+    bytes
+}
+
+fn repeated(mut bytes: Vec<u8>) -> Vec<u8> {
+    let piece = bytes[..PIECE].to_vec();
+    bytes.splice(PIECE..PIECE, piece);
+    bytes
+}
+
+fn swapped(mut bytes: Vec<u8>) -> Vec<u8> {
+    let (one, other) = bytes.split_at_mut(PIECE);
+    one.swap_with_slice(&mut other[..PIECE]);
+    bytes
+}
+
+fn truncated(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.truncate(bytes.len() - 100);
+    bytes
+}
+
+fn changed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[PIECE + 17] ^= 4;
+    bytes
+}
+
+fn zeroed(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[PIECE..2 * PIECE].fill(0);
+    bytes
+}
+
+#[test]
+fn the_way_round_changes_nothing() {
+    for verify in ["full", "xor", "count"] {
+        let ended = tampered(verify, "", untouched);
+        assert_eq!(only(&ended.measured())["verified"], true);
+    }
+}
+
+#[test]
+fn full_sees_every_fault() {
+    for (change, words) in [
+        (lost as Change, "are missing"),
+        (repeated, "came again"),
+        (swapped, ""),
+        (truncated, "are missing"),
+        (changed, ""),
+        (zeroed, ""),
+    ] {
+        let reason = not_verified(&tampered("full", "", change));
+        assert!(reason.contains("is wrong") && reason.contains(words), "{reason}");
+    }
+}
+
+#[test]
+fn full_sees_faults_behind_zero_copy() {
+    for change in [lost as Change, changed] {
+        not_verified(&tampered("full", "--send vmsplice", change));
+        not_verified(&tampered("full", "--recv vmsplice --wait poll", change));
+    }
+}
+
+#[test]
+fn count_sees_what_is_missing_or_too_much() {
+    for change in [lost as Change, repeated, truncated] {
+        let reason = not_verified(&tampered("count", "", change));
+        assert!(reason.contains("bytes were sent"), "{reason}");
+    }
+    not_verified(&tampered("count", "--recv splice", lost));
+}
+
+#[test]
+fn xor_sees_a_changed_byte() {
+    let reason = not_verified(&tampered("xor", "", changed));
+    assert!(reason.contains("XOR"), "{reason}");
+}
+
+#[test]
+fn what_is_not_proven_is_not_called_proven() {
+    let ended = tampered("none", "", changed);
+    assert_eq!(only(&ended.measured())["verified"], Value::Null);
+}
+
+/// No figure in the table either, and none of the runs before.
+#[test]
+fn the_table_has_no_figure_for_what_is_wrong() {
+    let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "700ms", "--runs", "2"];
+    let mut started = Started::pipemark(&words);
+    let first = started.ends(2)[0].process;
+    let sink = loop {
+        let ends = started.ends(2);
+        if ends.iter().all(|end| end.process != first) {
+            break ends.into_iter().find(|end| end.role == Role::Sink).unwrap();
+        }
+    };
+    assert!(sink.reaches_window());
+    let (mut reader, _) = sink.link().unwrap();
+    reader.read_exact(&mut [0; 1000]).unwrap();
+    drop(reader);
+    let (ended, _) = started.end();
+    assert_eq!(ended.code(), Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("did not verify") && ended.stderr.contains("bytes were sent"), "{}", ended.stderr);
+    let (_, table) = ended.stdout.split_once("\nThroughput\n").expect("the experiment has its table");
+    assert!(!table.contains("B/s"), "{table}");
+}
+
+/// What is added before the window is as wrong as later.
+#[test]
+fn the_warm_up_is_proven_too() {
+    let words = ["bw", "--place", "free", "--time", "100ms", "--limit", "20s", "--runs", "1", "--verify", "full"];
+    let mut started = Started::pipemark(&words);
+    let sink = started.end_with(Role::Sink);
+    let (_, mut writer) = sink.link().unwrap();
+    writer.write_all(b"too much").unwrap();
+    drop(writer);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(3), vec![]), "{}", ended.stderr);
+}
