@@ -14,6 +14,7 @@
 //! * [`shared`]: counters and gates that several processes share.
 //! * [`lines`]: lines of text through a transform, at the speed of the pipe.
 //! * [`usage`]: what this process has used.
+//! * [`reap`]: children that have ended, with what each had used.
 //! * [`probe`]: which of all this the kernel permits here, found by trying.
 //!
 //! Linux only. All of the workspace's `unsafe` is in this crate.
@@ -26,6 +27,7 @@ pub mod mq;
 pub mod pattern;
 pub mod pipe;
 pub mod probe;
+pub mod reap;
 pub mod recv;
 pub mod relay;
 pub mod ring;

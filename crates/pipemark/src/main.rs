@@ -3,6 +3,7 @@
 
 mod cli;
 mod content;
+mod entrant;
 mod host;
 mod link;
 mod model;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     match words.get(1) {
         Some(verb) if verb == run::END_VERB => return run::end(),
+        Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
         Some(verb) if verb == run::STAGE_VERB => match run::become_stage(&words) {
             Ok(own) => words = own,
             Err(code) => return code,

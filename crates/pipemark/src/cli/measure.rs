@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::output::OutputOptions;
 use super::{exit, failure};
+use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped};
 use crate::plan::Plan;
@@ -12,8 +13,13 @@ use crate::run::{self, Interrupt};
 use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
 use crate::stats;
 
-/// Measures the plans one after the other into one document.
+/// Measures plans without entrants.
 pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
+    measure_with(plans, &Entrants::default(), output)
+}
+
+/// Measures the plans one after the other into one document. `entrants` are those that the plans want, prepared.
+pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> ExitCode {
     let interrupt = match Interrupt::catch() {
         Ok(interrupt) => interrupt,
         Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
@@ -24,7 +30,7 @@ pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
             return failure(error);
         }
     }
-    let document = document(plans, output, &interrupt);
+    let document = document(plans, entrants, output, &interrupt);
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
         failure(format_args!("Ctrl-C has no effect from here on: {error}"));
     }
@@ -48,7 +54,7 @@ fn exports(output: &OutputOptions) -> Vec<(&Destination, &'static dyn Format)> {
     wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format))).collect()
 }
 
-fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Document {
+fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
     let started = jiff::Zoned::now().timestamp().to_string();
     let machine = host::survey();
     let before = host::Reading::now();
@@ -60,7 +66,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
             continue;
         }
-        let measurement = run::measure(plan, &machine, interrupt, &mut progress);
+        let measurement = run::measure(plan, &machine, entrants, interrupt, &mut progress);
         progress.finish();
         partial = measurement.partial;
         elapsed_ns += Nanos::from(measurement.elapsed).0;

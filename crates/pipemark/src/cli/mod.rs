@@ -4,6 +4,7 @@ mod bw;
 mod chain;
 mod r#gen;
 mod host;
+mod languages;
 mod lines;
 mod list;
 mod measure;
@@ -80,6 +81,8 @@ enum Verb {
     /// Measure a pipe as you ask, or a matrix of pipes
     #[command(after_long_help = bw::EXAMPLES)]
     Bw(Box<bw::BwOptions>),
+    /// Stream the same bytes with programs of nine languages
+    Languages(languages::LanguagesOptions),
     /// Filter lines from standard input to standard output
     #[command(after_long_help = lines::EXAMPLES)]
     Lines(lines::LinesOptions),
@@ -107,6 +110,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
+        Verb::Languages(options) => languages::run(&options),
         Verb::Lines(options) => lines::run(&options),
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
@@ -151,6 +155,6 @@ mod tests {
     #[test]
     fn short_help_is_short() {
         let lines = Cli::command().render_help().to_string().lines().count();
-        assert!(lines <= 20, "{lines} lines");
+        assert!(lines <= 24, "{lines} lines");
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::languages::{self, EntrantOptions};
 use super::output::OutputOptions;
 use super::schedule::ScheduleOptions;
 use super::{measure, suite_file, usage};
@@ -38,6 +39,8 @@ pub struct RunOptions {
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
+    entrants: EntrantOptions,
+    #[command(flatten)]
     output: OutputOptions,
 }
 
@@ -45,7 +48,10 @@ pub struct RunOptions {
 pub fn run(options: &RunOptions) -> ExitCode {
     let plans = options.output.check().and_then(|()| plans(options));
     match plans {
-        Ok(plans) => measure::measure(&plans, &options.output),
+        Ok(plans) => match languages::prepared(&plans, &options.entrants, options.output.quiet) {
+            Ok(entrants) => measure::measure_with(&plans, &entrants, &options.output),
+            Err(sentence) => usage(sentence),
+        },
         Err(sentence) => usage(sentence),
     }
 }

@@ -3,6 +3,7 @@
 //! Depends on nothing else of ours and does no I/O.
 
 mod document;
+mod entrant;
 mod host;
 mod methods;
 mod params;
@@ -13,6 +14,7 @@ mod trial;
 mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
+pub use entrant::{EntrantStats, Language, Program};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
+use super::entrant::{Language, Program};
 use super::methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
@@ -177,6 +178,8 @@ pub enum Key {
     Verify,
     Total,
     Time,
+    Language,
+    Program,
 }
 
 impl Key {
@@ -242,6 +245,12 @@ pub struct Params {
     pub verify: Verify,
     /// How much one run moves.
     pub volume: Volume,
+    /// The language whose entrant streams the bytes; `None` for pipemark's own ends. Set together with `program`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+    /// Which of the entrant's programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
 }
 
 impl Default for Params {
@@ -269,6 +278,8 @@ impl Default for Params {
             gap: Nanos(0),
             verify: Verify::Count,
             volume: Volume::Time(Nanos(250_000_000)),
+            language: None,
+            program: None,
         }
     }
 }
@@ -372,6 +383,8 @@ impl Params {
             Key::Time => {
                 self.volume = Volume::Time(bounded("time per run", text, Nanos(1_000_000), Nanos(3_600_000_000_000))?)
             }
+            Key::Language => self.language = Some(text.parse()?),
+            Key::Program => self.program = Some(word("program of an entrant", text)?),
         }
         Ok(())
     }
@@ -407,6 +420,8 @@ impl Params {
                 Volume::Time(time) => time.to_string(),
                 Volume::Total(_) => String::new(),
             },
+            Key::Language => self.language.as_ref().map_or_else(String::new, Language::to_string),
+            Key::Program => self.program.map_or_else(String::new, |program| program.to_string()),
         }
     }
 
@@ -463,11 +478,47 @@ impl Params {
         self.verify == Verify::Full && self.send.sends_fresh_data()
     }
 
+    /// The entrant that streams the bytes, if one does.
+    pub fn entrant(&self) -> Option<(&Language, Program)> {
+        self.language.as_ref().zip(self.program)
+    }
+
+    /// What an entrant's contract leaves open is the block, the total and the pattern; the rest is its own business.
+    fn check_entrant(&self) -> Result<(), BadValue> {
+        let (language, program) = match (&self.language, self.program) {
+            (None, None) => return Ok(()),
+            (Some(language), Some(program)) => (language, program),
+            (None, Some(_)) => return Err(BadValue::new("a program belongs to a language; give a language as well")),
+            (Some(language), None) => {
+                return Err(BadValue(format!("{language} has two programs; give program idiomatic or tuned as well")));
+            }
+        };
+        let refuse = |what: &str| Err(BadValue(format!("the entrant {language} {program} {what}")));
+        if !matches!(self.volume, Volume::Total(_)) {
+            return refuse("streams a total and not for a time; give a total");
+        }
+        if !matches!(self.verify, Verify::Xor | Verify::Full) {
+            return refuse(
+                "always checks what arrives; use verify full for the pattern 'position', or xor for 'document'",
+            );
+        }
+        if !matches!(self.place, Place::Free | Place::Same) {
+            return refuse("starts its own processes, so they cannot be placed one by one; use place free or same");
+        }
+        let open = [Key::Block, Key::Total, Key::Time, Key::Verify, Key::Place, Key::Language, Key::Program];
+        let own = Params { block: self.block, ..Params::default() };
+        match Key::iter().find(|key| !open.contains(key) && self.exact(*key) != own.exact(*key)) {
+            Some(key) => refuse(&format!("does not take {key} {}; leave it out", self.get(key))),
+            None => Ok(()),
+        }
+    }
+
     /// What makes these parameters impossible anywhere, if anything does. What is impossible only here is a skip.
     ///
     /// # Errors
     /// The contradiction, as a sentence that says which options to change.
     pub fn check(&self) -> Result<(), BadValue> {
+        self.check_entrant()?;
         if let Volume::Total(total) = self.volume
             && self.block > total
         {
@@ -602,6 +653,35 @@ mod tests {
         assert!(params(&[(Key::Send, "tee"), (Key::Verify, "full")]).check().is_err());
         assert!(params(&[(Key::Block, "1m"), (Key::Total, "64k")]).check().is_err());
         assert!(params(&[(Key::Recv, "splice"), (Key::Verify, "count")]).check().is_ok());
+    }
+
+    #[test]
+    fn an_entrant_takes_what_its_contract_says() {
+        let error = |pairs: &[(&str, &str)]| {
+            let mut params = Params { place: Place::Free, verify: Verify::Full, ..Params::default() };
+            for (key, text) in [("total", "1m"), ("language", "c"), ("program", "tuned")].iter().chain(pairs) {
+                params.set(Key::named(key).unwrap(), text).unwrap();
+            }
+            params.check().err().map(|error| error.to_string())
+        };
+        assert_eq!(error(&[]), None);
+        assert_eq!(error(&[("verify", "xor"), ("place", "same"), ("block", "512")]), None);
+        for (key, text, words) in [
+            ("time", "1s", "streams a total"),
+            ("verify", "count", "always checks"),
+            ("place", "cross", "free or same"),
+            ("capacity", "1m", "does not take capacity 1 MiB"),
+            ("read-block", "1k", "does not take read-block"),
+            ("send", "vmsplice", "does not take send"),
+        ] {
+            let error = error(&[(key, text)]).expect(key);
+            assert!(error.contains(words), "{error}");
+        }
+        let alone = Params { program: Some(Program::Tuned), ..Params::default() };
+        assert!(alone.check().is_err());
+        for text in ["", "C", "../c", "-c", "c c"] {
+            assert!(Params::default().set(Key::Language, text).is_err(), "{text}");
+        }
     }
 
     #[test]

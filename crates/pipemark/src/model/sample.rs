@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::entrant::EntrantStats;
 use super::place::Cpu;
 
 /// What one run of a trial measured, over all of its pairs.
@@ -52,12 +53,21 @@ pub struct Sample {
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
     pub sinks: Vec<EndStats>,
+    /// What is known of an entrant, which has neither sources nor sinks of ours. Its `ns` is its own clock's, its CPU
+    /// time and switches are those of all its processes from start to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entrant: Option<EntrantStats>,
 }
 
 impl Sample {
     /// Bytes per second that reached the sinks.
     pub fn throughput(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.ns as f64
+    }
+
+    /// Time outside of the measured window, in nanoseconds: starting, getting ready and ending.
+    pub fn start_up_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.ns)
     }
 
     /// CPU seconds of all ends per GiB moved.

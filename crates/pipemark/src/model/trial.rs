@@ -108,6 +108,12 @@ pub struct Estimates {
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<Estimate>,
+    /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_up_ns: Option<Estimate>,
+    /// Of an entrant, the most memory that its largest process had resident, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<Estimate>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyEstimates>,

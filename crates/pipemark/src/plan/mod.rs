@@ -5,6 +5,7 @@
 mod design;
 mod embedded;
 mod expand;
+mod languages;
 mod refusal;
 mod schedule;
 mod suite;

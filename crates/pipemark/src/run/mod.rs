@@ -4,6 +4,7 @@
 
 mod control;
 mod end;
+mod entrant;
 mod interrupt;
 mod job;
 mod keeper;
@@ -13,9 +14,11 @@ mod process;
 mod refusal;
 mod schedule;
 mod stage;
+mod supervisor;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
 pub use schedule::measure;
 pub use stage::{STAGE_VERB, become_stage};
+pub use supervisor::{SUPERVISOR_VERB, main as supervisor};

@@ -293,6 +293,7 @@ fn measured(
         stages,
         sources,
         sinks,
+        entrant: None,
     };
     if sample.bytes == 0 || sample.ns == 0 {
         return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));

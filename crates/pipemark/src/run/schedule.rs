@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use super::entrant;
 use super::interrupt::Interrupt;
 use super::limits;
 use super::pair::{self, Measured, RunError, Setting};
+use crate::entrant::{Absent, Entrants};
 use crate::host;
 use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
 use crate::plan::{Plan, Runs, Schedule};
@@ -65,11 +67,18 @@ fn precise(samples: &[Sample], precision: f64) -> bool {
     Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
 }
 
-/// Runs every trial that can run here, in turns.
-pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mut Progress) -> Measurement {
+/// Runs every trial that can run here, in turns. `entrants` are those that the plan wants, prepared.
+pub fn measure(
+    plan: &Plan,
+    machine: &Host,
+    entrants: &Entrants,
+    interrupt: &Interrupt,
+    progress: &mut Progress,
+) -> Measurement {
     let begin = Instant::now();
     let schedule = &plan.schedule;
-    let mut turns: Vec<Turn> = plan.trials.iter().map(|trial| turn(trial, machine, schedule, interrupt)).collect();
+    let mut turns: Vec<Turn> =
+        plan.trials.iter().map(|trial| turn(trial, machine, entrants, schedule, interrupt)).collect();
     let least = match schedule.runs {
         Runs::Fixed(runs) => runs,
         Runs::Adaptive { min, .. } => min,
@@ -97,7 +106,12 @@ pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mu
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Some(setting) = &mut turn.setting else { continue };
             setting.seed = seed;
-            match pair::run(&turn.outcome.trial.params, setting) {
+            let params = &turn.outcome.trial.params;
+            let run = match params.entrant() {
+                Some(entrant) => entrant::run(entrant, params, setting, entrants),
+                None => pair::run(params, setting),
+            };
+            match run {
                 Ok(Measured { sample, notes }) => {
                     turn.outcome.samples.push(Sample { round, started_ns, ..sample });
                     add_new(&mut turn.outcome.notes, notes);
@@ -122,7 +136,13 @@ pub fn measure(plan: &Plan, machine: &Host, interrupt: &Interrupt, progress: &mu
     Measurement { outcomes, partial, elapsed: begin.elapsed() }
 }
 
-fn turn<'a>(trial: &Trial, machine: &Host, schedule: &Schedule, interrupt: &'a Interrupt) -> Turn<'a> {
+fn turn<'a>(
+    trial: &Trial,
+    machine: &Host,
+    entrants: &Entrants,
+    schedule: &Schedule,
+    interrupt: &'a Interrupt,
+) -> Turn<'a> {
     let mut turn = Turn {
         outcome: Outcome {
             trial: trial.clone(),
@@ -140,7 +160,15 @@ fn turn<'a>(trial: &Trial, machine: &Host, schedule: &Schedule, interrupt: &'a I
         Some(reason) => Err(reason),
         None => host::cpus_for(trial.params.place, machine),
     };
+    if let Some((language, program)) = trial.params.entrant() {
+        match entrants.runnable(language, program) {
+            Ok(_) => {}
+            Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
+            Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
+        }
+    }
     match cpus {
+        _ if turn.outcome.reason.is_some() => {}
         Ok(cpus) => turn.setting = Some(Setting { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
         Err(reason) => turn.end(Status::Skipped, Some(reason)),
     }

@@ -20,14 +20,15 @@ pub struct Csv;
 /// got, in bytes. `throughput*`, `memory_copy` and `published` are bytes per second, `cpu_seconds_per_gib*` is CPU time
 /// of all ends, `ratio*` is how many times as fast as the baseline in the same round: by throughput, or in latency mode by
 /// the median round trip. `low` and `high` are the 95 % interval.
-/// `bytes` and `ns` are sums over `runs`. `status` is ok, skipped or failed; `verified` true, false or empty where
-/// nothing was proven; `warnings` are sentences with ` | ` between.
+/// `bytes`, `ns` and `wall_ns` are sums over `runs`; `start_up_ns` and `max_rss` (bytes) are medians, of entrants only.
+/// `status` is ok, skipped or failed; `verified` true, false or empty where nothing was proven; `warnings` are sentences
+/// with ` | ` between.
 ///
 /// `buffer` is the socket buffer asked for, `send_buffer`, `recv_buffer` and `message_limit` what the first run got, in
 /// bytes. In latency mode `rate` is messages per second, empty where each follows the last; `round_trips` is the sum over
 /// `runs`; percentiles are estimates of each run's own, in nanoseconds, empty where a run had too few round trips to tell;
 /// `cpu_seconds_per_million` is CPU time of both ends per million messages.
-pub const COLUMNS: [&str; 80] = [
+pub const COLUMNS: [&str; 86] = [
     "suite",
     "started",
     "host",
@@ -108,6 +109,12 @@ pub const COLUMNS: [&str; 80] = [
     "cpu_seconds_per_million",
     "cpu_seconds_per_million_low",
     "cpu_seconds_per_million_high",
+    "language",
+    "program",
+    "runtime",
+    "wall_ns",
+    "start_up_ns",
+    "max_rss",
 ];
 
 impl Format for Csv {
@@ -201,6 +208,14 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         optional(first.and_then(|sample| sample.message_limit)),
     ]);
     row.extend(round_trips(record));
+    row.extend([
+        params.language.as_ref().map_or_else(String::new, ToString::to_string),
+        optional(params.program),
+        words(record.samples.iter().find_map(|sample| sample.entrant.as_ref()).map_or("", |stats| &stats.runtime)),
+        sum(|sample| sample.wall_ns),
+        optional(record.estimate.as_ref().and_then(|e| e.start_up_ns).map(|e| e.median)),
+        optional(record.estimate.as_ref().and_then(|e| e.max_rss).map(|e| e.median)),
+    ]);
     row
 }
 

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use crate::model::{
-    self, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status, Throughput,
-    Volume, WaitPolicy,
+    self, ByteSize, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status,
+    Throughput, Volume, WaitPolicy,
 };
 
 use super::footnotes::Footnotes;
@@ -46,6 +46,12 @@ pub(super) enum Column {
     OfCopy,
     /// CPU seconds per GiB.
     Cpu,
+    /// Of an entrant, the time that its own clock took.
+    Inside,
+    /// Of an entrant, the time besides that.
+    StartUp,
+    /// Of an entrant, its largest process's peak.
+    Memory,
     /// What others measured on other hardware.
     Published,
     /// Median round trip.
@@ -92,6 +98,9 @@ impl Column {
             Column::RatioInterval => words("ratio's", "interval"),
             Column::OfCopy => words("% of", "copy"),
             Column::Cpu => words("CPU", "s/GiB"),
+            Column::Inside => words("time", "inside"),
+            Column::StartUp => words("start", "and end"),
+            Column::Memory => words("peak", "memory"),
             Column::Published => words("published,", "elsewhere"),
         }
     }
@@ -100,7 +109,16 @@ impl Column {
     pub(super) fn side(self) -> Side {
         match self {
             Column::Param(
-                Key::Mode | Key::Link | Key::Send | Key::Recv | Key::Wait | Key::Pages | Key::Place | Key::Verify,
+                Key::Mode
+                | Key::Link
+                | Key::Send
+                | Key::Recv
+                | Key::Wait
+                | Key::Pages
+                | Key::Place
+                | Key::Verify
+                | Key::Language
+                | Key::Program,
             )
             | Column::Name
             | Column::Touched
@@ -201,6 +219,7 @@ impl<'a> Experiment<'a> {
         let measured = records.iter().any(|record| record.estimate.is_some());
         let chained = records.iter().any(|record| record.params.chained());
         let compared = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.ratio.is_some()));
+        let entrants = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.start_up_ns.is_some()));
         let mut columns: Vec<Column> = varying.iter().copied().map(Column::Param).collect();
         // A wait policy is a group of its own, not a column, so a row without parameters may still be told by its group.
         if columns.is_empty() && records.len() > self.groups.len() {
@@ -234,6 +253,12 @@ impl<'a> Experiment<'a> {
             (Column::RatioInterval, compared),
             (Column::OfCopy, measured && !latency && self.copy.is_some()),
             (Column::Cpu, measured && !latency),
+            (Column::Inside, entrants),
+            (Column::StartUp, entrants),
+            (
+                Column::Memory,
+                entrants && records.iter().any(|r| r.estimate.as_ref().is_some_and(|e| e.max_rss.is_some())),
+            ),
             (Column::Published, !self.sources.is_empty() && !chained),
             (Column::Bar, !latency && records.iter().filter(|record| ranked(record)).count() > 1),
         ];
@@ -298,6 +323,14 @@ impl<'a> Experiment<'a> {
                 self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
             }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
+            Column::Inside => match record.params.volume {
+                Volume::Total(total) => nanos(total.0 as f64 / estimate.throughput.median * 1e9),
+                Volume::Time(_) => String::new(),
+            },
+            Column::StartUp => estimate.start_up_ns.map_or_else(String::new, |estimate| nanos(estimate.median)),
+            Column::Memory => {
+                estimate.max_rss.map_or_else(|| "–".to_owned(), |peak| ByteSize(peak.median as u64).to_string())
+            }
             Column::Param(_) | Column::Name | Column::Published | Column::PublishedReal | Column::Bar => String::new(),
         }
     }
@@ -467,6 +500,11 @@ pub(super) fn margin_percent(share: f64) -> String {
 /// Whether a ratio's interval leaves 1 out.
 fn differs(ratio: &Estimate) -> bool {
     matches!((ratio.low, ratio.high), (Some(low), Some(high)) if low > 1.0 || high < 1.0)
+}
+
+/// A time in three digits.
+fn nanos(ns: f64) -> String {
+    Nanos(ns.round() as u64).to_string()
 }
 
 /// `1.48–1.53 GiB/s`, or both units where they differ.

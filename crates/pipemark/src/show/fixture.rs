@@ -69,6 +69,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         stages: Vec::new(),
         sources: vec![end.clone()],
         sinks: vec![end],
+        entrant: None,
     }
 }
 
@@ -82,6 +83,8 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         cpu_seconds_per_gib: estimate(cpu, margin),
         ratio: None,
         real_ns: None,
+        start_up_ns: None,
+        max_rss: None,
         latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);

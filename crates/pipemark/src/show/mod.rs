@@ -29,7 +29,7 @@ pub use markdown::Markdown;
 pub use output::Destination;
 pub use progress::Progress;
 pub use table::Table;
-pub use text::Colour;
+pub use text::{Colour, neutral};
 
 /// A way to write a document.
 pub trait Format {

@@ -23,7 +23,7 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 13] = [
+const EXPENDABLE: [Column; 16] = [
     Column::RatioInterval,
     Column::P90,
     Column::Slowest,
@@ -33,7 +33,10 @@ const EXPENDABLE: [Column; 13] = [
     Column::Bar,
     Column::OfCopy,
     Column::PerHop,
+    Column::Inside,
     Column::Cpu,
+    Column::Memory,
+    Column::StartUp,
     Column::Published,
     Column::Ratio,
     Column::Margin,

@@ -91,5 +91,6 @@ fn sample(round: u32, throughput: f64) -> Sample {
         stages: Vec::new(),
         sources: vec![end.clone()],
         sinks: vec![end],
+        entrant: None,
     }
 }

@@ -95,6 +95,8 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
         ratio: None,
         real_ns: of(|sample| sample.wall_ns as f64),
+        start_up_ns: of_entrant(samples, |sample| Some(sample.start_up_ns())),
+        max_rss: of_entrant(samples, |sample| sample.entrant.as_ref()?.max_rss),
         latency: latency(samples),
     })
 }
@@ -120,6 +122,13 @@ fn latency(samples: &[Sample]) -> Option<LatencyEstimates> {
             Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages(latency) * 1e6)
         })?,
     })
+}
+
+/// A figure that only entrants have, where every run has it.
+fn of_entrant(samples: &[Sample], figure: impl Fn(&Sample) -> Option<u64>) -> Option<Estimate> {
+    let figures: Option<Vec<f64>> =
+        samples.iter().map(|sample| sample.entrant.as_ref().and_then(|_| figure(sample)).map(|n| n as f64)).collect();
+    Estimate::of(&figures?)
 }
 
 /// The speed of each round; rounds in which nothing arrived have none to compare.
@@ -191,7 +200,8 @@ fn in_words(params: &Params, keys: &[Key]) -> String {
         match key {
             Key::Send if both_methods => Some(format!("{value} → {}", params.recv)),
             Key::Recv if both_methods => None,
-            Key::Link | Key::Place => Some(value),
+            Key::Language | Key::Program if value.is_empty() => None,
+            Key::Link | Key::Place | Key::Language | Key::Program => Some(value),
             Key::Block => Some(format!("{value} blocks")),
             Key::Pages => Some(format!("{value} pages")),
             Key::Length if params.length == 1 => Some("1 stage".to_owned()),

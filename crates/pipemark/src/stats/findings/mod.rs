@@ -11,6 +11,7 @@ mod copying;
 mod cost;
 mod gap;
 mod harness;
+mod languages;
 mod limit;
 mod link;
 mod place;
@@ -36,7 +37,11 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     // A chain of none is measured to be held against the others of its experiment, and is no advice on its own.
     let (chains, plain) = chains_apart(records);
     let chained = streams(chains.iter().copied());
-    let (streams, conversations) = (streams(plain.iter().copied()), conversations(plain.iter().copied()));
+    // What programs of other languages do says nothing of pipemark's own senders and receivers.
+    let (foreign, own): (Vec<&Record>, Vec<&Record>) =
+        plain.iter().copied().partition(|record| record.params.entrant().is_some());
+    let entrants = streams(foreign);
+    let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
     let rules = [
         link::best(&streams),
         link::crossing(&streams),
@@ -64,8 +69,9 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         published::against(plain.iter().copied()),
         recommended::settings(&streams),
     ];
-    rules
+    languages::of_entrants(&entrants, records)
         .into_iter()
+        .chain(rules)
         .flat_map(|mut found| {
             found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
             found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)

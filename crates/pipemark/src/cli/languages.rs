@@ -1,0 +1,273 @@
+//! `pipemark languages`: which entrants there are, building them, and running them against each other.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::output::OutputOptions;
+use super::rows::{self, Row};
+use super::schedule::ScheduleOptions;
+use super::{exit, measure, usage, written};
+use crate::entrant::{Absent, Build, Entrants, Step};
+use crate::model::{Language, Program, nearest};
+use crate::plan::{Plan, Scale, Suite, embedded};
+use crate::show::neutral;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+  Which languages can take part here, with their versions, and what the others lack:
+      pipemark languages list
+
+  All of them, 10 GiB each, five times, and four block sizes (about half an hour):
+      pipemark languages run
+
+  Java against C, at a tenth of the volume:
+      pipemark languages run --only c,java --scale 0.1
+
+  A language of your own is a folder with an entrant.toml: see entrants/README.md. 'pipemark run languages' runs the same
+  suite with the languages that it names.";
+
+/// The name of the suite that `languages run` runs.
+const SUITE: &str = "languages";
+
+/// Where entrants are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EntrantOptions {
+    /// The folder of the languages' programs [default: entrants, in the working directory]
+    #[arg(long, value_name = "DIR")]
+    entrants: Option<PathBuf>,
+}
+
+/// What `languages` takes.
+#[derive(Debug, Clone, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct LanguagesOptions {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// Show the languages, their tools' versions, and what is missing
+    List(ListOptions),
+    /// Build their programs
+    Build(BuildOptions),
+    /// Measure them: the suite 'languages'
+    #[command(after_long_help = EXAMPLES)]
+    Run(Box<RunOptions>),
+}
+
+/// Which languages.
+#[derive(Debug, Clone, Args)]
+struct Chosen {
+    /// Only these languages, by their folders' names; with 'run' also what ratios are taken to
+    #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
+    only: Vec<Language>,
+    #[command(flatten)]
+    entrants: EntrantOptions,
+}
+
+#[derive(Debug, Clone, Args)]
+struct ListOptions {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+#[derive(Debug, Clone, Args)]
+struct BuildOptions {
+    #[command(flatten)]
+    chosen: Chosen,
+}
+
+#[derive(Debug, Clone, Args)]
+struct RunOptions {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Multiply the totals by F: 0.1 streams 1 GiB instead of 10
+    #[arg(long, value_name = "F")]
+    scale: Option<Scale>,
+    #[command(flatten)]
+    schedule: ScheduleOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Does what was asked for.
+pub fn run(options: &LanguagesOptions) -> ExitCode {
+    let done = match &options.action {
+        Action::List(options) => list(&options.chosen),
+        Action::Build(options) => build(&options.chosen),
+        Action::Run(options) => measured(options),
+    };
+    done.unwrap_or_else(usage)
+}
+
+/// The entrants, and those of them that were chosen.
+fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
+    let entrants = Entrants::find(chosen.entrants.entrants.as_deref())?;
+    let all: Vec<Language> = entrants.languages().cloned().collect();
+    for language in &chosen.only {
+        if !all.contains(language) {
+            let names = || all.iter().map(Language::as_str);
+            let hint =
+                nearest(language.as_str(), names()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+            return Err(format!(
+                "there is no entrant '{language}'; there are {}{hint}",
+                names().collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    let wanted = all.into_iter().filter(|language| chosen.only.is_empty() || chosen.only.contains(language)).collect();
+    Ok((entrants, wanted))
+}
+
+fn list(chosen: &Chosen) -> Result<ExitCode, String> {
+    let (entrants, languages) = found(chosen)?;
+    let (mut here, mut not_here): (Vec<Row>, Vec<Row>) = Default::default();
+    for language in &languages {
+        let Some(entrant) = entrants.get(language) else { continue };
+        match entrant.detect() {
+            Ok(tools) => {
+                let tools: Vec<String> =
+                    tools.iter().map(|tool| format!("{} {}", tool.words.join(" "), tool.version)).collect();
+                let about = |program| neutral(entrant.about(program));
+                here.push((
+                    language.to_string(),
+                    format!(
+                        "{}, {}\nidiomatic: {}\ntuned: {}",
+                        neutral(entrant.name()),
+                        neutral(&tools.join(", ")),
+                        about(Program::Idiomatic),
+                        about(Program::Tuned)
+                    ),
+                ));
+            }
+            Err(reason) => {
+                not_here.push((language.to_string(), format!("{}: {}", neutral(entrant.name()), neutral(&reason))))
+            }
+        }
+    }
+    let width = rows::widest(here.iter().chain(&not_here).map(|(name, _)| name.as_str()));
+    let mut out = io::stdout().lock();
+    let shown =
+        rows::write(&mut out, "Languages (pipemark languages run --only LANGUAGE)", width, &here).and_then(|()| {
+            if not_here.is_empty() {
+                return Ok(());
+            }
+            writeln!(out)?;
+            rows::write(&mut out, "Not here", width, &not_here)
+        });
+    Ok(written(shown.and_then(|()| out.flush())))
+}
+
+fn build(chosen: &Chosen) -> Result<ExitCode, String> {
+    let (mut entrants, languages) = found(chosen)?;
+    let mut failed = false;
+    let mut begun = Instant::now();
+    let mut told = Ok(());
+    let waiting = Waiting::new(false, languages.len());
+    entrants.prepare(&languages, Build::Always, |step| {
+        waiting.show(&step);
+        let line = match step {
+            Step::Begun(_) => {
+                begun = Instant::now();
+                return;
+            }
+            Step::Ready { language, built: false } => format!("{language}: nothing to build"),
+            Step::Ready { language, built: true } => {
+                format!("{language}: built in {:.1} s", begun.elapsed().as_secs_f64())
+            }
+            Step::Absent(language, Absent::Missing(reason)) => {
+                // Who names a language wants it.
+                failed |= !chosen.only.is_empty();
+                format!("{language}: skipped: {}", neutral(&reason))
+            }
+            Step::Absent(language, Absent::Broken(reason)) => {
+                failed = true;
+                format!("{language}: failed: {reason}")
+            }
+        };
+        waiting.bar.suspend(|| {
+            if told.is_ok() {
+                told = writeln!(io::stdout(), "{line}");
+            }
+        });
+    });
+    let code = written(told);
+    Ok(if failed { ExitCode::from(exit::FAILED) } else { code })
+}
+
+fn measured(options: &RunOptions) -> Result<ExitCode, String> {
+    options.output.check()?;
+    let (_, wanted) = found(&options.chosen)?;
+    let text = embedded(SUITE).expect("the suite is one of ours");
+    let mut suite = Suite::parse("suites/languages.toml", text).map_err(|error| error.to_string())?;
+    // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
+    let mut languages: Vec<Language> = wanted;
+    if options.chosen.only.is_empty() {
+        let named = suite.languages().into_iter().filter_map(|name| name.parse().ok());
+        languages.extend(named.filter(|language| !languages.contains(language)).collect::<BTreeSet<_>>());
+    }
+    suite.of_languages(&languages);
+    suite.schedule = options.schedule.choices().or(suite.schedule);
+    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(|error| error.to_string())?;
+    plan.precede_with_memory_copy();
+    let plans = [plan];
+    let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet)?;
+    Ok(measure::measure_with(&plans, &entrants, &options.output))
+}
+
+/// The entrants that the plans want, built where that is due; none where they want none.
+///
+/// # Errors
+/// When there are no entrants though some are wanted.
+pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
+    let trials = plans.iter().flat_map(|plan| &plan.trials);
+    let wanted: BTreeSet<&Language> = trials.filter_map(|trial| trial.params.language.as_ref()).collect();
+    if wanted.is_empty() {
+        return match &options.entrants {
+            Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),
+            None => Ok(Entrants::default()),
+        };
+    }
+    let mut entrants = Entrants::find(options.entrants.as_deref())?;
+    let waiting = Waiting::new(quiet, wanted.len());
+    entrants.prepare(wanted, Build::Stale, |step| waiting.show(&step));
+    Ok(entrants)
+}
+
+/// A line for who waits for the builds, on a terminal.
+struct Waiting {
+    bar: ProgressBar,
+}
+
+impl Waiting {
+    fn new(quiet: bool, languages: usize) -> Waiting {
+        let bar = match !quiet && io::stderr().is_terminal() {
+            true => ProgressBar::new(languages as u64),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("{spinner} {pos} of {len} languages built · {msg} · {elapsed}");
+        bar.set_style(style.expect("the template is constant"));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Waiting { bar }
+    }
+
+    fn show(&self, step: &Step<'_>) {
+        match step {
+            Step::Begun(language) => self.bar.set_message(language.to_string()),
+            Step::Ready { .. } | Step::Absent(..) => self.bar.inc(1),
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,83 @@
+//! Which program of which language's folder streams the bytes, where it isn't pipemark's own ends that do.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+
+use super::params::{BadValue, serde_as_text};
+
+/// A language, by the name of its folder: `c`, `cpp`, `zig`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Language(String);
+
+impl Language {
+    /// The folder's name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Language {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
+        let starts = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !starts || text.len() > 40 || !text.chars().all(good) {
+            return Err(BadValue::new(format!(
+                "'{}' is not a language's folder; use lower-case letters and digits, such as c or cpp",
+                text.chars().take(40).collect::<String>()
+            )));
+        }
+        Ok(Language(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+serde_as_text!(Language, "the name of a folder of entrants, such as c or cpp");
+
+/// How an entrant is written.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Program {
+    /// What a good programmer of the language writes with its standard library.
+    Idiomatic,
+    /// The fastest that still writes, reads and checks every byte in that language.
+    Tuned,
+}
+
+/// What is known of one run of an entrant besides what is known of any run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EntrantStats {
+    /// Compiler or runtime with its version, as the program says.
+    pub runtime: String,
+    /// The most memory that its largest process had resident, in bytes; `None` where it is too little to be told from
+    /// that of the process that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<u64>,
+}

@@ -1,0 +1,67 @@
+//! Which languages a suite's trials are of: all that it names, with those that were found besides, or only some.
+
+use super::suite::Suite;
+use super::{Axis, Setting};
+use crate::model::{Key, Language};
+
+impl Suite {
+    /// The languages that its axes name.
+    pub fn languages(&self) -> Vec<String> {
+        let axes = self.designs.iter().flat_map(|design| &design.axes).filter(|axis| axis.key == Key::Language);
+        axes.flat_map(|axis| &axis.values).map(Setting::exact).collect()
+    }
+
+    /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
+    /// others. Figures published for what is no longer wanted are left out.
+    pub fn of_languages(&mut self, wanted: &[Language]) {
+        for design in &mut self.designs {
+            let Some(axis) = design.axes.iter_mut().find(|axis| axis.key == Key::Language) else { continue };
+            let is_wanted = |value: &Setting| wanted.iter().any(|language| language.as_str() == value.exact());
+            let mut values: Vec<Setting> = axis.values.iter().filter(|value| is_wanted(value)).cloned().collect();
+            for language in wanted {
+                if !values.iter().any(|value| value.exact() == language.as_str()) {
+                    values.push(Setting::new(Key::Language, language.as_str()).expect("a language's own name"));
+                }
+            }
+            // The baseline's language is measured even where it isn't wanted.
+            let base = |value: &Setting| design.baseline.iter().any(|base| base.exact() == value.exact());
+            for published in &mut design.published {
+                published.figures.retain(|figure| {
+                    let setting = &figure.setting;
+                    setting.key() != Key::Language
+                        || values.iter().any(|value| value.exact() == setting.exact())
+                        || base(setting)
+                });
+            }
+            design.published.retain(|published| !published.figures.is_empty());
+            *axis = Axis::new(Key::Language, values);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Scale, embedded};
+
+    fn languages(wanted: &[&str]) -> Vec<String> {
+        let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
+        let wanted: Vec<Language> = wanted.iter().map(|word| word.parse().unwrap()).collect();
+        suite.of_languages(&wanted);
+        let plan = suite.expand(Scale::ONE).unwrap();
+        let mut seen = Vec::new();
+        for trial in &plan.trials {
+            let language = trial.params.exact(Key::Language);
+            if !seen.contains(&language) {
+                seen.push(language);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_strangers_language_comes_last_and_the_baseline_is_always_there() {
+        assert_eq!(languages(&["nim", "zig", "c"]), ["c", "zig", "nim"]);
+        assert_eq!(languages(&["java"]), ["c", "java"]);
+    }
+}

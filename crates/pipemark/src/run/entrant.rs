@@ -1,0 +1,231 @@
+//! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::interrupt::Interrupt;
+use super::job;
+use super::pair::{Measured, RunError, Setting};
+use super::supervisor::{Order, Outcome, SUPERVISOR_VERB};
+use crate::entrant::{Absent, Answer, Entrants, Fault, Runnable, Stream, judge};
+use crate::model::{EntrantStats, Language, Params, Program, Sample, Volume};
+
+/// How long a supervisor may take to end what it has started.
+const CLEANING: Duration = Duration::from_secs(20);
+
+/// The most characters of an entrant's stderr that go into a reason.
+const QUOTE: usize = 1000;
+
+/// A stream that shows whether an entrant looks at its bytes: a few blocks and a bit, and one byte changed on its way.
+const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
+
+/// Makes one run of the entrant that `params` name, and before its first one proves that it looks at the bytes.
+///
+/// # Errors
+/// As for a pair: when there was no run, when it did not keep the contract, or when its answer is wrong.
+pub fn run(
+    (language, program): (&Language, Program),
+    params: &Params,
+    setting: &Setting<'_>,
+    entrants: &Entrants,
+) -> Result<Measured, RunError> {
+    let runnable = entrants.runnable(language, program).map_err(|absent| match absent {
+        Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
+    })?;
+    let Volume::Total(total) = params.volume else {
+        return Err(RunError::Failed("an entrant streams a total, and none was given".to_owned()));
+    };
+    let stream =
+        Stream { bytes: total.0, block: params.block.0, verify: params.verify, seed: setting.seed as u32, flip: None };
+    if entrants.to_be_proven(language, program, stream.pattern()) {
+        let (bytes, block, flip) = PROOF;
+        let proof = Stream { bytes, block, flip: Some(flip), ..stream };
+        once(&runnable, &proof, setting).map_err(|error| match error {
+            RunError::Unverified(reason) => {
+                RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
+            }
+            other => other,
+        })?;
+    }
+    let (answer, outcome) = once(&runnable, &stream, setting)?;
+    let sample = Sample {
+        round: 0,
+        started_ns: 0,
+        bytes: answer.bytes,
+        ns: answer.ns,
+        wall_ns: outcome.wall_ns,
+        user_ns: outcome.user_ns,
+        sys_ns: outcome.sys_ns,
+        voluntary_switches: outcome.voluntary_switches,
+        involuntary_switches: outcome.involuntary_switches,
+        capacity_granted: None,
+        capacity_after: answer.capacity,
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        latency: None,
+        stages: Vec::new(),
+        sources: Vec::new(),
+        sinks: Vec::new(),
+        entrant: Some(EntrantStats { runtime: answer.runtime, max_rss: outcome.max_rss }),
+    };
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
+fn once(runnable: &Runnable, stream: &Stream, setting: &Setting<'_>) -> Result<(Answer, Outcome), RunError> {
+    let mut words = runnable.words.clone();
+    for (option, value) in [
+        ("--bytes", stream.bytes.to_string()),
+        ("--block", stream.block.to_string()),
+        ("--pattern", stream.pattern().to_owned()),
+        ("--seed", stream.seed.to_string()),
+    ] {
+        words.extend([option.to_owned(), value]);
+    }
+    if let Some(flip) = stream.flip {
+        words.extend(["--flip".to_owned(), flip.to_string()]);
+    }
+    let order = Order { words, folder: runnable.folder.clone(), pin: setting.cpus.map(|(cpu, _)| cpu) };
+    let mut supervisor = Supervisor::start(&order)
+        .map_err(|error| RunError::Failed(format!("the entrant's supervisor could not be started: {error}")))?;
+    let outcome = supervisor.outcome(setting.limit, setting.interrupt)?;
+    fair(&outcome)?;
+    match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
+        Ok(answer) => Ok((answer, outcome)),
+        Err(Fault::Broken(sentence)) => Err(RunError::Failed(with_stderr(sentence, &outcome))),
+        Err(Fault::Wrong(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
+    }
+}
+
+/// Whether it was started, ended well and alone, and printed no more than it may.
+fn fair(outcome: &Outcome) -> Result<(), RunError> {
+    let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
+        (Some(reason), _, _) => reason.clone(),
+        (_, Some(0), _) if outcome.left_behind > 0 => {
+            let left = outcome.left_behind;
+            format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
+        }
+        (_, Some(0), _) if !outcome.stdout.whole() => {
+            format!("it printed {} bytes where one line is to be", outcome.stdout.bytes)
+        }
+        (_, Some(0), _) => return Ok(()),
+        (_, Some(code), _) => format!("it ended with status {code}"),
+        (_, None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (_, None, None) => "how it ended is not known".to_owned(),
+    };
+    Err(RunError::Failed(with_stderr(trouble, outcome)))
+}
+
+fn with_stderr(sentence: String, outcome: &Outcome) -> String {
+    let said = outcome.stderr.text.trim();
+    if said.is_empty() {
+        return sentence;
+    }
+    let mut quote: String = said.chars().take(QUOTE).collect();
+    if quote.len() < said.len() || !outcome.stderr.whole() {
+        quote.push('…');
+    }
+    format!("{sentence}; its stderr: {quote}")
+}
+
+/// A supervisor, as its parent sees it. Dropping it ends all that it has started.
+struct Supervisor {
+    child: Child,
+    socket: OwnedFd,
+}
+
+impl Supervisor {
+    fn start(order: &Order) -> io::Result<Supervisor> {
+        let (socket, theirs) = job::channel()?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("pipemark")
+            .arg(SUPERVISOR_VERB)
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            // A group of its own, which the entrant shares: Ctrl-C is for us.
+            .process_group(0)
+            .spawn()?;
+        let supervisor = Supervisor { child, socket };
+        job::send(&supervisor.socket, order, &[])?;
+        Ok(supervisor)
+    }
+
+    /// Waits until the entrant has ended, or ends it when its time is over.
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Outcome, RunError> {
+        match self.wait(Instant::now() + limit, Some(interrupt))? {
+            Event::Answer => self.take(),
+            Event::Interrupt => Err(RunError::Interrupted),
+            Event::Time => {
+                self.stop();
+                let sentence =
+                    format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
+                let outcome = match self.wait(Instant::now() + CLEANING, None) {
+                    Ok(Event::Answer) => self.take().unwrap_or_default(),
+                    _ => Outcome::default(),
+                };
+                Err(RunError::Failed(with_stderr(sentence, &outcome)))
+            }
+        }
+    }
+
+    fn wait(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Event, RunError> {
+        loop {
+            let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN)];
+            fds.extend(interrupt.map(|interrupt| PollFd::new(interrupt, PollFlags::IN)));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+            match poll(&mut fds, Some(&left)) {
+                Ok(0) => return Ok(Event::Time),
+                Ok(_) if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) => return Ok(Event::Interrupt),
+                Ok(_) => return Ok(Event::Answer),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(RunError::Failed(format!("the entrant could not be watched: {error}"))),
+            }
+        }
+    }
+
+    fn take(&self) -> Result<Outcome, RunError> {
+        match job::receive(&self.socket) {
+            Ok(Some((outcome, _))) => Ok(outcome),
+            Ok(None) => Err(RunError::Failed("the entrant's supervisor was killed".to_owned())),
+            Err(error) => Err(RunError::Failed(format!("the entrant's supervisor cannot be understood: {error}"))),
+        }
+    }
+
+    /// Tells the supervisor that nobody waits for the entrant any more.
+    fn stop(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+    }
+}
+
+enum Event {
+    /// There is something to take.
+    Answer,
+    /// The person asked to stop.
+    Interrupt,
+    /// It is late.
+    Time,
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.stop();
+        // Its end of the socket closes with it, when all that it started is gone.
+        let deadline = Instant::now() + CLEANING;
+        while matches!(self.wait(deadline, None), Ok(Event::Answer)) {
+            if !matches!(job::receive::<Outcome>(&self.socket), Ok(Some(_))) {
+                break;
+            }
+        }
+        // Should it have been killed itself, what it started is still in its group, and its number is still its own.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.wait();
+    }
+}

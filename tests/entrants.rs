@@ -1,0 +1,87 @@
+//! The entrants themselves: each program of every language whose toolchain is here answers rightly, by the judgement of
+//! entrants/check.py and by pipemark's own.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Written by tests/tools.sh: the languages whose toolchains it found or installed, one a line.
+const TOOLCHAINS: &str = "build/toolchains";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn pipemark(words: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(root()).output().unwrap();
+    if !output.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// The languages that can take part here. What `make test` has installed has to be among them.
+fn languages() -> Vec<String> {
+    let (code, text) = pipemark(&["languages", "list"]);
+    assert_eq!(code, Some(0));
+    let here = text.split("Not here").next().unwrap_or_default();
+    let names = here.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let languages: Vec<String> = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    for language in fs::read_to_string(root().join(TOOLCHAINS)).unwrap_or_default().lines() {
+        assert!(languages.iter().any(|known| known == language), "{language} is installed and not detected:\n{text}");
+    }
+    // Nobody builds pipemark without these two.
+    for language in ["rust", "c"] {
+        assert!(languages.iter().any(|known| known == language), "{language} is not detected:\n{text}");
+    }
+    languages
+}
+
+/// Sizes that fit the blocks and sizes that do not, one byte, nothing; seeds; a byte changed on its way; and either end
+/// killed in the middle.
+#[test]
+fn every_program_of_every_language_keeps_the_contract() {
+    let languages = languages();
+    // As pipemark runs them, having built what has to be built: both patterns, a block that does not divide the
+    // total, a block of one byte.
+    let folder = tempfile::TempDir::new().unwrap();
+    let suite = folder.path().join("check.toml");
+    let text = format!(
+        "name = \"check\"\ntitle = \"Check\"\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"check\"\n\
+         title = \"Check\"\naxes = {{ language = {languages:?}, program = [\"idiomatic\", \"tuned\"] }}\ncases = [\n\
+         {{ block = \"64k\", total = 5_000_001, verify = \"full\" }},\n\
+         {{ block = \"512\", total = 100_001, verify = \"xor\" }},\n\
+         {{ block = 1, total = 1000, verify = \"full\" }},\n]\n"
+    );
+    fs::write(&suite, text).unwrap();
+    let (code, json) = pipemark(&["run", suite.to_str().unwrap(), "--runs", "1", "--json", "-"]);
+    assert_eq!(code, Some(0));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let trials = document["trials"].as_array().unwrap();
+    let entrants: Vec<&Value> = trials.iter().filter(|trial| !trial["params"]["language"].is_null()).collect();
+    assert_eq!(entrants.len(), languages.len() * 2 * 3);
+    for trial in entrants {
+        assert_eq!(
+            (&trial["status"], &trial["verified"]),
+            (&"ok".into(), &true.into()),
+            "{}: {}",
+            trial["id"],
+            trial["reason"]
+        );
+    }
+
+    // Two at a time: most of it is waiting for runtimes to start.
+    for pair in languages.chunks(2) {
+        let checks = pair.iter().map(|language| {
+            let words = ["entrants/check.py", "--no-build", "--only", language];
+            let check = Command::new("python3").args(words).current_dir(root()).stdout(Stdio::piped()).spawn();
+            (language, check.unwrap())
+        });
+        for (language, check) in checks.collect::<Vec<_>>() {
+            let output = check.wait_with_output().unwrap();
+            assert!(output.status.success(), "{language}:\n{}", String::from_utf8_lossy(&output.stdout));
+        }
+    }
+}

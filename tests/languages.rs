@@ -1,0 +1,276 @@
+//! Entrants, through the whole program: fakes that keep the contract or break it in every way we know of, and what is
+//! left of them afterwards. None of them streams a byte; the real ones are in entrants.rs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with fake entrants, each breaking the contract in the way that it is named after.
+struct Fakes {
+    folder: TempDir,
+}
+
+impl Fakes {
+    fn new(ways: &[&str]) -> Fakes {
+        let fakes = Fakes { folder: TempDir::new().unwrap() };
+        fs::create_dir(fakes.path("tmp")).unwrap();
+        for way in ways {
+            fakes.add(way, "[[\"python3\"]]", "[]");
+        }
+        fakes
+    }
+
+    fn add(&self, way: &str, tries: &str, commands: &str) {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/fake_entrant.py");
+        let folder = self.path("entrants").join(way);
+        fs::create_dir_all(&folder).unwrap();
+        let program = format!("run = [\"{{python}}\", \"{script}\", \"{way}\"]\nabout = \"{way}\"");
+        let form = format!(
+            "name = \"Fake\"\n[[tools]]\nname = \"python\"\ntry = {tries}\nversion = [\"--version\"]\n\
+             install = \"apt install python\"\n[build]\ncommands = {commands}\n[idiomatic]\n{program}\n[tuned]\n{program}\n"
+        );
+        fs::write(folder.join("entrant.toml"), form).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Sleeping processes that fakes start have this on their command line.
+    fn mark(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A suite with one trial for each way.
+    fn suite(&self, ways: &[&str]) -> String {
+        let file = self.path("fakes.toml");
+        let suite = format!(
+            "name = \"fakes\"\ntitle = \"Fakes\"\n[[experiment]]\nname = \"fakes\"\ntitle = \"Fakes\"\n\
+             params = {{ total = 20_000, block = 512, program = \"tuned\", place = \"free\", verify = \"full\" }}\n\
+             axes = {{ language = {ways:?} }}\n"
+        );
+        fs::write(&file, suite).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
+        command.args(words).arg("--entrants").arg(self.path("entrants"));
+        command.env("TMPDIR", self.path("tmp")).env("FAKE_MARK", self.mark());
+        command
+    }
+
+    fn run(&self, ways: &[&str], more: &[&str]) -> (Output, Value) {
+        let suite = self.suite(ways);
+        let output = self.command(&[&["run", &suite, "--json", "-"], more].concat()).output().unwrap();
+        let document = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        (output, document)
+    }
+
+    fn assert_nothing_is_left(&self) {
+        let left = fs::read_dir(self.path("tmp")).unwrap().count();
+        assert_eq!(left, 0, "temporary files are left");
+        assert_eq!(self.sleepers(), [""; 0], "processes are left");
+    }
+
+    fn sleepers(&self) -> Vec<String> {
+        let mark = self.mark().to_str().unwrap();
+        let lines = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            Some(String::from_utf8_lossy(&line).replace('\0', " "))
+        });
+        lines.filter(|line| line.contains("time.sleep") && line.contains(mark)).collect()
+    }
+}
+
+fn trial<'a>(document: &'a Value, way: &str) -> &'a Value {
+    let trials = document["trials"].as_array().unwrap();
+    trials.iter().find(|trial| trial["params"]["language"] == way).unwrap_or_else(|| panic!("no trial of {way}"))
+}
+
+#[test]
+fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
+    let faults = [
+        ("lies", "the checksum is "),
+        ("loses", "20000 bytes were to be streamed, and it counted 19999"),
+        ("blind", "a byte was changed on its way, and it did not notice"),
+        ("boasts", "its clock says 0 ns"),
+        ("dawdles", "its clock says 1000000000000000 ns"),
+        ("crashes", "it ended with status 7; its stderr: out of cheese"),
+        ("dies", "it was ended by signal 11"),
+        ("silent", "it ended well and printed no answer"),
+        ("chatty", "it printed 2 lines where one is to be: 'hello"),
+        ("floods", "bytes where one line is to be"),
+        ("leaves", "it left 1 process behind; its stderr: gone fishing"),
+    ];
+    let ways: Vec<&str> = faults.iter().map(|(way, _)| *way).collect();
+    let fakes = Fakes::new(&ways);
+    let (output, document) = fakes.run(&ways, &["--runs", "2"]);
+    assert_eq!(output.status.code(), Some(3), "wrong data outweighs all else");
+    for (way, words) in faults {
+        let trial = trial(&document, way);
+        let reason = trial["reason"].as_str().unwrap_or_default();
+        assert_eq!(trial["status"], "failed", "{way}: {reason}");
+        assert!(reason.contains(words), "{way}: {reason}");
+        assert!(trial["estimate"].is_null() && trial["samples"].as_array().unwrap().is_empty(), "{way} has a figure");
+        assert!(reason.len() < 3000, "{way}: {} bytes of reason", reason.len());
+    }
+    for way in ["lies", "loses", "blind"] {
+        assert_eq!(trial(&document, way)["verified"], false, "{way}");
+    }
+    fakes.assert_nothing_is_left();
+}
+
+#[test]
+fn who_keeps_the_contract_is_measured_whole() {
+    let ways = ["honest", "noisy", "litters", "greedy", "detached"];
+    let fakes = Fakes::new(&ways);
+    let (output, document) = fakes.run(&ways, &["--runs", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let sample = |way: &str| trial(&document, way)["samples"][0].clone();
+    for way in ways {
+        let trial = trial(&document, way);
+        assert_eq!((&trial["status"], &trial["verified"]), (&"ok".into(), &true.into()), "{way}: {}", trial["reason"]);
+        let sample = sample(way);
+        assert_eq!((&sample["bytes"], &sample["entrant"]["runtime"]), (&20_000.into(), &"fake 1.0".into()));
+        assert!(sample["ns"].as_u64() <= sample["wall_ns"].as_u64());
+        assert!(trial["estimate"]["start_up_ns"]["median"].as_f64().unwrap() > 0.0);
+    }
+    let cpu = |way: &str| sample(way)["user_ns"].as_u64().unwrap() + sample(way)["sys_ns"].as_u64().unwrap();
+    assert!(cpu("greedy") >= 200_000_000, "its own CPU time counts: {} ns", cpu("greedy"));
+    assert!(cpu("detached") >= 300_000_000, "a detached child's CPU time counts: {} ns", cpu("detached"));
+    let peak = |way: &str| sample(way)["entrant"]["max_rss"].as_u64().unwrap_or(0);
+    assert!(peak("greedy") > 100 << 20, "{}", peak("greedy"));
+    for way in ["honest", "noisy", "litters", "detached"] {
+        assert!(peak(way) < 60 << 20, "one run's peak is not another's: {way} {}", peak(way));
+    }
+    fakes.assert_nothing_is_left();
+}
+
+#[test]
+fn a_hang_is_ended_and_tells_what_it_said() {
+    let fakes = Fakes::new(&["hangs", "honest"]);
+    let (output, document) = fakes.run(&["hangs", "honest"], &["--runs", "1", "--limit", "3s"]);
+    assert_eq!(output.status.code(), Some(1));
+    let reason = trial(&document, "hangs")["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("its limit of 3s") && reason.contains("waiting for a byte"), "{reason}");
+    assert_eq!(trial(&document, "honest")["status"], "ok", "the others go on");
+    fakes.assert_nothing_is_left();
+}
+
+/// Starts a run that hangs, sends it a signal once the entrant's detached process is there, and returns its exit code.
+fn interrupted(fakes: &Fakes, signal: rustix::process::Signal) -> Option<i32> {
+    let suite = fakes.suite(&["hangs"]);
+    let mut run = fakes.command(&["run", &suite, "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    while fakes.sleepers().is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the entrant does not start");
+        sleep(Duration::from_millis(20));
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
+    let status = run.wait().unwrap();
+    let begin = Instant::now();
+    while !fakes.sleepers().is_empty() && begin.elapsed() < Duration::from_secs(30) {
+        sleep(Duration::from_millis(20));
+    }
+    sleep(Duration::from_millis(100));
+    fakes.assert_nothing_is_left();
+    status.code()
+}
+
+#[test]
+fn nothing_survives_an_interrupt() {
+    assert_eq!(interrupted(&Fakes::new(&["hangs"]), rustix::process::Signal::INT), Some(130));
+}
+
+#[test]
+fn nothing_survives_our_own_death() {
+    assert_eq!(interrupted(&Fakes::new(&["hangs"]), rustix::process::Signal::KILL), None);
+}
+
+#[test]
+fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
+    let fakes = Fakes::new(&["honest"]);
+    fakes.add("absent", "[[\"no-such-python\"], [\"false\"]]", "[]");
+    fakes.add("unbuilt", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo line 3: no such word >&2; exit 4\"]]");
+    let (output, document) = fakes.run(&["honest", "absent", "unbuilt", "unheard-of"], &["--runs", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    for (way, status, words) in [
+        ("honest", "ok", &[][..]),
+        ("absent", "skipped", &["no-such-python: not found", "false: ", "to install it: apt install python"]),
+        ("unheard-of", "skipped", &["there is no entrant 'unheard-of'"]),
+        ("unbuilt", "failed", &["does not build", "exit status: 4", "build.log", "line 3: no such word"]),
+    ] {
+        let trial = trial(&document, way);
+        let reason = trial["reason"].as_str().unwrap_or_default();
+        assert_eq!(trial["status"], status, "{way}: {reason}");
+        assert!(words.iter().all(|word| reason.contains(word)), "{way}: {reason}");
+    }
+
+    let output = fakes.command(&["languages", "list"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("honest") && text.contains("Not here\n  absent"), "{text}");
+
+    let output = fakes.command(&["languages", "build"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for line in ["honest: nothing to build", "absent: skipped: ", "unbuilt: failed: it does not build"] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn a_build_is_made_again_when_something_changed() {
+    let fakes = Fakes::new(&[]);
+    fakes.add("honest", "[[\"python3\"]]", "[[\"sh\", \"-c\", \"echo built >>{out}/count\"]]");
+    let built = || fs::read_to_string(fakes.path("build/entrants/honest/count")).unwrap().lines().count();
+    let run = || assert!(fakes.run(&["honest"], &["--runs", "1"]).0.status.success());
+    run();
+    run();
+    assert_eq!(built(), 1);
+    fs::write(fakes.path("entrants/honest/source"), "new").unwrap();
+    run();
+    assert_eq!(built(), 2);
+    assert!(fakes.command(&["languages", "build"]).output().unwrap().status.success());
+    assert_eq!(built(), 3, "who asks for a build gets one");
+}
+
+#[test]
+fn a_strangers_language_takes_part_in_the_suite() {
+    let fakes = Fakes::new(&["honest", "c"]);
+    let words = ["languages", "run", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
+    let output = fakes.command(&words).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    // Two programs at 64 KiB and at four block sizes, and C as what they are held against.
+    let trials = document["trials"].as_array().unwrap();
+    let of = |language: &str| trials.iter().filter(|trial| trial["params"]["language"] == language).count();
+    assert_eq!((of("honest"), of("c"), of("java")), (10, 10, 0));
+    let honest = trial(&document, "honest");
+    let wanted = honest["baseline"].as_str().unwrap();
+    assert!(wanted.contains("language=c"), "{wanted}");
+    for (words, expected) in [
+        (&["languages", "run", "--only", "honst"][..], "did you mean honest?"),
+        (&["run", "quick"], "--entrants has no place here"),
+    ] {
+        let output = fakes.command(words).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn without_a_folder_of_entrants_the_reader_is_told() {
+    let folder = TempDir::new().unwrap();
+    for words in [&["run", "languages"][..], &["languages", "list"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && error.contains("no folder 'entrants' here"), "{error}");
+    }
+}
