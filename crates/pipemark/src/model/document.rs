@@ -120,7 +120,8 @@ impl fmt::Display for Warning {
                 )
             }
             Warning::Outliers { count, runs } => {
-                write!(f, "{count} of {runs} runs lie far from the others; close other programs or use more --runs")
+                let lie = if *count == 1 { "lies" } else { "lie" };
+                write!(f, "{count} of {runs} runs {lie} far from the others; close other programs or use more --runs")
             }
             Warning::Drift { change } => {
                 write!(
