@@ -46,6 +46,8 @@ pub(super) enum Column {
     OfCopy,
     /// CPU seconds per GiB.
     Cpu,
+    /// Context switches per MiB, of chains.
+    Switches,
     /// Of an entrant, the time that its own clock took.
     Inside,
     /// Of an entrant, the time besides that.
@@ -98,6 +100,7 @@ impl Column {
             Column::RatioInterval => words("ratio's", "interval"),
             Column::OfCopy => words("% of", "copy"),
             Column::Cpu => words("CPU", "s/GiB"),
+            Column::Switches => words("switches", "/MiB"),
             Column::Inside => words("time", "inside"),
             Column::StartUp => words("start", "and end"),
             Column::Memory => words("peak", "memory"),
@@ -253,6 +256,7 @@ impl<'a> Experiment<'a> {
             (Column::RatioInterval, compared),
             (Column::OfCopy, measured && !latency && self.copy.is_some()),
             (Column::Cpu, measured && !latency),
+            (Column::Switches, measured && chained),
             (Column::Inside, entrants),
             (Column::StartUp, entrants),
             (
@@ -323,6 +327,7 @@ impl<'a> Experiment<'a> {
                 self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
             }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
+            Column::Switches => estimate.switches_per_mib.map_or_else(String::new, |figure| digits(figure.median)),
             Column::Inside => match record.params.volume {
                 Volume::Total(total) => nanos(total.0 as f64 / estimate.throughput.median * 1e9),
                 Volume::Time(_) => String::new(),
