@@ -13,7 +13,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn help_teaches_by_example() {
-    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"]] {
+    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"], &["compare", "--help"]]
+    {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         assert!(text(&output.stdout).contains("EXAMPLES"), "{words:?}");

@@ -1,11 +1,14 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
+mod ab;
 mod bw;
+mod compare;
 mod r#gen;
 mod host;
 mod lines;
 mod list;
 mod measure;
+mod noise_floor;
 mod output;
 mod relay;
 mod rows;
@@ -28,6 +31,16 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// Data did not verify.
     pub const NOT_VERIFIED: u8 = 3;
+    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
+    pub const WORSE: u8 = 10;
+    /// A trial that is on one side only, or was not measured on both.
+    pub const MISSING: u8 = 11;
+    /// See [`WORSE`].
+    pub const CANT_TELL: u8 = 12;
+    /// See [`WORSE`].
+    pub const BETTER: u8 = 13;
+    /// See [`WORSE`].
+    pub const SAME: u8 = 14;
     /// Interrupted; what was measured until then is kept.
     pub const INTERRUPTED: u8 = 130;
 }
@@ -78,6 +91,12 @@ enum Verb {
     /// Measure a pipe as you ask, or a matrix of pipes
     #[command(after_long_help = bw::EXAMPLES)]
     Bw(Box<bw::BwOptions>),
+    /// Hold one measurement against another: better, worse, the same, or can't tell
+    #[command(after_long_help = compare::EXAMPLES)]
+    Compare(Box<compare::CompareOptions>),
+    /// Run two pipelines of yours in turns: which is faster?
+    #[command(after_long_help = ab::EXAMPLES)]
+    Ab(ab::AbOptions),
     /// Filter lines from standard input to standard output
     #[command(after_long_help = lines::EXAMPLES)]
     Lines(lines::LinesOptions),
@@ -102,6 +121,8 @@ pub fn main() -> ExitCode {
     match Cli::parse().verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
+        Verb::Compare(options) => compare::run(&options),
+        Verb::Ab(options) => ab::run(&options),
         Verb::Lines(options) => lines::run(&options),
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),

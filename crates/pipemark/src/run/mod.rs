@@ -8,10 +8,14 @@ mod interrupt;
 mod job;
 mod keeper;
 mod pair;
+mod pipeline;
 mod process;
 mod schedule;
+mod stage;
 
 pub use end::main as end;
 pub use interrupt::Interrupt;
 pub use job::END_VERB;
+pub use pipeline::{Failure, Pipeline, PipelineError, Ran};
 pub use schedule::measure;
+pub use stage::{STAGE_VERB, main as stage};
