@@ -14,14 +14,15 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn help_teaches_by_example() {
-    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"]] {
+    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"], &["compare", "--help"]]
+    {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         assert!(text(&output.stdout).contains("EXAMPLES"), "{words:?}");
         assert!(output.stderr.is_empty());
     }
     let short = text(&pipemark(&["-h"]).stdout);
-    assert!(!short.contains("EXAMPLES") && short.lines().count() <= 20, "{short}");
+    assert!(!short.contains("EXAMPLES") && short.lines().count() <= 24, "{short}");
 }
 
 #[test]

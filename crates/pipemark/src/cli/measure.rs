@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::output::OutputOptions;
 use super::{exit, failure};
 use crate::host;
-use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped};
+use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
 use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
@@ -71,6 +71,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
     let memory_copy = stats::records::memory_copy(&trials);
     Document {
         schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: join(plans, |plan| &plan.suite),
         title: join(plans, |plan| &plan.title),
@@ -125,13 +126,13 @@ fn verdict(document: &Document, written: bool) -> ExitCode {
 }
 
 /// Columns of the terminal, or 80 where there is none.
-fn terminal_width() -> usize {
+pub fn terminal_width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
     columns.ok().filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// Colour on a terminal, unless NO_COLOR is set to anything (no-color.org).
-fn colour() -> Colour {
+pub fn colour() -> Colour {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !unwanted { Colour::Always } else { Colour::Never }
 }

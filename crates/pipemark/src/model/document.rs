@@ -12,11 +12,23 @@ use super::trial::{Estimate, Record};
 /// The version of the document's form; bumped when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
 
+/// The version of what the ends do; bumped when the same parameters come to mean other work (another warm-up, other
+/// calls, other content), so that figures from before and after are not compared.
+pub const WORKLOAD: u32 = 1;
+
+/// What a document says that does not say: there was no version before the first.
+fn first_workload() -> u32 {
+    1
+}
+
 /// Everything one invocation measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
+    /// [`WORKLOAD`] of the program that measured. Documents that differ here are not compared.
+    #[serde(default = "first_workload")]
+    pub workload: u32,
     /// The version of pipemark that measured.
     pub version: String,
     /// The suite or suites that were run, or the verb for ad-hoc trials.

@@ -12,7 +12,7 @@ mod stage;
 mod trial;
 mod units;
 
-pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
+pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};

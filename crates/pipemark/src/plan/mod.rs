@@ -7,6 +7,7 @@ mod embedded;
 mod expand;
 mod refusal;
 mod schedule;
+mod stages;
 mod suite;
 mod toml_form;
 
@@ -16,6 +17,7 @@ mod tests;
 pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
+pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
 use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};

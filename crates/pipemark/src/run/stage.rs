@@ -69,6 +69,17 @@ pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     Err(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
 }
 
+/// The command that starts this program in the place of a stage, whose words are the arguments to add.
+pub(super) fn command(cpu: Option<Cpu>) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("pipemark")
+        .arg(STAGE_VERB)
+        .arg(getpid().to_string())
+        .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()));
+    command
+}
+
 /// A running stage. Its number stays its own until it is reaped.
 struct Running {
     name: String,
@@ -125,11 +136,7 @@ impl Stages {
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&stderr, STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
-        let child = Command::new("/proc/self/exe")
-            .arg0("pipemark")
-            .arg(STAGE_VERB)
-            .arg(getpid().to_string())
-            .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()))
+        let child = command(cpu)
             .args(stage.words())
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))

@@ -151,6 +151,7 @@ fn host() -> Host {
 fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
         version: "0.1.0".to_owned(),
         suite: suite.to_owned(),
         title: title.to_owned(),

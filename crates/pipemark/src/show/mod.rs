@@ -6,6 +6,8 @@ use std::io;
 
 use crate::model::Document;
 
+pub mod comparison;
+mod comparison_csv;
 mod csv;
 mod experiment;
 mod footnotes;
@@ -26,10 +28,10 @@ mod schema;
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use output::Destination;
+pub use output::{Destination, OutputError};
 pub use progress::Progress;
 pub use table::Table;
-pub use text::Colour;
+pub use text::{Colour, neutral};
 
 /// A way to write a document.
 pub trait Format {
