@@ -45,7 +45,6 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["run", "/"], "it is a directory"),
         (&["run", "quick", "quick"], "run them one at a time"),
         (&["run", "--scale", "0"], "not a scale"),
-        (&["run", "--scale", "0.5"], "no totals to scale"),
         (&["bw", "--block", "0"], "out of range"),
         (&["bw", "--block", "-5k"], "'-5k' is not a size"),
         (&["bw", "--block", "1.5"], "not a whole number of bytes"),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::output::OutputOptions;
 use super::{exit, failure};
 use crate::host;
-use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
+use crate::model::{Document, Experiment, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
 use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
@@ -69,6 +69,9 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
     let after = host::Reading::now();
     let trials = stats::records::records(outcomes);
     let memory_copy = stats::records::memory_copy(&trials);
+    let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
+    let mut findings = stats::findings::answers(&experiments, &trials);
+    findings.extend(stats::findings::findings(&trials, memory_copy.as_ref()));
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
@@ -81,8 +84,8 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        findings: stats::findings::findings(&trials, memory_copy.as_ref()),
-        experiments: plans.iter().flat_map(|plan| plan.experiments.clone()).collect(),
+        findings,
+        experiments,
         trials,
         warnings: host::warnings(&machine, &before, &after),
         host: machine,

@@ -16,6 +16,7 @@ fn document(trials: Vec<Record>) -> Document {
                 about: String::new(),
                 varies: Vec::new(),
                 across: None,
+                gains: None,
             });
         }
     }

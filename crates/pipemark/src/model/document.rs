@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gains::Gains;
 use super::host::Host;
 use super::params::Key;
 use super::trial::{Estimate, Record};
@@ -60,7 +61,7 @@ pub struct Document {
 }
 
 /// A group of trials that are shown in one table and compared with each other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// The name that a trial's `experiment` refers to; unique in the document.
     pub name: String,
@@ -73,6 +74,9 @@ pub struct Experiment {
     /// The parameter whose values become the columns of a table with one row for each combination of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
+    /// The published table that it repeats, of per cent over a base; shown in place of one row per trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gains: Option<Gains>,
 }
 
 /// A sentence computed from estimates, with the figures that support it.

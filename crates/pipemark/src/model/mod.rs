@@ -3,6 +3,7 @@
 //! Depends on nothing else of ours and does no I/O.
 
 mod document;
+mod gains;
 mod host;
 mod methods;
 mod params;
@@ -13,8 +14,9 @@ mod trial;
 mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
+pub use gains::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};

@@ -1,11 +1,12 @@
 //! The suites that come with the program.
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
-pub const EMBEDDED: [(&str, &str); 4] = [
+pub const EMBEDDED: [(&str, &str); 5] = [
     ("quick", include_str!("../../../../suites/quick.toml")),
     ("block-size", include_str!("../../../../suites/block-size.toml")),
     ("ipc", include_str!("../../../../suites/ipc.toml")),
     ("pipe-speed", include_str!("../../../../suites/pipe-speed.toml")),
+    ("large-pipe", include_str!("../../../../suites/large-pipe.toml")),
 ];
 
 /// The text of the suite called `name`.

@@ -5,6 +5,7 @@
 mod design;
 mod embedded;
 mod expand;
+mod gains;
 mod refusal;
 mod schedule;
 mod stages;
@@ -66,6 +67,7 @@ impl Plan {
                     .to_owned(),
                 varies: Vec::new(),
                 across: None,
+                gains: None,
             },
         );
         self.trials

@@ -157,7 +157,13 @@ fn scale_keeps_whole_blocks_and_says_so() {
     assert_eq!(blocks(&smallest)[7], 65536);
     assert_eq!(smallest.trials[7].params.volume, Volume::Total(ByteSize(65536)), "never less than a block");
     let timed = Suite::parse("x", embedded("quick").unwrap()).unwrap();
-    assert!(timed.expand("0.5".parse().unwrap()).unwrap_err().to_string().contains("no totals to scale"));
+    let half = timed.expand("0.5".parse().unwrap()).unwrap();
+    let whole = timed.expand(Scale::ONE).unwrap();
+    assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
+    for (half, whole) in half.trials.iter().zip(&whole.trials) {
+        let (Volume::Time(half), Volume::Time(whole)) = (half.params.volume, whole.params.volume) else { continue };
+        assert_eq!(half.0 * 2, whole.0);
+    }
     for text in ["0", "-1", "NaN", "inf", "1e9", "", "x"] {
         assert!(text.parse::<Scale>().is_err(), "{text} was taken as a scale");
     }

@@ -92,6 +92,8 @@ struct Running {
 #[derive(Default)]
 pub struct Stages {
     list: Vec<Running>,
+    /// The code that each has to end with.
+    exit: u8,
 }
 
 impl Stages {
@@ -107,7 +109,7 @@ impl Stages {
         setting: &Setting<'_>,
         mut link: impl FnMut() -> Result<Ends, RunError>,
     ) -> Result<(Stages, Handle), RunError> {
-        let mut stages = Stages::default();
+        let mut stages = Stages { list: Vec::new(), exit: params.exit };
         let mut last = first;
         for position in 0..params.length as usize {
             if setting.interrupt.requested() {
@@ -163,7 +165,7 @@ impl Stages {
                 )));
             }
         }
-        match self.culprit(|status| !status.success()) {
+        match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
             None => Ok(self.list.iter().filter_map(|stage| stage.end.map(|(_, stats)| stats)).collect()),
         }
@@ -193,7 +195,8 @@ impl Stages {
         let ended = self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end?.0)));
         let (position, stage, status) = ended.into_iter().find(|&(_, _, status)| guilty(status))?;
         let how = match (status.code(), status.signal()) {
-            (Some(0), _) => "ended before its input did".to_owned(),
+            (Some(0), _) if self.exit == 0 => "ended before its input did".to_owned(),
+            (Some(code), _) if self.exit != 0 => format!("ended with exit code {code} instead of {}", self.exit),
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was ended by signal {signal}"),
             (None, None) => format!("ended ({status})"),

@@ -179,6 +179,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
         about: String::new(),
         varies: Vec::new(),
         across: None,
+        gains: None,
     };
     names.into_iter().map(named).collect()
 }

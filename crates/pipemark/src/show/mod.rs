@@ -11,6 +11,7 @@ mod comparison_csv;
 mod csv;
 mod experiment;
 mod footnotes;
+mod gains;
 mod head;
 mod json;
 mod markdown;

@@ -130,7 +130,6 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
 /// # Errors
 ///
 /// When there are no trials, their numbers of rounds differ, or a figure isn't a number above zero.
-#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
 pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
     let rounds = trials.first().ok_or(CompareError::NoRuns)?.as_ref().len();
     let mut sums = vec![0.0; rounds];

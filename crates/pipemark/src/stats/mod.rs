@@ -10,7 +10,7 @@ pub mod drift;
 pub mod estimate;
 pub mod findings;
 pub mod fit;
-#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
+pub mod gains;
 pub mod noise;
 pub mod outliers;
 pub mod percentile;
