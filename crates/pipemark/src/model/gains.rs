@@ -66,6 +66,20 @@ pub struct Claim {
     /// How far it reaches.
     #[serde(default)]
     pub scope: Scope,
+    /// What is asked of the figures.
+    #[serde(default)]
+    pub test: ClaimTest,
+}
+
+/// What makes a conclusion hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimTest {
+    /// That gains have the signs that were published.
+    #[default]
+    Signs,
+    /// That there are none.
+    NoChange,
 }
 
 /// How far a conclusion reaches.

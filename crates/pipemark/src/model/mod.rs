@@ -14,7 +14,7 @@ mod trial;
 mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
-pub use gains::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
+pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};

@@ -15,7 +15,7 @@ use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::{ScheduleChoices, parse_duration};
 use super::suite::Suite;
-use crate::model::{Claim, Key, Params, Scope, nearest};
+use crate::model::{Claim, ClaimTest, Key, Params, Scope, nearest};
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -102,6 +102,8 @@ struct ClaimForm {
     blocks: Vec<Spanned<String>>,
     #[serde(default)]
     scope: Scope,
+    #[serde(default)]
+    test: ClaimTest,
 }
 
 #[derive(Deserialize)]
@@ -331,6 +333,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
             rows: form.rows.iter().map(row).collect::<Result<_, Refusal>>()?,
             blocks: form.blocks.iter().map(title).collect::<Result<_, _>>()?,
             scope: form.scope,
+            test: form.test,
         })
     };
     Ok(GainsDesign {

@@ -156,7 +156,10 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     for (rows, text) in Footnotes::of(&shown).sentences() {
         let whose = match rows.len() {
             many if many > MOST_NAMED => counted(many, "trial"),
-            _ => rows.join(", "),
+            _ => {
+                let named = shown.iter().filter(|record| rows.contains(&record.id.as_str()));
+                named.map(|record| record.name.as_str()).collect::<Vec<_>>().join("; ")
+            }
         };
         notes.push(format!("{}: {text}", neutral(&whose)));
     }

@@ -44,6 +44,11 @@ impl Gain {
         self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
+    /// Whether it is over or under the base by more than `percent` for certain.
+    pub fn differs_by(&self, percent: f64) -> bool {
+        self.interval.is_some_and(|(low, high)| low > percent || high < -percent)
+    }
+
     /// What it says about the published sign.
     pub fn sign(&self) -> Sign {
         match self.published {

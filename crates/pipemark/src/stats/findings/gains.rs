@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Found;
-use crate::model::{Claim, Experiment, Finding, Gains, Record, Scope, three_digits};
+use crate::model::{Claim, ClaimTest, Experiment, Finding, Gains, Record, Scope, three_digits};
 use crate::stats::gains::{Gain, Sign, column};
 
 /// An answer to each conclusion of the experiments' tables, in their order.
@@ -13,17 +13,25 @@ pub fn answers(experiments: &[Experiment], records: &[Record]) -> Vec<Finding> {
     with_gains()
         .flat_map(|(experiment, gains)| gains.claims.iter().map(move |claim| (experiment, gains, claim)))
         .filter_map(|(experiment, gains, claim)| match claim.scope {
-            Scope::Experiment => answer(&experiment.title, claim, &[(experiment, gains)], records),
+            Scope::Experiment => answer(brief(&experiment.title), claim, &[(experiment, gains)], records),
             Scope::Suite => answer("All benchmarks", claim, &with_gains().collect::<Vec<_>>(), records),
         })
         .collect()
 }
+
+/// A difference of at most so much, in per cent, is none to speak of: the document calls +1 to -2 negligible.
+const NEGLIGIBLE: f64 = 3.0;
 
 /// A measured row: what it is called, the gain, its evidence.
 struct Row {
     name: String,
     gain: Gain,
     evidence: Value,
+}
+
+/// A title up to what explains it.
+fn brief(title: &str) -> &str {
+    title.split_once(':').map_or(title, |(brief, _)| brief)
 }
 
 fn answer(subject: &str, claim: &Claim, tables: &[(&Experiment, &Gains)], records: &[Record]) -> Option<Finding> {
@@ -59,7 +67,7 @@ fn answer(subject: &str, claim: &Claim, tables: &[(&Experiment, &Gains)], record
             })
             .collect();
         if !rows.is_empty() {
-            texts.push(format!("{block}: {}", in_words(&rows)));
+            texts.push(format!("{block}: {}", in_words(&rows, claim.test)));
             let rows: Vec<Value> = rows.into_iter().map(|row| row.evidence).collect();
             evidence.push(json!({ "block": block, "rows": rows }));
         }
@@ -73,7 +81,7 @@ fn answer(subject: &str, claim: &Claim, tables: &[(&Experiment, &Gains)], record
 }
 
 /// `+3 % (2 KiB) to +215 % (32 KiB): 8 of 10 signs hold, 2 have turned round`.
-fn in_words(rows: &[Row]) -> String {
+fn in_words(rows: &[Row], test: ClaimTest) -> String {
     let by = |row: &&Row, other: &&Row| row.gain.percent.total_cmp(&other.gain.percent);
     let (Some(least), Some(most)) = (rows.iter().min_by(by), rows.iter().max_by(by)) else { return String::new() };
     let range = match rows {
@@ -94,6 +102,13 @@ fn in_words(rows: &[Row]) -> String {
             most.name
         ),
     };
+    if test == ClaimTest::NoChange {
+        let differ = rows.iter().filter(|row| row.gain.differs_by(NEGLIGIBLE)).count();
+        return match differ {
+            0 => format!("{range}: it holds, no difference of over {NEGLIGIBLE} % could be told"),
+            some => format!("{range}: {some} of {} differ by over {NEGLIGIBLE} %", rows.len()),
+        };
+    }
     let count = |sign: Sign| rows.iter().filter(|row| row.gain.sign() == sign).count();
     let (holds, turned, not_told) = (count(Sign::Holds), count(Sign::TurnedRound), count(Sign::NotTold));
     let verdict = match (holds, turned, not_told) {
@@ -153,6 +168,7 @@ mod tests {
             rows: Vec::new(),
             blocks: Vec::new(),
             scope: Scope::Experiment,
+            test: ClaimTest::Signs,
         };
         let experiment = Experiment {
             name: "e".to_owned(),
@@ -188,6 +204,14 @@ mod tests {
         let mixed = text([[30.0, 10.0], [0.0, 0.0]], |_| ()).unwrap();
         assert!(mixed.contains("1 of 2 signs hold, 1 turned round; same:"), "{mixed}");
         assert!(mixed.ends_with("no different from the base that could be told."), "{mixed}");
+    }
+
+    #[test]
+    fn no_change_is_a_conclusion_too() {
+        let of = |gains| text(gains, |claim| claim.test = ClaimTest::NoChange).unwrap();
+        let none = of([[1.0, -2.0], [0.0, 0.0]]);
+        assert_eq!(none.matches("it holds, no difference of over 3 % could be told").count(), 2, "{none}");
+        assert!(of([[9.0, -2.0], [0.0, 0.0]]).contains("(4 KiB): 1 of 2 differ by over 3 %; same:"));
     }
 
     #[test]
