@@ -33,6 +33,7 @@ tools:
 
 bench: build build/pair
 	bench/run.py
+	bench/compare.py
 
 build/pair: bench/pair.c
 	mkdir -p build
