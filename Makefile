@@ -32,7 +32,7 @@ tools:
 	tests/tools.sh
 
 bench: build build/pair
-	@broken=0; for bench in run chain languages; do bench/$$bench.py || broken=1; done; exit $$broken
+	@broken=0; for bench in run chain compare languages; do bench/$$bench.py || broken=1; done; exit $$broken
 
 build/pair: bench/pair.c
 	mkdir -p build

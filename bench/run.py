@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PIPEMARK = ROOT / "target/release/pipemark"
+PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
 PAIR = ROOT / "build/pair"
 
 BROKEN = []

@@ -43,6 +43,61 @@ fn every_byte_comes_through() {
     }
 }
 
+const GREP: [&str; 12] = [
+    "--length",
+    "1",
+    "--stage",
+    "grep no-such-line",
+    "--content",
+    "text",
+    "--verify",
+    "none",
+    "--send",
+    "write",
+    "--total",
+    "5m",
+];
+
+#[test]
+fn grep_that_finds_nothing_ends_with_1_and_has_a_speed() {
+    let (document, code) = trial(&[&GREP[..], &["--exit", "1"]].concat());
+    let record = &document["trials"][0];
+    assert_eq!(code, Some(0), "{}", record["reason"]);
+    let sample = &record["samples"][0];
+    assert_eq!(sample["bytes"], 5 << 20, "what grep took");
+    assert_eq!(sample["sinks"][0]["bytes"], 0, "what it passed on");
+    assert!(sample["ns"].as_u64() < sample["wall_ns"].as_u64());
+}
+
+#[test]
+fn a_stage_that_ends_with_another_code_is_a_failure() {
+    // grep is asked to find something, and does.
+    let mut found = GREP;
+    found[3] = "grep -m1 -c e";
+    for (words, reason) in [
+        (&[&GREP[..], &["--exit", "0"]].concat(), "ended with exit code 1"),
+        (&[&found[..], &["--exit", "1"]].concat(), "ended with exit code 0 instead of 1"),
+    ] {
+        let (document, code) = trial(words);
+        let record = &document["trials"][0];
+        assert_eq!(code, Some(1), "{words:?}");
+        assert!(record["reason"].as_str().unwrap().contains(reason), "{words:?}: {}", record["reason"]);
+    }
+}
+
+#[test]
+fn text_is_lines_of_words_and_its_bytes_are_counted() {
+    let words = ["--length", "1", "--stage", "tr -dc '\\n'", "--content", "text", "--verify", "none"];
+    let (document, code) = trial(&[&words[..], &["--send", "write", "--total", "1m"]].concat());
+    assert_eq!(code, Some(0));
+    let lines = document["trials"][0]["samples"][0]["sinks"][0]["bytes"].as_u64().unwrap();
+    assert!((8_000..40_000).contains(&lines), "{lines} lines in 1 MiB");
+    let (document, code) = trial(&["--length", "1", "--content", "text", "--verify", "count"]);
+    assert_eq!((code, &document["trials"][0]["verified"]), (Some(0), &Value::Bool(true)));
+    let refused = chain(&["--content", "text", "--verify", "full"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
+}
+
 #[test]
 fn what_stages_use_is_counted() {
     let (document, _) = trial(&["--length", "3", "--stage", "cat", "--total", "64m"]);

@@ -14,7 +14,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn help_teaches_by_example() {
-    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"]] {
+    for words in [&["--help"][..], &["run", "--help"], &["bw", "--help"], &["relay", "--help"], &["compare", "--help"]]
+    {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
         assert!(text(&output.stdout).contains("EXAMPLES"), "{words:?}");
@@ -44,7 +45,6 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["run", "/"], "it is a directory"),
         (&["run", "quick", "quick"], "run them one at a time"),
         (&["run", "--scale", "0"], "not a scale"),
-        (&["run", "--scale", "0.5"], "no totals to scale"),
         (&["bw", "--block", "0"], "out of range"),
         (&["bw", "--block", "-5k"], "'-5k' is not a size"),
         (&["bw", "--block", "1.5"], "not a whole number of bytes"),

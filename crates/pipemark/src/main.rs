@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod compare;
 mod content;
 mod entrant;
 mod host;

@@ -23,6 +23,9 @@ EXAMPLES
       pipemark chain --length 1,2,4 --stage 'tr a-z A-Z' --verify none
       pipemark chain --stage 'cat | relay'
 
+  How fast grep reads text in which it finds nothing:
+      pipemark chain --length 1 --stage 'grep no-such-line' --content text --exit 1 --verify none --send write
+
   Larger pipes, everything on one CPU:
       pipemark chain --capacity default,1m --place same
 
@@ -74,6 +77,12 @@ pub struct ChainOptions {
     /// none is for stages that change the bytes or their number.
     #[arg(long, value_name = "LEVEL", value_delimiter = ',', value_parser = value(Key::Verify))]
     verify: Vec<Setting>,
+    /// What the bytes are: pattern, or text for stages that work on lines [default: pattern]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = value(Key::Content))]
+    content: Vec<Setting>,
+    /// The exit code that every stage has to end with, such as 1 for a grep that finds nothing [default: 0]
+    #[arg(long, value_name = "CODE", value_parser = value(Key::Exit))]
+    exit: Option<Setting>,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -106,6 +115,8 @@ fn plan(options: &ChainOptions) -> Result<Plan, String> {
         (Key::Send, or(&options.send, Key::Send, send)?),
         (Key::Recv, or(&options.recv, Key::Recv, recv)?),
         (Key::Verify, options.verify.clone()),
+        (Key::Content, options.content.clone()),
+        (Key::Exit, options.exit.iter().cloned().collect()),
         (Key::Block, options.block.clone()),
         (Key::Total, or(&options.total, Key::Total, "256m")?),
         (Key::Place, or(&options.place, Key::Place, "free")?),

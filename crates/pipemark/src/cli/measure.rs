@@ -7,7 +7,7 @@ use super::output::OutputOptions;
 use super::{exit, failure};
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped};
+use crate::model::{Document, Experiment, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
 use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
@@ -75,8 +75,12 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let after = host::Reading::now();
     let trials = stats::records::records(outcomes);
     let memory_copy = stats::records::memory_copy(&trials);
+    let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
+    let mut findings = stats::findings::answers(&experiments, &trials);
+    findings.extend(stats::findings::findings(&trials, memory_copy.as_ref()));
     Document {
         schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: join(plans, |plan| &plan.suite),
         title: join(plans, |plan| &plan.title),
@@ -86,8 +90,8 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        findings: stats::findings::findings(&trials, memory_copy.as_ref()),
-        experiments: plans.iter().flat_map(|plan| plan.experiments.clone()).collect(),
+        findings,
+        experiments,
         trials,
         warnings: host::warnings(&machine, &before, &after),
         host: machine,
@@ -131,13 +135,13 @@ fn verdict(document: &Document, written: bool) -> ExitCode {
 }
 
 /// Columns of the terminal, or 80 where there is none.
-fn terminal_width() -> usize {
+pub fn terminal_width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
     columns.ok().filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// Colour on a terminal, unless NO_COLOR is set to anything (no-color.org).
-fn colour() -> Colour {
+pub fn colour() -> Colour {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !unwanted { Colour::Always } else { Colour::Never }
 }

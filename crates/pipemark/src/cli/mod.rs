@@ -1,13 +1,16 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
+mod ab;
 mod bw;
 mod chain;
+mod compare;
 mod r#gen;
 mod host;
 mod languages;
 mod lines;
 mod list;
 mod measure;
+mod noise_floor;
 mod output;
 mod relay;
 mod rows;
@@ -31,6 +34,16 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// Data did not verify.
     pub const NOT_VERIFIED: u8 = 3;
+    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
+    pub const WORSE: u8 = 10;
+    /// A trial that is on one side only, or was not measured on both.
+    pub const MISSING: u8 = 11;
+    /// See [`WORSE`].
+    pub const CANT_TELL: u8 = 12;
+    /// See [`WORSE`].
+    pub const BETTER: u8 = 13;
+    /// See [`WORSE`].
+    pub const SAME: u8 = 14;
     /// Interrupted; what was measured until then is kept.
     pub const INTERRUPTED: u8 = 130;
 }
@@ -67,11 +80,15 @@ EXAMPLES
   A published table, measured again at a tenth of its volume, kept as JSON:
       pipemark run block-size --scale 0.1 --json block-size.json
 
+  Better or worse than before?
+      pipemark compare before.json after.json
+
   What can be used here, and where not, why not:
       pipemark list
 
 EXIT CODES
-  0 all as asked    1 a trial failed    2 bad usage    3 data did not verify    130 interrupted";
+  0 all as asked    1 a trial failed    2 bad usage    3 data did not verify    130 interrupted
+  10 to 14 the verdict that --fail-on of compare and ab asked for";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -83,6 +100,12 @@ enum Verb {
     Bw(Box<bw::BwOptions>),
     /// Stream the same bytes with programs of nine languages
     Languages(languages::LanguagesOptions),
+    /// Hold one measurement against another: better, worse, the same, or can't tell
+    #[command(after_long_help = compare::EXAMPLES)]
+    Compare(Box<compare::CompareOptions>),
+    /// Run two pipelines of yours in turns: which is faster?
+    #[command(after_long_help = ab::EXAMPLES)]
+    Ab(ab::AbOptions),
     /// Filter lines from standard input to standard output
     #[command(after_long_help = lines::EXAMPLES)]
     Lines(lines::LinesOptions),
@@ -111,6 +134,8 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::Languages(options) => languages::run(&options),
+        Verb::Compare(options) => compare::run(&options),
+        Verb::Ab(options) => ab::run(&options),
         Verb::Lines(options) => lines::run(&options),
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
@@ -155,6 +180,7 @@ mod tests {
     #[test]
     fn short_help_is_short() {
         let lines = Cli::command().render_help().to_string().lines().count();
+        // A screen of the smallest terminal.
         assert!(lines <= 24, "{lines} lines");
     }
 }

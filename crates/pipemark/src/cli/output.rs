@@ -10,7 +10,7 @@ use crate::show::Destination;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Write everything measured as JSON to FILE, or to standard output for '-'
+    /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
     /// Write one line per trial as CSV

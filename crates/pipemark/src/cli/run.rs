@@ -30,10 +30,9 @@ pub struct RunOptions {
     /// Suites by name, or files that hold one
     #[arg(value_name = "SUITE|FILE", default_value = "quick")]
     suites: Vec<String>,
-    /// Multiply the totals of the suites by F
+    /// Multiply the totals and times of the suites by F
     ///
-    /// A run then moves F times the bytes that the suite says, in whole blocks. Runs that are given as a time stay as they
-    /// are.
+    /// A run then moves F times the bytes that the suite says, in whole blocks, or takes F times as long.
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<Scale>,
     #[command(flatten)]

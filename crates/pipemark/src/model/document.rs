@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::gains::Gains;
 use super::host::Host;
 use super::params::Key;
 use super::trial::{Estimate, Record};
@@ -12,11 +13,23 @@ use super::trial::{Estimate, Record};
 /// The version of the document's form; bumped when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
 
+/// The version of what the ends do; bumped when the same parameters come to mean other work (another warm-up, other
+/// calls, other content), so that figures from before and after are not compared.
+pub const WORKLOAD: u32 = 1;
+
+/// What a document says that does not say: there was no version before the first.
+fn first_workload() -> u32 {
+    1
+}
+
 /// Everything one invocation measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
+    /// [`WORKLOAD`] of the program that measured. Documents that differ here are not compared.
+    #[serde(default = "first_workload")]
+    pub workload: u32,
     /// The version of pipemark that measured.
     pub version: String,
     /// The suite or suites that were run, or the verb for ad-hoc trials.
@@ -48,7 +61,7 @@ pub struct Document {
 }
 
 /// A group of trials that are shown in one table and compared with each other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// The name that a trial's `experiment` refers to; unique in the document.
     pub name: String,
@@ -61,6 +74,9 @@ pub struct Experiment {
     /// The parameter whose values become the columns of a table with one row for each combination of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
+    /// The published table that it repeats, of per cent over a base; shown in place of one row per trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gains: Option<Gains>,
 }
 
 /// A sentence computed from estimates, with the figures that support it.

@@ -275,6 +275,35 @@ pub enum Mode {
     Latency,
 }
 
+/// What the bytes are.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Content {
+    /// A pattern in which every byte can be told to be in its place.
+    #[default]
+    Pattern,
+    /// Lines of lower-case words, 64 bytes long on average, for stages that work on text.
+    Text,
+}
+
 /// How much is proven about the bytes that arrived. What each level cannot see is in docs/method.md.
 #[derive(
     Debug,

@@ -4,6 +4,7 @@
 
 mod document;
 mod entrant;
+mod gains;
 mod host;
 mod methods;
 mod params;
@@ -13,10 +14,11 @@ mod stage;
 mod trial;
 mod units;
 
-pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
 pub use entrant::{EntrantStats, Language, Program};
+pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
+pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};

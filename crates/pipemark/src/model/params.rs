@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use super::entrant::{Language, Program};
-use super::methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
@@ -171,6 +171,8 @@ pub enum Key {
     Pairs,
     Stage,
     Length,
+    Content,
+    Exit,
     ReadDelay,
     WriteDelay,
     Rate,
@@ -231,6 +233,12 @@ pub struct Params {
     /// How many stages there are between source and sink.
     #[serde(default)]
     pub length: u32,
+    /// What the bytes are.
+    #[serde(default)]
+    pub content: Content,
+    /// The exit code that every stage has to end with, which is the proof of its result: 1 is grep's for no match.
+    #[serde(default)]
+    pub exit: u8,
     /// Mean busy work after each call of the sink, in nanoseconds.
     pub read_delay: Delay,
     /// Mean busy work before each call of the source, in nanoseconds.
@@ -272,6 +280,8 @@ impl Default for Params {
             pairs: 1,
             stage: Stages::default(),
             length: 0,
+            content: Content::Pattern,
+            exit: 0,
             read_delay: Delay::default(),
             write_delay: Delay::default(),
             rate: None,
@@ -372,6 +382,8 @@ impl Params {
             Key::Pairs => self.pairs = bounded("number of pairs", text, 1, MAX_PAIRS)?,
             Key::Stage => self.stage = text.parse()?,
             Key::Length => self.length = bounded("length of the chain", text, 0, MAX_LENGTH)?,
+            Key::Content => self.content = word("kind of content", text)?,
+            Key::Exit => self.exit = bounded("exit code", text, 0, 255)?,
             Key::ReadDelay => {
                 self.read_delay = bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)))?
             }
@@ -409,6 +421,8 @@ impl Params {
             Key::Pairs => self.pairs.to_string(),
             Key::Stage => self.stage.to_string(),
             Key::Length => self.length.to_string(),
+            Key::Content => self.content.to_string(),
+            Key::Exit => self.exit.to_string(),
             Key::ReadDelay => self.read_delay.to_string(),
             Key::WriteDelay => self.write_delay.to_string(),
             Key::Verify => self.verify.to_string(),
@@ -563,6 +577,15 @@ impl Params {
             return Err(BadValue::new(
                 "a chain passes one stream through pipes; with --length use --link pipe, --mode throughput and --pairs 1",
             ));
+        }
+        if self.content == Content::Text && matches!(self.verify, Verify::Xor | Verify::Full) {
+            return Err(BadValue(format!(
+                "--verify {} is for the pattern, not for text; use --content pattern or --verify count",
+                self.verify
+            )));
+        }
+        if self.exit != 0 && !self.chained() {
+            return Err(BadValue::new("--exit is what the stages of a chain have to end with; use --length as well"));
         }
         if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
             return Err(BadValue(format!(

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::gains::GainsDesign;
 use crate::model::{BadValue, Key, Params};
 
 /// One parameter with one value, which is known to be a value of that parameter.
@@ -95,6 +96,8 @@ pub struct Design {
     pub baseline: Vec<Setting>,
     /// What others measured.
     pub published: Vec<PublishedFigures>,
+    /// The published table of per cent over a base that it repeats.
+    pub gains: Option<GainsDesign>,
     /// Where its name stands in the suite's text.
     pub(super) at: Option<Range<usize>>,
 }

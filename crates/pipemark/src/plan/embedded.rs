@@ -7,6 +7,7 @@ pub const EMBEDDED: [(&str, &str); 5] = [
     ("languages", include_str!("../../../../suites/languages.toml")),
     ("ipc", include_str!("../../../../suites/ipc.toml")),
     ("pipe-speed", include_str!("../../../../suites/pipe-speed.toml")),
+    ("large-pipe", include_str!("../../../../suites/large-pipe.toml")),
 ];
 
 /// The text of the suite called `name`.

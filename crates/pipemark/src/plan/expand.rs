@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use strum::IntoEnumIterator;
 
-use super::Plan;
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
 use super::suite::{MAX_TRIALS, Scale, Suite};
+use super::{Plan, gains};
 use crate::model::Experiment;
 use crate::model::{ByteSize, Key, Params, Published, Trial, Volume};
 
@@ -35,6 +35,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
             about: design.about.clone(),
             varies: varies(design, &its_trials),
             across: design.across,
+            gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
         });
         trials.extend(its_trials);
         // Baselines were added.
@@ -45,11 +46,13 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
 
     let mut title = suite.title.clone();
     if scale != Scale::ONE {
-        if !trials.iter().any(|trial| matches!(trial.params.volume, Volume::Total(_))) {
-            let sentence = format!("'{}' has no totals to scale: its runs are given as times", suite.name);
-            return Err(Refusal::new(sentence, None));
-        }
-        title.push_str(&format!(" (totals × {scale})"));
+        let totals = trials.iter().filter(|trial| matches!(trial.params.volume, Volume::Total(_))).count();
+        let what = match totals {
+            0 => "times",
+            all if all == trials.len() => "totals",
+            _ => "totals and times",
+        };
+        title.push_str(&format!(" ({what} × {scale})"));
     }
     let time = |trial: &Trial| match trial.params.volume {
         Volume::Time(time) => time.into(),
@@ -143,9 +146,10 @@ fn trial(design: &Design, params: Params, baseline: Option<Params>, published: &
 }
 
 fn scaled(mut params: Params, scale: Scale) -> Params {
-    if let Volume::Total(total) = params.volume {
-        params.volume = Volume::Total(ByteSize(scale.apply(total.0, params.block.0)));
-    }
+    params.volume = match params.volume {
+        Volume::Total(total) => Volume::Total(ByteSize(scale.apply(total.0, params.block.0))),
+        Volume::Time(time) => Volume::Time(scale.apply_to_time(time)),
+    };
     params
 }
 

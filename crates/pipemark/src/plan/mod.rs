@@ -6,8 +6,10 @@ mod design;
 mod embedded;
 mod expand;
 mod languages;
+mod gains;
 mod refusal;
 mod schedule;
+mod stages;
 mod suite;
 mod toml_form;
 
@@ -17,6 +19,7 @@ mod tests;
 pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
+pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
 use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};
@@ -65,6 +68,7 @@ impl Plan {
                     .to_owned(),
                 varies: Vec::new(),
                 across: None,
+                gains: None,
             },
         );
         self.trials

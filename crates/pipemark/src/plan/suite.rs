@@ -8,7 +8,7 @@ use super::design::{Design, Setting};
 use super::refusal::{PlanError, Refusal};
 use super::schedule::ScheduleChoices;
 use super::{Plan, expand, toml_form};
-use crate::model::BadValue;
+use crate::model::{BadValue, Nanos};
 
 /// The largest file that is read as a suite: a thousand times what the embedded ones take.
 pub const MAX_SUITE_BYTES: usize = 1 << 20;
@@ -83,7 +83,7 @@ impl Suite {
         }
     }
 
-    /// All trials, with volumes given as a total multiplied by `scale`.
+    /// All trials, with their totals and times multiplied by `scale`.
     ///
     /// # Errors
     /// When there would be more than [`MAX_TRIALS`], two trials of an experiment would be the same, parameters contradict
@@ -96,13 +96,21 @@ impl Suite {
     }
 }
 
-/// What totals are multiplied by: from a millionth to a thousand.
+/// What totals and times are multiplied by: from a millionth to a thousand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale(f64);
 
 impl Scale {
-    /// Totals as written.
+    /// As written.
     pub const ONE: Scale = Scale(1.0);
+
+    /// `time` scaled, from a millisecond to an hour, the range of a run's time.
+    pub(super) fn apply_to_time(self, time: Nanos) -> Nanos {
+        if self == Scale::ONE {
+            return time;
+        }
+        Nanos((time.0 as f64 * self.0).clamp(1e6, 3.6e12).round() as u64)
+    }
 
     /// `total` scaled, in whole blocks and at least one.
     pub(super) fn apply(self, total: u64, block: u64) -> u64 {

@@ -157,7 +157,13 @@ fn scale_keeps_whole_blocks_and_says_so() {
     assert_eq!(blocks(&smallest)[7], 65536);
     assert_eq!(smallest.trials[7].params.volume, Volume::Total(ByteSize(65536)), "never less than a block");
     let timed = Suite::parse("x", embedded("quick").unwrap()).unwrap();
-    assert!(timed.expand("0.5".parse().unwrap()).unwrap_err().to_string().contains("no totals to scale"));
+    let half = timed.expand("0.5".parse().unwrap()).unwrap();
+    let whole = timed.expand(Scale::ONE).unwrap();
+    assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
+    for (half, whole) in half.trials.iter().zip(&whole.trials) {
+        let (Volume::Time(half), Volume::Time(whole)) = (half.params.volume, whole.params.volume) else { continue };
+        assert_eq!(half.0 * 2, whole.0);
+    }
     for text in ["0", "-1", "NaN", "inf", "1e9", "", "x"] {
         assert!(text.parse::<Scale>().is_err(), "{text} was taken as a scale");
     }
@@ -205,8 +211,8 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
-             buffer, block, read-block, align, pairs, stage, length, read-delay, write-delay, rate, gap, verify, total, \
-             time, language, program (did you mean send?)",
+             buffer, block, read-block, align, pairs, stage, length, content, exit, read-delay, write-delay, rate, gap, \
+             verify, total, time, language, program (did you mean send?)",
             "sned",
         ),
         (
@@ -437,5 +443,93 @@ proptest! {
         let design = Design { axes, ..Design::default() };
         let product = lengths.iter().try_fold(1u128, |product, &length| product.checked_mul(length as u128));
         prop_assert_eq!(design.count(), product.unwrap_or(u128::MAX));
+    }
+}
+
+/// The figures of the document's tables, copied by hand.
+#[test]
+fn the_suite_large_pipe_has_the_tables_of_its_document() {
+    let plan = embedded_plan("large-pipe");
+    let column = |experiment: &str, block: &str, name: &str| {
+        let experiment = plan.experiments.iter().find(|known| known.name == experiment).unwrap();
+        let gains = experiment.gains.as_ref().unwrap();
+        let block = gains.blocks.iter().find(|known| known.title == block).unwrap();
+        block
+            .columns
+            .iter()
+            .find(|known| known.name == name)
+            .unwrap()
+            .cells
+            .iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let published = |experiment, block, name| -> Vec<f64> {
+        column(experiment, block, name).iter().map(|cell| cell.published.unwrap()).collect()
+    };
+    let table_2 = "UP, 4 KiB pipe (Table 2)";
+    for (experiment, block, name, figures) in [
+        ("grep", "2-way", "LP+ZC", &[203.0][..]),
+        ("grep", "UP", "ZC", &[-53.0]),
+        ("grep", table_2, "LP (4k)", &[1.61]),
+        ("bw-pipe", "2-way", "LP", &[4.0, 19.0, 50.0, -1.0, -13.0, -16.0, -24.0, -26.0, -24.0, -23.0]),
+        ("bw-pipe", "2-way", "LP+ZC", &[102.0, 133.0, 89.0, 55.0, 8.0, 6.0, 6.0, 1.0, 23.0, 27.0]),
+        ("bw-pipe", "UP", "ZC", &[16.0, 21.0, 73.0, 30.0, 14.0, 17.0, 22.0, 25.0, 27.0, 41.0]),
+        ("bw-pipe", "UP", "LP+ZC", &[-10.0, -8.0, -42.0, -62.0, -23.0, -24.0, -14.0, -13.0, 26.0, 28.0]),
+        ("bw-pipe", table_2, "LP (4k)", &[-2.58, -2.47, 0.21, 5.98, -0.9, -0.43, 0.12, 0.98, 0.07, -1.17]),
+        ("bw-pipe", table_2, "LP (4k)+ZC", &[2.0, 23.0, 63.0, 20.0, 12.0, 16.0, 21.0, 24.0, 46.0, 40.0]),
+        ("pipeflex", "2-way", "LP", &[0.0, 0.0, 10.0, 46.0, 93.0, 163.0, 183.0, 359.0, 276.0, 292.0]),
+        ("pipeflex", "UP", "LP+ZC", &[-5.0, -11.0, -11.0, -20.0, -14.0, -31.0, -31.0, -43.0, -39.0, -48.0]),
+        ("pipeflex", table_2, "ZC", &[-24.0, -42.0, -23.0, -41.0, -57.0, -65.0, -74.0, -79.0, -85.0, -88.0]),
+        ("pipeflex", table_2, "LP (4k)+ZC", &[-24.0, -4.0, -24.0, -42.0, -57.0, -66.0, -74.0, -79.0, -85.0, -87.0]),
+    ] {
+        assert_eq!(published(experiment, block, name), figures, "{experiment}, {block}, {name}");
+    }
+    // Zero copy takes over above the large buffer's size.
+    let both = column("bw-pipe", "2-way", "LP+ZC");
+    let large = column("bw-pipe", "2-way", "LP");
+    for (row, (both, large)) in both.iter().zip(&large).enumerate() {
+        assert_eq!(both.trial == large.trial, row < 8, "row {row}: {} {}", both.trial, large.trial);
+        assert_eq!(both.trial.contains("vmsplice"), row >= 8);
+    }
+    let small = Suite::parse("x", embedded("large-pipe").unwrap()).unwrap().expand("0.01".parse().unwrap()).unwrap();
+    let times = small.trials.iter().filter(|trial| trial.experiment == "pipeflex");
+    assert!(times.map(|trial| trial.params.volume).all(|volume| volume == Volume::Time(Nanos(2_000_000))));
+}
+
+#[test]
+fn a_table_of_gains_fits_its_trials() {
+    let of = |column: &str, claim: &str| {
+        Suite::parse(
+            "x",
+            &with_experiment(&format!(
+                "axes = {{ block = [\"4k\", \"8k\"], capacity = [\"32k\", \"64k\"] }}\nbaseline = {{ capacity = \"4k\" }}\n\
+                 [experiment.gains]\nby = \"block\"\ncorner = \"T.S.\"\nsource = \"a paper\"\nhardware = \"a machine\"\n\
+                 [[experiment.gains.column]]\nblock = \"b\"\nname = \"LP\"\n{column}\n{claim}"
+            )),
+        )
+        .and_then(|suite| suite.expand(Scale::ONE))
+    };
+    let good = "when = [{ capacity = \"32k\" }]\npublished = { 8k = 3.5 }";
+    let plan = of(good, "").unwrap();
+    let gains = plan.experiments[0].gains.as_ref().unwrap();
+    assert_eq!(gains.rows, ["4 KiB", "8 KiB"]);
+    let cells: Vec<_> = gains.blocks[0].columns[0].cells.iter().flatten().map(|cell| cell.published).collect();
+    assert_eq!(cells, [None, Some(3.5)]);
+    let claim = |about: &str| format!("[[experiment.gains.claim]]\nsays = \"it helps\"\n{about}");
+    for (column, claim, words) in [
+        ("when = [{}]", String::new(), "both fit the row"),
+        ("when = [{ capacity = \"1m\" }]", String::new(), "no trial with a baseline fits"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", String::new(), "no trial fits"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 8k = -100 }", String::new(), "above -100"),
+        ("when = [{ capacity = \"32k\", speed = \"1\" }]", String::new(), "speed"),
+        (good, claim("column = \"ZC\""), "about 'ZC'"),
+        (good, claim("column = \"LP\"\nrows = [\"16k\"]"), "about '16 KiB'"),
+        (good, claim("column = \"LP\"\nblocks = [\"c\"]"), "about 'c'"),
+        (good, claim("column = \"LP\"\nscope = \"world\""), "world"),
+    ] {
+        let error = of(column, &claim).unwrap_err().to_string();
+        assert!(error.contains(words), "{column} {claim}: {error}");
     }
 }

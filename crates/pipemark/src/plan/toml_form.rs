@@ -11,17 +11,19 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::{ScheduleChoices, parse_duration};
 use super::suite::Suite;
-use crate::model::{Key, nearest};
+use crate::model::{Claim, ClaimTest, Key, Params, Scope, nearest};
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
 const MAX_ABOUT_CHARS: usize = 4000;
 const MAX_VALUE_CHARS: usize = 40;
 /// Looking figures up is the product of these and the trials.
-const MAX_PUBLISHED: usize = 16;
+const MAX_PUBLISHED: usize = 24;
+const MAX_CLAIM_CHARS: usize = 400;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -64,6 +66,44 @@ struct DesignForm {
     baseline: Table<Scalar>,
     #[serde(default)]
     published: Vec<Spanned<PublishedForm>>,
+    gains: Option<Spanned<GainsForm>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct GainsForm {
+    by: Spanned<String>,
+    corner: Spanned<String>,
+    source: Spanned<String>,
+    hardware: Spanned<String>,
+    column: Vec<GainsColumnForm>,
+    #[serde(default)]
+    claim: Vec<ClaimForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct GainsColumnForm {
+    block: Spanned<String>,
+    name: Spanned<String>,
+    when: Vec<Table<Scalar>>,
+    #[serde(default)]
+    published: Table<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ClaimForm {
+    says: Spanned<String>,
+    column: Spanned<String>,
+    #[serde(default)]
+    rows: Vec<Spanned<Scalar>>,
+    #[serde(default)]
+    blocks: Vec<Spanned<String>>,
+    #[serde(default)]
+    scope: Scope,
+    #[serde(default)]
+    test: ClaimTest,
 }
 
 #[derive(Deserialize)]
@@ -220,6 +260,7 @@ fn read_design(form: &DesignForm) -> Result<Design, Refusal> {
         cases: form.cases.iter().map(settings).collect::<Result<_, _>>()?,
         baseline: settings(&form.baseline)?,
         published: form.published.iter().map(|table| published(table.as_ref())).collect::<Result<_, _>>()?,
+        gains: form.gains.as_ref().map(gains).transpose()?,
         at: Some(form.name.span()),
     })
 }
@@ -253,6 +294,54 @@ fn published(form: &PublishedForm) -> Result<PublishedFigures, Refusal> {
         source: format!("{} ({})", title(&form.source)?, title(&form.hardware)?),
         when: settings(&form.when)?,
         figures,
+    })
+}
+
+fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
+    let table = form.as_ref();
+    let by = key(&table.by)?;
+    if table.column.is_empty() || table.column.len() > MAX_PUBLISHED || table.claim.len() > MAX_PUBLISHED {
+        let sentence = format!("a table of gains takes 1 to {MAX_PUBLISHED} columns and at most as many claims");
+        return Err(Refusal::new(sentence, Some(form.span())));
+    }
+    let column = |form: &GainsColumnForm| {
+        let figure = |(word, percent): &(Spanned<String>, Spanned<f64>)| {
+            let setting = setting_of(by, word.as_ref(), word)?;
+            match *percent.as_ref() {
+                percent if percent.is_finite() && percent > -100.0 => Ok((setting, percent)),
+                _ => Err(Refusal::new("a gain has to be a number above -100 per cent", Some(word.span()))),
+            }
+        };
+        Ok(ColumnDesign {
+            block: title(&form.block)?,
+            name: title(&form.name)?,
+            when: form.when.iter().map(settings).collect::<Result<_, _>>()?,
+            published: form.published.0.iter().map(figure).collect::<Result<_, _>>()?,
+            at: Some(form.name.span()),
+        })
+    };
+    let claim = |form: &ClaimForm| {
+        // A row is shown as its parameter is, however it was written.
+        let row = |row: &Spanned<Scalar>| {
+            let mut params = Params::default();
+            setting(by, row)?.apply(&mut params);
+            Ok(params.get(by))
+        };
+        Ok(Claim {
+            says: line("claim", &form.says, MAX_CLAIM_CHARS)?,
+            column: title(&form.column)?,
+            rows: form.rows.iter().map(row).collect::<Result<_, Refusal>>()?,
+            blocks: form.blocks.iter().map(title).collect::<Result<_, _>>()?,
+            scope: form.scope,
+            test: form.test,
+        })
+    };
+    Ok(GainsDesign {
+        by,
+        corner: title(&table.corner)?,
+        source: format!("{} ({})", title(&table.source)?, title(&table.hardware)?),
+        columns: table.column.iter().map(column).collect::<Result<_, Refusal>>()?,
+        claims: table.claim.iter().map(claim).collect::<Result<_, Refusal>>()?,
     })
 }
 

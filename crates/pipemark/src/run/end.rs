@@ -5,6 +5,7 @@ mod latency;
 mod meter;
 mod sink;
 mod source;
+mod text;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -69,6 +69,17 @@ pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     Err(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
 }
 
+/// The command that starts this program in the place of a stage, whose words are the arguments to add.
+pub(super) fn command(cpu: Option<Cpu>) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0("pipemark")
+        .arg(STAGE_VERB)
+        .arg(getpid().to_string())
+        .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()));
+    command
+}
+
 /// A running stage. Its number stays its own until it is reaped.
 struct Running {
     name: String,
@@ -81,6 +92,8 @@ struct Running {
 #[derive(Default)]
 pub struct Stages {
     list: Vec<Running>,
+    /// The code that each has to end with.
+    exit: u8,
 }
 
 impl Stages {
@@ -96,7 +109,7 @@ impl Stages {
         setting: &Setting<'_>,
         mut link: impl FnMut() -> Result<Ends, RunError>,
     ) -> Result<(Stages, Handle), RunError> {
-        let mut stages = Stages::default();
+        let mut stages = Stages { list: Vec::new(), exit: params.exit };
         let mut last = first;
         for position in 0..params.length as usize {
             if setting.interrupt.requested() {
@@ -125,11 +138,7 @@ impl Stages {
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&stderr, STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
-        let child = Command::new("/proc/self/exe")
-            .arg0("pipemark")
-            .arg(STAGE_VERB)
-            .arg(getpid().to_string())
-            .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()))
+        let child = command(cpu)
             .args(stage.words())
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))
@@ -156,7 +165,7 @@ impl Stages {
                 )));
             }
         }
-        match self.culprit(|status| !status.success()) {
+        match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
             None => Ok(self.list.iter().filter_map(|stage| stage.end.map(|(_, stats)| stats)).collect()),
         }
@@ -186,7 +195,8 @@ impl Stages {
         let ended = self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end?.0)));
         let (position, stage, status) = ended.into_iter().find(|&(_, _, status)| guilty(status))?;
         let how = match (status.code(), status.signal()) {
-            (Some(0), _) => "ended before its input did".to_owned(),
+            (Some(0), _) if self.exit == 0 => "ended before its input did".to_owned(),
+            (Some(code), _) if self.exit != 0 => format!("ended with exit code {code} instead of {}", self.exit),
             (Some(code), _) => format!("ended with exit code {code}"),
             (None, Some(signal)) => format!("was ended by signal {signal}"),
             (None, None) => format!("ended ({status})"),

@@ -133,7 +133,7 @@ impl Format for Csv {
 }
 
 /// The error of `out` itself: the crate's own conversion hides its kind, and a reader that left is told by its kind.
-fn plain(error: ::csv::Error) -> io::Error {
+pub(super) fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::Io(error) => error,
         other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
@@ -247,12 +247,12 @@ fn estimate(estimate: Option<&Estimate>) -> [String; 5] {
     })
 }
 
-fn optional<T: ToString>(value: Option<T>) -> String {
+pub(super) fn optional<T: ToString>(value: Option<T>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
 /// The word that JSON has for an enum's value.
-fn word<T: serde::Serialize>(value: &T) -> String {
+pub(super) fn word<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
         other => unreachable!("a plain enum is a word in JSON, not {other:?}"),
@@ -260,7 +260,7 @@ fn word<T: serde::Serialize>(value: &T) -> String {
 }
 
 /// Text from elsewhere: on one line, and with an apostrophe where a spreadsheet would take it for a formula.
-fn words(text: &str) -> String {
+pub(super) fn words(text: &str) -> String {
     let text = neutral(text);
     if text.starts_with(['=', '+', '-', '@', '|', '%', '\'']) { format!("'{text}") } else { text }
 }

@@ -155,6 +155,7 @@ fn host() -> Host {
 fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
         version: "0.1.0".to_owned(),
         suite: suite.to_owned(),
         title: title.to_owned(),
@@ -182,6 +183,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
         about: String::new(),
         varies: Vec::new(),
         across: None,
+        gains: None,
     };
     names.into_iter().map(named).collect()
 }
@@ -426,13 +428,66 @@ pub(super) fn ipc() -> Document {
     document
 }
 
+/// A table of gains: signs that hold, that turned round and that can't be told, a trial that was not measured, a cell that
+/// is not in the table, a column without published figures, gains of any size.
+pub(super) fn gains() -> Document {
+    let mut trials = Vec::new();
+    let mut blocks = Vec::new();
+    for (title, place, factor) in [("2-way", "cross", 1.0), ("UP", "same", -0.5)] {
+        let mut columns = Vec::new();
+        for (name, capacity, published) in [("LP", "32k", true), ("LP+ZC", "64k", true), ("1M, today", "1m", false)] {
+            let mut cells = Vec::new();
+            for (row, block) in ["2k", "12k", "128k"].into_iter().enumerate() {
+                let params = [("place", place), ("block", block)];
+                let mut pair = [("capacity", "4k"), ("capacity", capacity)]
+                    .map(|setting| measured("table", &[&params[..], &[setting]].concat(), 1.5, Some(0.02), 0.4));
+                compare(&mut pair, 0, 0.03);
+                let [mut base, mut changed] = pair;
+                base.baseline = None;
+                let gain: f64 = [1.65, 0.01, 82.3][row] * factor;
+                changed.estimate.as_mut().unwrap().ratio = Some(estimate((1.0 + gain).max(0.02), Some(0.03)));
+                if name == "LP+ZC" && row == 1 {
+                    changed = unmeasured(
+                        "table",
+                        &[&params[..], &[("capacity", capacity)]].concat(),
+                        Status::Failed,
+                        Some("the run took longer than 30 s"),
+                    );
+                    changed.baseline = Some(base.id.clone());
+                }
+                let published = published.then_some([165.0, 0.0, -2.58][row]);
+                let cell = GainsCell { trial: changed.id.clone(), published };
+                cells.push((name != "LP+ZC" || row != 2).then_some(cell));
+                if !trials.iter().any(|known: &Record| known.id == base.id) {
+                    trials.push(base);
+                }
+                trials.push(changed);
+            }
+            columns.push(GainsColumn { name: name.to_owned(), cells });
+        }
+        blocks.push(GainsBlock { title: title.to_owned(), columns });
+    }
+    trials[1].warnings.push(Warning::CapacityDiffers { asked: 4095, granted: 4096 });
+    let mut document = document("gains", "per cent over a base", trials);
+    document.experiments[0].gains = Some(Gains {
+        by: Key::Block,
+        corner: "T.S.".to_owned(),
+        rows: ["2 KiB", "12 KiB", "128 KiB"].map(str::to_owned).into(),
+        source: "A paper (a machine of its time)".to_owned(),
+        blocks,
+        claims: Vec::new(),
+    });
+    document
+}
+
 /// All of them, by the name of their files.
-pub(super) fn all() -> [(&'static str, Document); 5] {
+pub(super) fn all() -> [(&'static str, Document); 6] {
     [
         ("quick", quick()),
         ("block-size", block_size()),
         ("interrupted", interrupted()),
         ("hostile", hostile()),
         ("ipc", ipc()),
+        ("gains", gains()),
     ]
 }

@@ -6,6 +6,7 @@ use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
 use super::experiment::{Column, Experiment, legend, missing};
+use super::gains::GainsTable;
 use super::head::{host, method, partial};
 use super::matrix::Matrix;
 use super::text::{Side, neutral};
@@ -36,9 +37,12 @@ impl Format for Markdown {
                 writeln!(out, "{}\n", escaped(&join(&experiment.shared)))?;
             }
             let about = document.experiments.iter().find(|about| about.name == experiment.name);
-            match about.and_then(|about| Matrix::of(document, about)) {
-                Some(matrix) => blocks(&matrix, out)?,
-                None => groups(&experiment, out)?,
+            if let Some(gains) = about.and_then(|about| GainsTable::of(document, about)) {
+                parts(&gains, out)?;
+            } else if let Some(matrix) = about.and_then(|about| Matrix::of(document, about)) {
+                blocks(&matrix, out)?;
+            } else {
+                groups(&experiment, out)?;
             }
         }
         let legend = legend(document);
@@ -77,6 +81,22 @@ fn blocks(matrix: &Matrix, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out)?;
     for note in matrix.notes("bold:") {
         writeln!(out, "- {}", escaped(&note))?;
+    }
+    Ok(())
+}
+
+fn parts(gains: &GainsTable, out: &mut dyn io::Write) -> io::Result<()> {
+    for part in &gains.parts {
+        writeln!(out, "{}\n", escaped(&part.title))?;
+        line(part.headings.iter().map(|heading| escaped(heading)), out)?;
+        line(["---"].into_iter().chain(part.headings[1..].iter().map(|_| "---:")).map(str::to_owned), out)?;
+        for row in &part.rows {
+            line(row.iter().map(|cell| escaped(cell)), out)?;
+        }
+        writeln!(out)?;
+    }
+    for note in gains.notes() {
+        writeln!(out, "- {}", escaped(note))?;
     }
     Ok(())
 }
@@ -136,7 +156,7 @@ fn list(heading: &str, items: impl Iterator<Item = String>, out: &mut dyn io::Wr
 }
 
 /// Neutral text with everything escaped that Markdown, HTML or a table would act on.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {
         match c {

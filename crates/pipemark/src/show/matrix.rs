@@ -218,7 +218,7 @@ fn as_good(best: Option<&Estimate>, other: Option<&Estimate>) -> bool {
 }
 
 /// Three digits and a unit in five columns: `12.3G` bytes per second, `4.56µ` seconds.
-fn figure(record: &Record, value: f64) -> String {
+pub(super) fn figure(record: &Record, value: f64) -> String {
     let bytes = |power: i32| 1024f64.powi(power);
     let steps: &[(f64, &str)] = if is_latency(record) {
         &[(1e9, "s"), (1e6, "m"), (1e3, "µ"), (1.0, "n")]
@@ -230,7 +230,7 @@ fn figure(record: &Record, value: f64) -> String {
 }
 
 /// `64 KiB` as `64k`: a column is narrow.
-fn short(value: &str) -> String {
+pub(super) fn short(value: &str) -> String {
     neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
 }
 

@@ -6,9 +6,12 @@ use std::io;
 
 use crate::model::Document;
 
+pub mod comparison;
+mod comparison_csv;
 mod csv;
 mod experiment;
 mod footnotes;
+mod gains;
 mod head;
 mod json;
 mod markdown;
@@ -26,7 +29,7 @@ mod schema;
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use output::Destination;
+pub use output::{Destination, OutputError};
 pub use progress::Progress;
 pub use table::Table;
 pub use text::{Colour, neutral};

@@ -1,11 +1,18 @@
-//! Keeps docs/schema.json, the JSON Schema of the document, as the types say.
+//! Keeps the JSON Schemas under docs/ as the types say: of the document, and of a comparison.
+
+use schemars::Schema;
 
 use super::fixture::assert_file;
+use crate::compare::Report;
 use crate::model::Document;
 
+fn assert_schema(file: &str, schema: &Schema) {
+    let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
+    assert_file(&format!("../../docs/{file}"), &text);
+}
+
 #[test]
-fn the_schema_is_up_to_date() {
-    let schema = schemars::schema_for!(Document);
-    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-    assert_file("../../docs/schema.json", &text);
+fn the_schemas_are_up_to_date() {
+    assert_schema("schema.json", &schemars::schema_for!(Document));
+    assert_schema("compare.schema.json", &schemars::schema_for!(Report));
 }

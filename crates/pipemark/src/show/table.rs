@@ -7,6 +7,7 @@ use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
 use super::experiment::{Column, Experiment, Group, legend, missing, ranked};
+use super::gains::GainsTable;
 use super::head::{host, method, partial};
 use super::matrix::Matrix;
 use super::text::{Colour, Side, Style, abridge, bar, join_wrapped, neutral, pad, width as columns_of, wrap};
@@ -58,9 +59,12 @@ impl Format for Table {
         for experiment in Experiment::all(document) {
             writeln!(out)?;
             let about = document.experiments.iter().find(|about| about.name == experiment.name);
-            match about.and_then(|about| Matrix::of(document, about)) {
-                Some(matrix) => self.matrix(&experiment, &matrix, out)?,
-                None => self.experiment(&experiment, out)?,
+            if let Some(gains) = about.and_then(|about| GainsTable::of(document, about)) {
+                self.gains(&experiment, &gains, out)?;
+            } else if let Some(matrix) = about.and_then(|about| Matrix::of(document, about)) {
+                self.matrix(&experiment, &matrix, out)?;
+            } else {
+                self.experiment(&experiment, out)?;
             }
         }
         let legend = legend(document);
@@ -140,6 +144,20 @@ impl Table {
         }
         for note in matrix.notes("*") {
             self.lines(Style::Aside, &wrap(&note, self.room(INDENT)), INDENT, out)?;
+        }
+        Ok(())
+    }
+
+    fn gains(&self, experiment: &Experiment, gains: &GainsTable, out: &mut dyn io::Write) -> io::Result<()> {
+        self.lines(Style::Heading, &wrap(&experiment.title, self.room(0)), 0, out)?;
+        self.lines(Style::Aside, &join_wrapped(&experiment.shared, self.room(INDENT)), INDENT, out)?;
+        for part in &gains.parts {
+            self.lines(Style::Aside, &wrap(&part.title, self.room(INDENT)), INDENT, out)?;
+            self.lines(Style::Plain, &gains.lines(part, self.room(INDENT)), INDENT, out)?;
+            writeln!(out)?;
+        }
+        for note in gains.notes() {
+            self.lines(Style::Aside, &wrap(note, self.room(INDENT)), INDENT, out)?;
         }
         Ok(())
     }

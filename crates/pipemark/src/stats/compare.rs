@@ -21,7 +21,7 @@
 //! What it can't see: a difference between two sessions as a whole (memory layout, a neighbour on the host) is in every
 //! run of one file and none of the other. Runs of A against A in two sessions show it; a threshold allows for it.
 
-use super::estimate::{CONFIDENCE, median, median_of_sorted};
+use super::estimate::{CONFIDENCE, median_of_sorted};
 use super::ranks::Null;
 use super::verdict::{Criterion, Verdict};
 use schemars::JsonSchema;
@@ -123,15 +123,6 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
     })
 }
 
-/// The median of each run's samples: the run's one figure.
-///
-/// Samples within a run share all that was peculiar to it. Pooled over the runs they would pass for as many independent
-/// measurements and make the interval far too narrow.
-#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
-pub fn per_run<S: AsRef<[f64]>>(runs: &[S]) -> Vec<f64> {
-    runs.iter().filter_map(|run| median(run.as_ref())).collect()
-}
-
 /// The geometric mean of a group's trials in each round, from one slice of runs per trial: [`compare`] of the results
 /// for BASE and NEW is the group's comparison, with an interval from whole rounds, in which trials that suffered
 /// together count once.
@@ -139,7 +130,6 @@ pub fn per_run<S: AsRef<[f64]>>(runs: &[S]) -> Vec<f64> {
 /// # Errors
 ///
 /// When there are no trials, their numbers of rounds differ, or a figure isn't a number above zero.
-#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
 pub fn geometric_means<S: AsRef<[f64]>>(trials: &[S]) -> Result<Vec<f64>, CompareError> {
     let rounds = trials.first().ok_or(CompareError::NoRuns)?.as_ref().len();
     let mut sums = vec![0.0; rounds];
@@ -302,11 +292,6 @@ mod tests {
         assert!(matches!(error(&[f64::NAN], &[1.0], Pairing::None), CompareError::NotPositive(_)));
         assert_eq!(error(&[1.0], &[1.0, 2.0], Pairing::Rounds), CompareError::UnequalRounds(1, 2));
         assert_eq!(error(&[1.0; 1001], &[1.0], Pairing::None), CompareError::TooManyRuns(1001));
-    }
-
-    #[test]
-    fn samples_of_a_run_become_one_figure() {
-        assert_eq!(per_run(&[vec![1.0, 2.0, 9.0], vec![4.0], vec![]]), [2.0, 4.0]);
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //!
 //! Pure: no I/O, no clock, and no randomness but from a seed that is an argument. Most are functions of slices: a slice
 //! holds one figure per run, in the order the runs were made, because a run is the unit that was repeated: what was
-//! measured many times within a run is summed up per run ([`compare::per_run`]) before it comes here.
+//! measured many times within a run is summed up per run before it comes here. Pooled over the runs such samples would
+//! pass for as many independent measurements, and make every interval far too narrow.
 
 pub mod compare;
 pub mod drift;
 pub mod estimate;
 pub mod findings;
 pub mod fit;
-#[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
+pub mod gains;
 pub mod noise;
 pub mod outliers;
 pub mod percentile;
@@ -18,6 +19,6 @@ pub mod records;
 pub mod verdict;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod simulations;

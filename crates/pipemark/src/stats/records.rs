@@ -167,6 +167,13 @@ fn names(outcomes: &[Outcome]) -> Vec<String> {
     outcomes.iter().map(|Outcome { trial, .. }| in_words(&trial.params, &varying[trial.experiment.as_str()])).collect()
 }
 
+/// Each trial in words, by what tells it from the others; `without` is told elsewhere.
+pub fn told_apart(all: &[&Params], without: &[Key]) -> Vec<String> {
+    let mut keys = keys_that_differ(all);
+    keys.retain(|key| !without.contains(key));
+    all.iter().map(|params| in_words(params, &keys)).collect()
+}
+
 /// The parameters that tell trials apart. How much a run moves is one of them only where nothing else does, because
 /// suites give small blocks a smaller total, and a single trial is told by the four that matter most.
 fn keys_that_differ(all: &[&Params]) -> Vec<Key> {

@@ -27,7 +27,6 @@ pub struct Criterion {
 impl Criterion {
     /// What holds if the user says nothing: a difference is one of over 0.5 % for certain; the same is under 3 % for
     /// certain, as an estimate's interval of ±3 % is narrow enough.
-    #[cfg_attr(not(test), allow(dead_code, reason = "for comparing two files"))]
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }

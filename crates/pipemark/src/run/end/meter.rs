@@ -84,12 +84,17 @@ impl Busy {
     pub fn work(&mut self) {
         if !self.mean.is_zero() {
             let begin = Instant::now();
-            let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
-            let length = self.mean.mul_f64(share);
+            let length = self.next();
             while begin.elapsed() < length {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// How long the next work takes.
+    fn next(&mut self) -> Duration {
+        let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
+        self.mean.mul_f64(share)
     }
 
     /// Seconds of work per call on average.
@@ -116,5 +121,29 @@ pub fn ceiling<E>(extra: f64, mut block: impl FnMut() -> Result<usize, E>) -> Re
         if spent >= ENOUGH_NS {
             return Ok(bytes as f64 / (spent as f64 / 1e9 + extra * f64::from(rounds)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+
+    #[test]
+    fn delays_are_even_between_half_and_one_and_a_half_and_the_seed_s() {
+        let lengths = |seed| {
+            let mut busy = Busy::new(Delay(Nanos(500_000)), seed);
+            (0..10_000).map(|_| busy.next().as_nanos() as f64 / 1e3).collect::<Vec<f64>>()
+        };
+        let drawn = lengths(2002);
+        assert!(drawn.iter().all(|&us| (250.0..=750.0).contains(&us)));
+        // A tenth of them in each tenth of the range, give or take five standard deviations.
+        for tenth in 0..10 {
+            let low = 250.0 + 50.0 * f64::from(tenth);
+            let count = drawn.iter().filter(|&&us| (low..low + 50.0).contains(&us)).count();
+            assert!((850..=1150).contains(&count), "{count} from {low} us on");
+        }
+        assert_eq!(drawn, lengths(2002));
+        assert_ne!(drawn, lengths(2003));
     }
 }

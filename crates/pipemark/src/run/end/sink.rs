@@ -105,8 +105,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         }
     }
     let mut stats = meter.stop(sink.received - before, stats);
-    if params.chained() {
-        // The end of a chain's stream comes when the last process of it is gone, its last byte well before.
+    if params.chained() && stats.bytes > 0 {
+        // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
+        // keep everything to themselves, the end is all there is.
         stats.ns = last_ns - released_ns;
     }
     end.control.sink_done(params.pairs);

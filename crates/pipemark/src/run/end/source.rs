@@ -7,9 +7,9 @@ use pipeio::send::{Content, Moved, Sender};
 use pipeio::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
-use super::{Done, End};
+use super::{Done, End, text};
 use crate::link::{self, Handle, Link};
-use crate::model::{EndStats, Volume};
+use crate::model::{self, EndStats, Volume};
 
 /// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
 /// settled; short against any window.
@@ -34,7 +34,12 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let mut sender = link.sender(handle, params)?;
     let pattern = end.pattern(0);
     if content == Content::Prepared {
-        sender.prepare(&mut |position, bytes| pattern.fill(position, bytes))?;
+        sender.prepare(&mut |position, bytes| {
+            pattern.fill(position, bytes);
+            if params.content == model::Content::Text {
+                text::of(bytes);
+            }
+        })?;
     }
     let busy = Busy::new(params.write_delay, end.job.seed ^ end.job.line as u64);
     let mut source = Source { end, sender, pattern, content, block, busy, position: 0 };

@@ -9,6 +9,7 @@ mod chain;
 mod contrast;
 mod copying;
 mod cost;
+mod gains;
 mod gap;
 mod harness;
 mod languages;
@@ -21,6 +22,8 @@ mod rivals;
 mod roundtrip;
 mod wait;
 mod words;
+
+pub use gains::answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -66,6 +66,9 @@ pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
     if differs(Key::Pairs) {
         details.push(format!("{} pairs", params.pairs));
     }
+    if differs(Key::Stage) && params.chained() {
+        details.push(format!("through '{}'", params.stage));
+    }
     if differs(Key::WriteDelay) {
         details.push(format!("{} of work per write", params.write_delay));
     }

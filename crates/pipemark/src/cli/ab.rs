@@ -1,0 +1,263 @@
+//! `pipemark ab`: two pipelines of the person's own, run in turns; whether the second is faster. What they write is
+//! counted, and has to be as much each time.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::compare::{threshold, verdict_code};
+use super::output::destination;
+use super::{exit, failure, usage};
+use crate::model::{ByteSize, Capacity, Estimate, Nanos, Throughput};
+use crate::plan::{parse_duration, stages};
+use crate::run::{Failure, Interrupt, Pipeline, PipelineError, Ran};
+use crate::show::comparison::{self, signed, verdict_in_words};
+use crate::show::{Destination, Progress, neutral};
+use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
+use crate::stats::verdict::{Better, Criterion, Verdict};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  Which of two is faster:
+      pipemark ab -- 'sort -u words.txt | wc -l' -- 'sort words.txt | uniq | wc -l'
+
+  Would larger pipes help? One pipeline with two capacities:
+      pipemark ab --capacity default,1m -- 'zcat access.log.gz | grep -c 404'
+
+  Does pipemark relay beat cat here?
+      pipemark ab -- 'cat big.bin | wc -c' -- 'pipemark relay <big.bin | wc -c'
+
+  Both are run once to warm up and then in turns, A first in one round and B first in the next. The time of a run is from
+  before its first process is started until the last has ended. Standard input is empty; what the last stage writes is
+  counted and dropped, and has to be as much in every run of both.
+
+EXIT CODES
+  0 compared    1 a pipeline failed    2 bad usage    3 the outputs differ in size    130 interrupted
+  With --fail-on, where that is the verdict on B: 10 worse    12 can't tell    13 better    14 same";
+
+/// What `ab` takes.
+#[derive(Debug, Clone, Args)]
+pub struct AbOptions {
+    /// One or two pipelines for sh, each in quotes
+    #[arg(value_name = "'A' -- 'B'", num_args = 1..=3, required = true)]
+    pipelines: Vec<String>,
+    /// Capacity of the pipes between the stages, or one for A and one for B: default, or a size
+    ///
+    /// The pipeline is then taken apart at its bars, and each stage is a shell of its own.
+    #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
+    capacity: Vec<Capacity>,
+    /// Run each so many times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_RUNS as i64), default_value_t = 10)]
+    runs: u32,
+    /// A change counts when its whole 95 % interval is past this, such as 5%
+    ///
+    /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
+    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    threshold: Option<f64>,
+    /// End with a code of its own when this is the verdict (see below)
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
+    fail_on: Vec<Verdict>,
+    /// Take no notice of commands that end with a code other than 0
+    #[arg(long, short)]
+    ignore_failure: bool,
+    /// End a run that takes longer than this
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10min")]
+    limit: Duration,
+    /// Write the comparison as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination, help_heading = "Output")]
+    json: Option<Destination>,
+    /// Print nothing but errors
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
+}
+
+fn verdict(text: &str) -> Result<Verdict, String> {
+    match text {
+        "worse" => Ok(Verdict::Worse),
+        "cant-tell" => Ok(Verdict::CantTell),
+        "better" => Ok(Verdict::Better),
+        "same" => Ok(Verdict::Same),
+        _ => Err(format!("'{}' is not a verdict; use worse, cant-tell, better or same", neutral(text))),
+    }
+}
+
+/// What `--json` writes.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    schema: &'static str,
+    a: Side,
+    b: Side,
+    /// The time of B against that of A, round by round.
+    comparison: Comparison,
+    criterion: Criterion,
+    /// What each run wrote, in bytes.
+    output: u64,
+}
+
+/// One of the two.
+#[derive(Debug, Serialize)]
+struct Side {
+    pipeline: String,
+    /// What was asked for.
+    capacity: Option<Capacity>,
+    /// What the kernel granted to the pipes between the stages, in bytes.
+    capacity_granted: Option<u64>,
+    /// Each run, in order.
+    nanoseconds: Vec<f64>,
+    time: Estimate,
+}
+
+/// Why there is no outcome.
+enum Trouble {
+    Failed(String),
+    OutputsDiffer(String),
+    Interrupted,
+}
+
+/// Runs both and compares.
+pub fn run(options: &AbOptions) -> ExitCode {
+    let sides = match sides(options) {
+        Ok(sides) => sides,
+        Err(sentence) => return usage(neutral(&sentence)),
+    };
+    let outcome = match measure(options, &sides) {
+        Ok(outcome) => outcome,
+        Err(Trouble::Failed(sentence)) => return failure(neutral(&sentence)),
+        Err(Trouble::OutputsDiffer(sentence)) => {
+            failure(sentence);
+            return ExitCode::from(exit::NOT_VERIFIED);
+        }
+        Err(Trouble::Interrupted) => {
+            eprintln!("error: interrupted; nothing was compared");
+            return ExitCode::from(exit::INTERRUPTED);
+        }
+    };
+    let json = options.json.as_ref();
+    let written = json.map_or(Ok(()), |json| json.write_with("comparison", &|out| comparison::json(&outcome, out)));
+    let shown = !options.quiet && json != Some(&Destination::Stdout);
+    let written = written.and_then(|()| match shown {
+        true => Destination::Stdout.write_with("comparison", &|out| show(&outcome, out)),
+        false => Ok(()),
+    });
+    let verdict = outcome.comparison.verdict;
+    match written {
+        Err(error) => failure(error),
+        Ok(()) if options.fail_on.contains(&verdict) => ExitCode::from(verdict_code(verdict)),
+        Ok(()) => ExitCode::SUCCESS,
+    }
+}
+
+/// The two pipelines, with what they are called by.
+fn sides(options: &AbOptions) -> Result<[(String, Pipeline); 2], String> {
+    let texts: Vec<&String> = options.pipelines.iter().filter(|text| *text != "--").collect();
+    let capacities = match options.capacity.as_slice() {
+        [] => [None, None],
+        [both] => [Some(*both), Some(*both)],
+        [a, b] => [Some(*a), Some(*b)],
+        more => return Err(format!("--capacity has {} values; use one, or one for A and one for B", more.len())),
+    };
+    let (a, b) = match texts.as_slice() {
+        [one] if capacities[0] == capacities[1] => {
+            return Err("there is nothing to compare it with; give a second pipeline, or two capacities such as \
+                        --capacity default,1m"
+                .to_owned());
+        }
+        [one] => (*one, *one),
+        [a, b] => (*a, *b),
+        _ => return Err("two pipelines are compared, each in quotes: -- 'A' -- 'B'".to_owned()),
+    };
+    let side = |text: &String, capacity: Option<Capacity>| {
+        let stages = match capacity {
+            None => vec![text.clone()],
+            Some(Capacity::QUOTA) => return Err("--capacity quota is for 'pipemark bw'; use a size".to_owned()),
+            Some(_) => {
+                let stages = stages(text).map_err(|error| format!("'{text}': {error}"))?;
+                if stages.len() < 2 {
+                    return Err(format!("'{text}' has no pipe that --capacity could be of"));
+                }
+                stages
+            }
+        };
+        let failure = if options.ignore_failure { Failure::Ignored } else { Failure::Counts };
+        Ok((text.clone(), Pipeline { stages, capacity, failure }))
+    };
+    Ok([side(a, capacities[0])?, side(b, capacities[1])?])
+}
+
+fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outcome, Trouble> {
+    let interrupt =
+        Interrupt::catch().map_err(|error| Trouble::Failed(format!("signals cannot be caught: {error}")))?;
+    let mut progress = Progress::new(options.quiet, 2 * (u64::from(options.runs) + 1));
+    let mut runs: [Vec<Ran>; 2] = [Vec::new(), Vec::new()];
+    let mut done = 0;
+    for round in 0..=options.runs {
+        // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let (name, pipeline) = (["A", "B"][side], &sides[side].1);
+            progress.update(done, 2 * (u64::from(options.runs) + 1), None, &sides[side].0);
+            let ran = pipeline.run(options.limit, &interrupt).map_err(|error| match error {
+                PipelineError::Failed(what) => Trouble::Failed(format!("{name}: {what}")),
+                PipelineError::Interrupted => Trouble::Interrupted,
+            })?;
+            runs[side].push(ran);
+            done += 1;
+        }
+        let expected = runs[0][0].output;
+        for (name, side) in ["A", "B"].into_iter().zip(&runs) {
+            let output = side.last().expect("it ran in this round").output;
+            if output != expected {
+                return Err(Trouble::OutputsDiffer(format!(
+                    "{name} wrote {output} bytes and A at first {expected}: they don't do the same work, so their times \
+                     are not compared"
+                )));
+            }
+        }
+    }
+    progress.finish();
+    let criterion = options
+        .threshold
+        .map_or_else(|| Criterion::new(Better::Lower), |by| Criterion::with_threshold(Better::Lower, by));
+    let output = runs[0][0].output;
+    let [a, b] = runs.map(|side| {
+        // The first run of each was the warm-up.
+        let times: Vec<f64> = side[1..].iter().map(|ran| Nanos::from(ran.elapsed).0 as f64).collect();
+        (side[0].capacity, times)
+    });
+    let comparison =
+        compare(&a.1, &b.1, Pairing::Rounds, criterion).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let side = |(text, pipeline): &(String, Pipeline), (capacity_granted, nanoseconds): (Option<u64>, Vec<f64>)| Side {
+        pipeline: text.clone(),
+        capacity: pipeline.capacity,
+        capacity_granted,
+        time: Estimate::of(&nanoseconds).expect("times of at least one run"),
+        nanoseconds,
+    };
+    Ok(Outcome { schema: "pipemark-ab/1", a: side(&sides[0], a), b: side(&sides[1], b), comparison, criterion, output })
+}
+
+fn show(outcome: &Outcome, out: &mut dyn io::Write) -> io::Result<()> {
+    for (name, side) in [("A", &outcome.a), ("B", &outcome.b)] {
+        let capacity =
+            side.capacity_granted.map_or_else(String::new, |bytes| format!("  (pipes of {})", ByteSize(bytes)));
+        writeln!(out, "{name}  {}{capacity}", neutral(&side.pipeline))?;
+        let time = |ns: f64| Nanos(ns.round() as u64);
+        let interval = match (side.time.low, side.time.high) {
+            (Some(low), Some(high)) => format!(" ({} … {})", time(low), time(high)),
+            _ => String::new(),
+        };
+        let rate = Throughput(outcome.output as f64 / (side.time.median / 1e9));
+        writeln!(out, "   {}{interval}, {} runs, {rate} of output", time(side.time.median), side.time.runs)?;
+    }
+    let comparison = &outcome.comparison;
+    let interval = match (comparison.low, comparison.high) {
+        (Some(low), Some(high)) => format!(", 95 % interval {} … {} %", signed(low), signed(high)),
+        _ => ", too few runs for an interval".to_owned(),
+    };
+    let verdict = verdict_in_words(comparison.verdict);
+    writeln!(out, "\nThe time of B against that of A: {} %{interval}: {verdict}", signed(comparison.change))?;
+    writeln!(out, "Both wrote {} bytes in every run.", outcome.output)
+}

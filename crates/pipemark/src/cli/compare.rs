@@ -1,0 +1,271 @@
+//! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+use super::noise_floor;
+use super::output::OutputOptions;
+use super::{exit, failure, usage};
+use crate::compare::{Party, Report};
+use crate::model::{Document, SCHEMA};
+use crate::plan::Setting;
+use crate::show::{Destination, OutputError, comparison, neutral};
+use crate::stats::verdict::{Better, Criterion, Verdict};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  Measure, change something, measure again, compare:
+      pipemark run --json before.json
+      pipemark run --json after.json
+      pipemark compare before.json after.json
+
+  Two sets of parameters that were measured in one run, compared round by round:
+      pipemark bw --capacity default,1m --runs 10 --json capacity.json
+      pipemark compare capacity.json --base capacity=default --new capacity=1m
+
+  In a CI job, which ends with code 10 when a trial is slower by over 5 % for certain:
+      pipemark compare main.json branch.json --threshold 5% --fail-on worse
+
+  The smallest change that could be seen on this machine:
+      pipemark compare --aa
+
+EXIT CODES
+  0 compared    1 nothing was compared, or could not be written    2 bad usage, or files that can't be compared
+  With --fail-on, the first of these that was asked for and is the verdict of at least one trial:
+  10 worse    11 missing    12 can't tell    13 better    14 same";
+
+/// What `compare` takes.
+#[derive(Debug, Clone, Args)]
+pub struct CompareOptions {
+    /// What is held against, and what is judged: results written by --json; - is standard input
+    ///
+    /// One file is enough where --base and --new say which of its trials are which.
+    #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
+    files: Vec<String>,
+    /// Only trials with these parameters as BASE
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "new")]
+    base: Vec<Setting>,
+    /// Only trials with these parameters as NEW; all other parameters have to be equal
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "base")]
+    new: Vec<Setting>,
+    /// A change counts when its whole 95 % interval is past this, such as 5%
+    ///
+    /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
+    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    threshold: Option<f64>,
+    /// End with a code of its own when a trial has this verdict (see below)
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_enum)]
+    fail_on: Vec<FailOn>,
+    /// Measure the same thing against itself here, and say which change could be seen
+    #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on", "csv", "markdown"])]
+    aa: bool,
+    #[command(flatten)]
+    floor: noise_floor::NoiseFloorOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// What may end a comparison with a code of its own, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// A trial is worse: code 10
+    Worse,
+    /// A trial is on one side only, or was not measured on both: code 11
+    Missing,
+    /// Of a trial it can't be told: code 12
+    CantTell,
+    /// A trial is better: code 13
+    Better,
+    /// A trial is the same: code 14
+    Same,
+}
+
+impl FailOn {
+    fn verdict(self) -> Option<Verdict> {
+        match self {
+            FailOn::Worse => Some(Verdict::Worse),
+            FailOn::Missing => None,
+            FailOn::CantTell => Some(Verdict::CantTell),
+            FailOn::Better => Some(Verdict::Better),
+            FailOn::Same => Some(Verdict::Same),
+        }
+    }
+
+    fn code(self) -> u8 {
+        self.verdict().map_or(exit::MISSING, verdict_code)
+    }
+
+    fn happened(self, report: &Report) -> bool {
+        self.verdict().map_or(!report.missing.is_empty(), |verdict| report.count(verdict) > 0)
+    }
+}
+
+/// The code that `--fail-on` ends with for this verdict.
+pub fn verdict_code(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Worse => exit::WORSE,
+        Verdict::CantTell => exit::CANT_TELL,
+        Verdict::Better => exit::BETTER,
+        Verdict::Same => exit::SAME,
+    }
+}
+
+/// `5%` as 0.05.
+pub fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
+    match number {
+        Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(format!("'{}' is not a threshold; use per cent from 0% to under 100%, such as 5%", neutral(text))),
+    }
+}
+
+/// Compares, or measures the noise floor.
+pub fn run(options: &CompareOptions) -> ExitCode {
+    if let Err(sentence) = options.output.check() {
+        return usage(sentence);
+    }
+    if options.aa {
+        return noise_floor::run(
+            &options.floor,
+            criterion(options)(Better::Higher),
+            options.output.json.as_ref(),
+            options.output.quiet,
+        );
+    }
+    let report = match report(options) {
+        Ok(report) => report,
+        Err(sentence) => return usage(neutral(&sentence)),
+    };
+    let shown = !options.output.quiet && !options.output.takes_stdout();
+    if !shown {
+        for warning in &report.warnings {
+            eprintln!("warning: {}", neutral(warning));
+        }
+    }
+    if let Err(error) = write(options, &report, shown) {
+        return failure(error);
+    }
+    if report.groups.is_empty() {
+        return failure("nothing was compared: no trial was measured on both sides");
+    }
+    let order = [FailOn::Worse, FailOn::Missing, FailOn::CantTell, FailOn::Better, FailOn::Same];
+    let asked = |what: &FailOn| options.fail_on.contains(what) && what.happened(&report);
+    order.into_iter().find(asked).map_or(ExitCode::SUCCESS, |what| ExitCode::from(what.code()))
+}
+
+fn criterion(options: &CompareOptions) -> impl Fn(Better) -> Criterion + use<> {
+    let threshold = options.threshold;
+    move |better| threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
+}
+
+fn report(options: &CompareOptions) -> Result<Report, String> {
+    for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
+        let keys = |setting: &Setting| settings.iter().filter(|other| other.key() == setting.key()).count();
+        if let Some(twice) = settings.iter().find(|setting| keys(setting) > 1) {
+            return Err(format!("{flag} names '{}' twice; leave one out", twice.key()));
+        }
+    }
+    let (base, new) = match options.files.as_slice() {
+        [one] if options.base.is_empty() => {
+            return Err(format!(
+                "there is nothing to compare {one} with; name a second file, or say which of its trials to compare, \
+                 such as --base capacity=default --new capacity=1m"
+            ));
+        }
+        [_] if same(&options.base, &options.new) => {
+            return Err("--base and --new choose the same trials; a comparison needs two different ones".to_owned());
+        }
+        [one] => (read(one)?, None),
+        [one, other] if one == "-" && other == "-" => {
+            return Err("standard input ('-') holds one measurement; give the other as a file".to_owned());
+        }
+        [one, other] => (read(one)?, Some(read(other)?)),
+        _ => return Err("two files are compared, or one with --base and --new".to_owned()),
+    };
+    let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
+    let base = Party { name: one, document: &base, settings: &options.base };
+    let new = Party { name: other, document: new.as_ref().unwrap_or(base.document), settings: &options.new };
+    Report::of(base, new, &criterion(options)).map_err(|refusal| refusal.to_string())
+}
+
+fn same(base: &[Setting], new: &[Setting]) -> bool {
+    let all = |settings: &[Setting]| {
+        let mut all: Vec<_> = settings.iter().map(|setting| (setting.key(), setting.exact())).collect();
+        all.sort();
+        all
+    };
+    all(base) == all(new)
+}
+
+fn write(options: &CompareOptions, report: &Report, shown: bool) -> Result<(), OutputError> {
+    if let Some(json) = &options.output.json {
+        json.write_with("comparison", &|out| comparison::json(report, out))?;
+    }
+    if let Some(csv) = &options.output.csv {
+        csv.write_with("comparison", &|out| comparison::csv(report, out))?;
+    }
+    if let Some(markdown) = &options.output.markdown {
+        markdown.write_with("comparison", &|out| comparison::markdown(report, out))?;
+    }
+    if shown {
+        let (width, colour) = (super::measure::terminal_width(), super::measure::colour());
+        Destination::Stdout.write_with("comparison", &|out| comparison::table(report, width, colour, out))?;
+    }
+    Ok(())
+}
+
+/// The largest file that is read: 10,000 trials of 30 runs each have less.
+const MOST_BYTES: u64 = 512 << 20;
+
+/// What has to be right before the rest is looked at.
+#[derive(Deserialize)]
+struct Form {
+    schema: Option<String>,
+}
+
+fn read(name: &str) -> Result<Document, String> {
+    let failed = |error: io::Error| format!("cannot read {name}: {error}");
+    let mut bytes = Vec::new();
+    let too_large = || format!("{name} is larger than {} MiB, the limit for a result of pipemark", MOST_BYTES >> 20);
+    if name == "-" {
+        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let file = File::open(name).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() > MOST_BYTES {
+            return Err(too_large());
+        }
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(too_large());
+    }
+    let damaged =
+        |error: serde_json::Error| format!("{name} is not a result of pipemark: {error}; use what --json wrote");
+    let form: Form = serde_json::from_slice(&bytes).map_err(damaged)?;
+    match form.schema.as_deref() {
+        Some(SCHEMA) => serde_json::from_slice(&bytes).map_err(damaged),
+        Some(other) => Err(format!(
+            "{name} has the schema '{other}' and this pipemark {} reads '{SCHEMA}'; compare with the version that wrote it",
+            env!("CARGO_PKG_VERSION")
+        )),
+        None => Err(format!("{name} is not a result of pipemark: it names no schema; use what --json wrote")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_per_cent() {
+        assert_eq!(threshold("5%"), Ok(0.05));
+        assert_eq!(threshold("0.5 %"), Ok(0.005));
+        for text in ["5", "0.05", "-1%", "100%", "NaN%", "inf%", "%", ""] {
+            assert!(threshold(text).is_err(), "{text}");
+        }
+    }
+}

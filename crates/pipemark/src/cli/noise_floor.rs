@@ -1,0 +1,159 @@
+//! `pipemark compare --aa`: one trial against itself, here and now, and from that the smallest change that could be seen.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{exit, failure, usage};
+use crate::host;
+use crate::model::{Sample, Status};
+use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Setting, Suite};
+use crate::run::{self, Interrupt};
+use crate::show::comparison::{self, signed, verdict_in_words};
+use crate::show::{Destination, Progress};
+use crate::stats::compare::{Comparison, Pairing, compare};
+use crate::stats::noise::{NoiseFloor, noise_floor};
+use crate::stats::verdict::Criterion;
+
+/// Numbers of runs that people choose.
+const RUNS: [usize; 4] = [5, 7, 10, 20];
+/// Comparisons drawn for each of them.
+const COMPARISONS: usize = 1000;
+
+/// What `--aa` takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Noise floor (with --aa)")]
+pub struct NoiseFloorOptions {
+    /// The trial to measure [default: a plain pipe, as 'pipemark bw' measures it]
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "aa")]
+    with: Vec<Setting>,
+    /// Measure it so many times on each side; fewer than 20 do not tell much
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=1000), default_value_t = 20, requires = "aa")]
+    rounds: u32,
+}
+
+/// What `--aa --json` writes.
+#[derive(Debug, Serialize)]
+struct Floors {
+    schema: &'static str,
+    /// The trial's id.
+    trial: String,
+    kernel: String,
+    cpu: String,
+    rounds: u32,
+    criterion: Criterion,
+    /// The trial against itself, round by round.
+    itself: Comparison,
+    /// What comparisons of two files could see, and of two trials of one measurement.
+    floors: Vec<Floor>,
+}
+
+#[derive(Debug, Serialize)]
+struct Floor {
+    pairing: Pairing,
+    #[serde(flatten)]
+    floor: NoiseFloor,
+}
+
+/// Measures and says.
+pub fn run(options: &NoiseFloorOptions, criterion: Criterion, json: Option<&Destination>, quiet: bool) -> ExitCode {
+    let plan = match plan(options) {
+        Ok(plan) => plan,
+        Err(sentence) => return usage(sentence),
+    };
+    let floors = match measure(&plan, options.rounds, criterion, quiet) {
+        Ok(floors) => floors,
+        Err(code) => return code,
+    };
+    let shown = !quiet && json != Some(&Destination::Stdout);
+    let written = json.map_or(Ok(()), |json| json.write_with("noise floor", &|out| comparison::json(&floors, out)));
+    let written = written.and_then(|()| match shown {
+        true => Destination::Stdout.write_with("noise floor", &|out| show(&floors, out)),
+        false => Ok(()),
+    });
+    written.map_or_else(failure, |()| ExitCode::SUCCESS)
+}
+
+/// The trial twice: in two experiments, because within one each trial is another.
+fn plan(options: &NoiseFloorOptions) -> Result<Plan, String> {
+    let mut design = Design::new("a", "");
+    design.params = options.with.clone();
+    let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
+    let mut plan = suite.expand(Scale::ONE).map_err(|error| error.to_string())?;
+    let mut again = plan.trials[0].clone();
+    again.experiment = "b".to_owned();
+    plan.trials.push(again);
+    plan.schedule.runs = Runs::Fixed(options.rounds);
+    Ok(plan)
+}
+
+fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Result<Floors, ExitCode> {
+    let interrupt = Interrupt::catch().map_err(|error| failure(format_args!("signals cannot be caught: {error}")))?;
+    let machine = host::survey();
+    let mut progress = Progress::new(quiet, 2 * u64::from(rounds));
+    let measurement = run::measure(plan, &machine, &interrupt, &mut progress);
+    progress.finish();
+    if measurement.partial {
+        eprintln!("error: interrupted; a noise floor needs all of its rounds");
+        return Err(ExitCode::from(exit::INTERRUPTED));
+    }
+    if let Some(outcome) = measurement.outcomes.iter().find(|outcome| outcome.status != Status::Ok) {
+        let reason = outcome.reason.as_deref().unwrap_or("it did not run");
+        let code = failure(format_args!("{}: {reason}", outcome.trial.id));
+        return Err(if outcome.verified == Some(false) { ExitCode::from(exit::NOT_VERIFIED) } else { code });
+    }
+    let sides: Vec<Vec<f64>> =
+        measurement.outcomes.iter().map(|outcome| outcome.samples.iter().map(Sample::speed).collect()).collect();
+    let floors = || -> Result<Floors, crate::stats::compare::CompareError> {
+        let mut floors = Vec::new();
+        for pairing in [Pairing::None, Pairing::Rounds] {
+            for runs in RUNS {
+                let seed = plan.schedule.seed;
+                let floor = noise_floor(&sides[0], &sides[1], pairing, criterion, runs, COMPARISONS, seed)?;
+                floors.push(Floor { pairing, floor });
+            }
+        }
+        Ok(Floors {
+            schema: "pipemark-noise-floor/1",
+            trial: plan.trials[0].id.clone(),
+            kernel: machine.kernel.clone(),
+            cpu: machine.cpu.clone(),
+            rounds,
+            criterion,
+            itself: compare(&sides[0], &sides[1], Pairing::Rounds, criterion)?,
+            floors,
+        })
+    };
+    floors().map_err(failure)
+}
+
+fn show(floors: &Floors, out: &mut dyn io::Write) -> io::Result<()> {
+    let itself = &floors.itself;
+    writeln!(out, "{} against itself, {} rounds:", floors.trial, floors.rounds)?;
+    let interval = match (itself.low, itself.high) {
+        (Some(low), Some(high)) => format!(" ({} … {} %)", signed(low), signed(high)),
+        _ => String::new(),
+    };
+    writeln!(out, "  {} %{interval}: {}", signed(itself.change), verdict_in_words(itself.verdict))?;
+    writeln!(
+        out,
+        "\nThe smallest change in speed that is seen 9 times of 10, and how often nothing is taken for one:"
+    )?;
+    writeln!(out, "          in two files          in one measurement")?;
+    for runs in RUNS {
+        let cell = |pairing: Pairing| {
+            let of = |floor: &&Floor| floor.pairing == pairing && floor.floor.runs == runs;
+            let floor = floors.floors.iter().find(of).expect("each was drawn").floor;
+            let change = floor.smallest_change.map_or_else(|| "none".to_owned(), |by| format!("{} %", signed(by)));
+            format!("{change:>9}  ({:.1} %)", floor.false_verdicts * 100.0)
+        };
+        writeln!(out, "  {runs:>2} runs  {:<20}  {}", cell(Pairing::None), cell(Pairing::Rounds))?;
+    }
+    writeln!(
+        out,
+        "\nTwo files also differ in what a session has as a whole (where memory lies, who else is on the host),\n\
+         which is not in these figures: allow for it with --threshold."
+    )
+}

@@ -1,0 +1,41 @@
+//! Two measurements against each other: which trials belong together, what changed, what else differs.
+//!
+//! Pure: reading files, the exit code and the looks of it are done elsewhere.
+
+mod circumstances;
+mod figures;
+mod matching;
+mod report;
+
+#[cfg(test)]
+mod tests;
+
+pub use report::{Change, Group, Missing, Origin, Report, Side};
+
+use std::fmt;
+
+use crate::model::Document;
+use crate::plan::Setting;
+
+/// One side of a comparison: a document, or the part of it that has certain parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Party<'a> {
+    /// What the person calls it: the file.
+    pub name: &'a str,
+    /// What was measured.
+    pub document: &'a Document,
+    /// Only trials with these parameters. The trial of the other side is the one that differs in these only.
+    pub settings: &'a [Setting],
+}
+
+/// Why there is no comparison; the text is a sentence for the person who asked for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub(crate) String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,309 @@
+//! The comparison as a whole: what `pipemark compare --json` writes and what the tables show.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::circumstances::{differences, granted};
+use super::figures::{Figures, figures, unmeasured};
+use super::matching::{is_reference, matches};
+use super::{Party, Refusal};
+use crate::model::{Key, Mode, Params, Record};
+use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
+use crate::stats::estimate::median;
+use crate::stats::records::told_apart;
+use crate::stats::verdict::{Better, Criterion, Verdict};
+
+/// The version of the form of [`Report`]; bumped when a field changes its meaning.
+pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
+
+/// The fewest rounds that are compared as rounds; see [`crate::stats::compare`].
+const FEWEST_ROUNDS: usize = 6;
+
+/// NEW against BASE, trial by trial and experiment by experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Always [`COMPARISON_SCHEMA`].
+    pub schema: String,
+    /// Where the figures of BASE are from.
+    pub base: Origin,
+    /// Where the figures of NEW are from.
+    pub new: Origin,
+    /// What else differs between the two, and what disturbed one of them.
+    pub warnings: Vec<String>,
+    /// Better or worse is a change whose whole interval is past this, a fraction.
+    pub threshold: f64,
+    /// The same is what is neither, with the whole interval within this, a fraction.
+    pub same_within: f64,
+    /// The experiments, in the order of BASE; one that has trials of throughput and of latency is two.
+    pub groups: Vec<Group>,
+    /// Trials of one side only, and those that were not measured on both.
+    pub missing: Vec<Missing>,
+}
+
+/// Where figures are from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Origin {
+    /// The file.
+    pub file: String,
+    /// The parameters that its trials were chosen by, as KEY=VALUE.
+    pub chosen: Vec<String>,
+    /// The suite or verb that measured.
+    pub suite: String,
+    /// When, RFC 3339.
+    pub started: String,
+    /// The version of pipemark that measured.
+    pub version: String,
+    /// The kernel.
+    pub kernel: String,
+}
+
+/// The trials of an experiment that were measured on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Group {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Its heading.
+    pub title: String,
+    /// What was measured: bytes per second for throughput, the median round trip in nanoseconds for latency.
+    pub mode: Mode,
+    /// Which way is better.
+    pub better: Better,
+    /// Each trial.
+    pub changes: Vec<Change>,
+    /// The geometric mean of all of them; absent for fewer than two, and where they share no rounds.
+    pub mean: Option<Comparison>,
+}
+
+/// One trial of NEW against its counterpart of BASE.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// The trial in words, without what all of the experiment share and without what was chosen.
+    pub name: String,
+    /// Id of the trial of BASE.
+    pub base_id: String,
+    /// Id of the trial of NEW: another one only where parameters were chosen.
+    pub new_id: String,
+    /// Median of the runs of BASE.
+    pub base: f64,
+    /// Median of the runs of NEW.
+    pub new: f64,
+    /// Whether it is a copy within one process: what the machine can do, and no verdict on pipes.
+    pub reference: bool,
+    /// The change.
+    pub comparison: Comparison,
+}
+
+/// One of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// What is held against.
+    Base,
+    /// What is judged.
+    New,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Side::Base => "BASE",
+            Side::New => "NEW",
+        })
+    }
+}
+
+/// A trial that was not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Missing {
+    /// The side that it is missing on.
+    pub side: Side,
+    /// Its experiment.
+    pub experiment: String,
+    /// Its id, on the side that it is known from.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Report {
+    /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round.
+    ///
+    /// # Errors
+    /// A sentence, when the two are of different workloads, have nothing in common, or hold figures that cannot be.
+    pub fn of(base: Party, new: Party, criterion: &dyn Fn(Better) -> Criterion) -> Result<Report, Refusal> {
+        let (one, other) = (base.document.workload, new.document.workload);
+        if one != other {
+            return Err(Refusal(format!(
+                "BASE ({}) measured version {one} of the workload and NEW ({}) version {other}, which is other work; \
+                 measure both with one version of pipemark",
+                base.name, new.name
+            )));
+        }
+        let together = std::ptr::eq(base.document, new.document);
+        let matched = matches(base, new)?;
+        let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
+
+        let mut warnings = if together { Vec::new() } else { differences(base, new) };
+        if together && base.document.partial {
+            warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
+        }
+        let mut missing: Vec<Missing> = matched
+            .alone
+            .iter()
+            .map(|(side, record)| Missing {
+                side: if *side == Side::Base { Side::New } else { Side::Base },
+                experiment: record.experiment.clone(),
+                id: record.params.id(),
+                reason: format!("only {side} has it"),
+            })
+            .collect();
+        let mut measured: BTreeMap<(usize, Mode), Vec<Pair>> = BTreeMap::new();
+        let mut order: Vec<&str> = Vec::new();
+        for (one, other) in matched.pairs {
+            let gaps = [(Side::Base, one), (Side::New, other)]
+                .into_iter()
+                .filter_map(|(side, record)| Some((side, record, unmeasured(record)?)));
+            let gaps: Vec<Missing> = gaps
+                .map(|(side, record, reason)| Missing {
+                    side,
+                    experiment: record.experiment.clone(),
+                    id: record.params.id(),
+                    reason,
+                })
+                .collect();
+            if !gaps.is_empty() {
+                missing.extend(gaps);
+                continue;
+            }
+            warnings
+                .extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.params.id())));
+            let place = order.iter().position(|name| *name == one.experiment).unwrap_or_else(|| {
+                order.push(&one.experiment);
+                order.len() - 1
+            });
+            let pair = Pair {
+                base: one,
+                new: other,
+                base_figures: figures(one, &format!("BASE ({}), trial '{}'", base.name, one.params.id()))?,
+                new_figures: figures(other, &format!("NEW ({}), trial '{}'", new.name, other.params.id()))?,
+            };
+            measured.entry((place, one.params.mode)).or_default().push(pair);
+        }
+
+        let groups = measured.into_iter().map(|((place, mode), pairs)| {
+            let better = match mode {
+                Mode::Throughput => Better::Higher,
+                Mode::Latency => Better::Lower,
+            };
+            let experiment = base.document.experiments.iter().find(|experiment| experiment.name == order[place]);
+            Ok(Group {
+                experiment: order[place].to_owned(),
+                title: experiment
+                    .map(|experiment| experiment.title.clone())
+                    .filter(|title| !title.is_empty())
+                    .unwrap_or_else(|| order[place].to_owned()),
+                mode,
+                better,
+                changes: changes(&pairs, &chosen, together, criterion(better))?,
+                mean: mean(&pairs, together, criterion(better)),
+            })
+        });
+        let usual = criterion(Better::Higher);
+        Ok(Report {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            base: Origin::of(base),
+            new: Origin::of(new),
+            warnings,
+            threshold: usual.threshold,
+            same_within: usual.same_within,
+            groups: groups.collect::<Result<_, Refusal>>()?,
+            missing,
+        })
+    }
+
+    /// All trials that have a verdict which counts.
+    pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
+        let changes = self.groups.iter().flat_map(|group| &group.changes);
+        changes.filter(|change| !change.reference).map(|change| change.comparison.verdict)
+    }
+
+    /// How many trials have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts().filter(|other| *other == verdict).count()
+    }
+}
+
+impl Origin {
+    fn of(party: Party) -> Origin {
+        let document = party.document;
+        Origin {
+            file: party.name.to_owned(),
+            chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting.text())).collect(),
+            suite: document.suite.clone(),
+            started: document.started.clone(),
+            version: document.version.clone(),
+            kernel: document.host.kernel.clone(),
+        }
+    }
+}
+
+/// Two trials with their figures.
+struct Pair<'a> {
+    base: &'a Record,
+    new: &'a Record,
+    base_figures: Figures,
+    new_figures: Figures,
+}
+
+/// The runs of the rounds that all have, one list for each.
+fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
+    let Some((first, others)) = all.split_first() else { return Vec::new() };
+    let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
+    all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
+}
+
+fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
+    let params: Vec<&Params> = pairs.iter().map(|pair| &pair.base.params).collect();
+    let names = told_apart(&params, chosen);
+    let change = |(pair, name): (&Pair, String)| {
+        let all = |figures: &Figures| figures.values().copied().collect::<Vec<f64>>();
+        let (base, new) = (all(&pair.base_figures), all(&pair.new_figures));
+        let rounds = in_common(&[&pair.base_figures, &pair.new_figures]);
+        let comparison = if together && rounds[0].len() >= FEWEST_ROUNDS {
+            compare(&rounds[0], &rounds[1], Pairing::Rounds, criterion)
+        } else {
+            compare(&base, &new, Pairing::None, criterion)
+        };
+        Ok(Change {
+            name,
+            base_id: pair.base.params.id(),
+            new_id: pair.new.params.id(),
+            base: median(&base).expect("compared, so there are runs"),
+            new: median(&new).expect("compared, so there are runs"),
+            reference: is_reference(pair.base) && is_reference(pair.new),
+            comparison: comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.params.id())))?,
+        })
+    };
+    pairs.iter().zip(names).map(change).collect()
+}
+
+/// The geometric mean of the trials in each round, BASE against NEW.
+fn mean(pairs: &[Pair], together: bool, criterion: Criterion) -> Option<Comparison> {
+    let pairs: Vec<&Pair> = pairs.iter().filter(|pair| !is_reference(pair.base) || !is_reference(pair.new)).collect();
+    if pairs.len() < 2 {
+        return None;
+    }
+    let base: Vec<&Figures> = pairs.iter().map(|pair| &pair.base_figures).collect();
+    let new: Vec<&Figures> = pairs.iter().map(|pair| &pair.new_figures).collect();
+    // In one measurement the rounds of both sides are the same ones.
+    let both = in_common(&[base.as_slice(), new.as_slice()].concat());
+    let (base, new, pairing) = if together && both[0].len() >= FEWEST_ROUNDS {
+        (both[..pairs.len()].to_vec(), both[pairs.len()..].to_vec(), Pairing::Rounds)
+    } else {
+        (in_common(&base), in_common(&new), Pairing::None)
+    };
+    compare(&geometric_means(&base).ok()?, &geometric_means(&new).ok()?, pairing, criterion).ok()
+}

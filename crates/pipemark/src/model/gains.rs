@@ -1,0 +1,94 @@
+//! An experiment as a published table of per cent over a base has it: which trial belongs into which cell, and the figure
+//! that was published there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::params::Key;
+
+/// A table of gains: rows by a parameter, columns by what was changed, in blocks such as one for each placement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gains {
+    /// What the rows differ in.
+    pub by: Key,
+    /// What stands above the values of the rows, in the words of the source.
+    pub corner: String,
+    /// The values of the rows, as they are shown.
+    pub rows: Vec<String>,
+    /// Where the published figures are from, and on what hardware they were measured.
+    pub source: String,
+    /// The parts of the table.
+    pub blocks: Vec<GainsBlock>,
+    /// What the source concludes.
+    pub claims: Vec<Claim>,
+}
+
+/// Columns that stand side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GainsBlock {
+    /// What they have in common.
+    pub title: String,
+    /// The columns.
+    pub columns: Vec<GainsColumn>,
+}
+
+/// What one change brings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GainsColumn {
+    /// The change.
+    pub name: String,
+    /// A cell for each row; `None` where nothing is measured.
+    pub cells: Vec<Option<GainsCell>>,
+}
+
+/// One figure and its counterpart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GainsCell {
+    /// The id of the trial whose ratio to its baseline is shown.
+    pub trial: String,
+    /// What was published, in per cent over the base.
+    pub published: Option<f64>,
+}
+
+/// A conclusion of the source, to be held against what is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// The conclusion, in the words of the source.
+    pub says: String,
+    /// The column that it is about.
+    pub column: String,
+    /// The rows that it is about; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<String>,
+    /// The parts of the table that it is about; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<String>,
+    /// How far it reaches.
+    #[serde(default)]
+    pub scope: Scope,
+    /// What is asked of the figures.
+    #[serde(default)]
+    pub test: ClaimTest,
+}
+
+/// What makes a conclusion hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimTest {
+    /// That gains have the signs that were published.
+    #[default]
+    Signs,
+    /// That there are none.
+    NoChange,
+}
+
+/// How far a conclusion reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// This experiment.
+    #[default]
+    Experiment,
+    /// All experiments of the document that have a table of gains.
+    Suite,
+}

@@ -1,0 +1,109 @@
+//! A table of gains as it is written in a suite, and its cells found among the trials of the experiment.
+
+use super::design::Setting;
+use super::refusal::Refusal;
+use crate::model::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Key, Params, Trial};
+
+/// A table of gains before its trials are known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GainsDesign {
+    /// See [`Gains`].
+    pub by: Key,
+    pub corner: String,
+    pub source: String,
+    pub columns: Vec<ColumnDesign>,
+    /// Their rows are values of `by` as they are shown.
+    pub claims: Vec<Claim>,
+}
+
+/// A column: the first of `when` that chooses a trial of a row is the row's cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnDesign {
+    pub block: String,
+    pub name: String,
+    pub when: Vec<Vec<Setting>>,
+    /// Per cent over the base, each for the value of the parameter that rows differ in.
+    pub published: Vec<(Setting, f64)>,
+    /// Where it stands in the suite's text, for errors.
+    pub at: Option<std::ops::Range<usize>>,
+}
+
+/// Finds the trial of each cell.
+pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, Refusal> {
+    let compared = || trials.iter().filter(|trial| trial.baseline.is_some());
+    let mut rows: Vec<(String, String)> = Vec::new();
+    for trial in compared() {
+        let row = (trial.params.exact(design.by), trial.params.get(design.by));
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    let mut gains = Gains {
+        by: design.by,
+        corner: design.corner.clone(),
+        rows: rows.iter().map(|(_, shown)| shown.clone()).collect(),
+        source: design.source.clone(),
+        blocks: Vec::new(),
+        claims: design.claims.clone(),
+    };
+    for column in &design.columns {
+        let refuse = |sentence: String| {
+            Refusal::new(format!("column '{}' of '{}': {sentence}", column.name, column.block), column.at.clone())
+        };
+        let has = |params: &Params, setting: &Setting| params.exact(setting.key()) == setting.exact();
+        let published = |row: &str| {
+            column.published.iter().find(|(setting, _)| setting.exact() == row).map(|(_, percent)| *percent)
+        };
+        let cell = |row: &str| {
+            column.when.iter().find_map(|when| {
+                let fits =
+                    |params: &Params| params.exact(design.by) == row && when.iter().all(|setting| has(params, setting));
+                let mut fitting = compared().filter(|trial| fits(&trial.params)).map(|trial| &trial.id);
+                let id = fitting.next()?;
+                Some(match fitting.next() {
+                    None => Ok(GainsCell { trial: id.clone(), published: published(row) }),
+                    Some(other) => {
+                        Err(refuse(format!("'{id}' and '{other}' both fit the row {row}; say more in when")))
+                    }
+                })
+            })
+        };
+        let cells: Vec<Option<GainsCell>> =
+            rows.iter().map(|(row, _)| cell(row).transpose()).collect::<Result<_, _>>()?;
+        let lost = column.published.iter().find(|(setting, _)| {
+            !rows.iter().zip(&cells).any(|((row, _), cell)| cell.is_some() && *row == setting.exact())
+        });
+        if let Some((setting, _)) = lost {
+            return Err(refuse(format!("a figure is published for {} and no trial fits", setting.exact())));
+        }
+        if cells.iter().all(Option::is_none) {
+            return Err(refuse("no trial with a baseline fits".to_owned()));
+        }
+        let title = &column.block;
+        let column = GainsColumn { name: column.name.clone(), cells };
+        match gains.blocks.iter_mut().find(|block| block.title == *title) {
+            Some(block) => block.columns.push(column),
+            None => gains.blocks.push(GainsBlock { title: title.clone(), columns: vec![column] }),
+        }
+    }
+    check_claims(&gains, design)?;
+    Ok(gains)
+}
+
+/// Refuses conclusions about what is not in the table.
+fn check_claims(gains: &Gains, design: &GainsDesign) -> Result<(), Refusal> {
+    let columns = || gains.blocks.iter().flat_map(|block| &block.columns);
+    let at = design.columns.first().and_then(|column| column.at.clone());
+    for claim in &gains.claims {
+        let unknown = [&claim.column]
+            .into_iter()
+            .find(|name| !columns().any(|column| column.name == **name))
+            .or_else(|| claim.rows.iter().find(|row| !gains.rows.contains(row)))
+            .or_else(|| claim.blocks.iter().find(|title| !gains.blocks.iter().any(|block| block.title == **title)));
+        if let Some(unknown) = unknown {
+            let sentence = format!("the claim '{}' is about '{unknown}', which is not in its table", claim.says);
+            return Err(Refusal::new(sentence, at));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Text made of the bytes of a pattern: lines of lower-case words, the same for the same bytes.
+
+/// Letters as often as in English, blanks, and one newline: lines have 64 bytes on average, words five.
+const LETTERS: &[u8; 64] = b"eeeeeeettttttaaaaooooiiinnnnssshhhrrrddllcummwfgypbvk          \n";
+
+/// Turns bytes into text of the same length, one by one.
+pub(super) fn of(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = LETTERS[usize::from(*byte >> 2)];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeio::pattern::{Pattern, Rule};
+
+    use super::*;
+
+    #[test]
+    fn a_pattern_becomes_lines_of_words() {
+        let mut bytes = vec![0; 1 << 16];
+        Pattern::endless(Rule::Position { seed: 7 }).fill(0, &mut bytes);
+        of(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.chars().all(|c| c.is_ascii_lowercase() || c == ' ' || c == '\n'));
+        let lines = text.lines().count();
+        assert!((512..2048).contains(&lines), "{lines} lines");
+        assert!(text.split_whitespace().count() > 5 * lines);
+    }
+}

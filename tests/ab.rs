@@ -1,0 +1,119 @@
+//! `pipemark ab`: pipelines of the person's own, started by a real shell.
+
+mod program;
+
+use std::time::{Duration, Instant};
+
+use program::{Ended, Started, pipemark};
+use rustix::process::Signal;
+
+fn ab(words: &[&str]) -> Ended {
+    pipemark(&[&["ab"], words].concat())
+}
+
+#[test]
+fn two_pipelines_are_run_in_turns_and_compared() {
+    let ended = ab(&["--runs", "6", "--json", "-", "--", "seq 9 | cat", "--", "seq 9; sleep 0.05"]);
+    let outcome = ended.measured();
+    assert_eq!(outcome["schema"], "pipemark-ab/1");
+    assert_eq!(outcome["output"], 18);
+    assert_eq!(outcome["a"]["nanoseconds"].as_array().unwrap().len(), 6);
+    assert_eq!(outcome["comparison"]["pairing"], "rounds");
+    // B sleeps longer than this in every run: no timing, but what sleep(1) promises.
+    assert!(outcome["b"]["time"]["min"].as_f64().unwrap() >= 50e6);
+}
+
+#[test]
+fn verdicts_have_codes_when_asked_for() {
+    let slow = "sleep 0.3";
+    let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", "true", "--", slow];
+    let ended = ab(&words);
+    assert_eq!(ended.code(), Some(10), "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("worse") && ended.stdout.contains("6 runs"), "{}", ended.stdout);
+    assert_eq!(ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]).code(), Some(13));
+    assert_eq!(ab(&["--runs", "2", "--fail-on", "cant-tell", "--", "true", "--", "true"]).code(), Some(12));
+}
+
+#[test]
+fn the_capacity_is_that_of_the_pipes_between_the_stages() {
+    // Each stage says what its standard input is.
+    let script = "import fcntl, sys; sys.stdin.read(); print(fcntl.fcntl(0, 1032))";
+    let pipeline = format!("seq 3 | python3 -c '{script}' >&2");
+    let ended = ab(&["--runs", "1", "--capacity", "8k,256k", "--json", "-", "--", &pipeline]);
+    let outcome = ended.measured();
+    assert_eq!(outcome["a"]["capacity_granted"], 8192);
+    assert_eq!(outcome["b"]["capacity_granted"], 262_144);
+    // A, B to warm up; then B, A.
+    assert_eq!(ended.stderr.split_whitespace().collect::<Vec<_>>(), ["8192", "262144", "262144", "8192"]);
+}
+
+#[test]
+fn outputs_that_differ_are_not_compared() {
+    let ended = ab(&["--", "seq 9", "--", "seq 10"]);
+    assert_eq!(ended.code(), Some(3), "{}", ended.stdout);
+    assert!(ended.stderr.contains("B wrote 21 bytes and A at first 18"), "{}", ended.stderr);
+    assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn a_stage_that_fails_is_an_error() {
+    for (pipeline, expected) in [
+        ("exit 7", "ended with code 7"),
+        ("nosuchcommand", "the command was not found"),
+        ("kill -ABRT $$", "was ended by signal 6"),
+    ] {
+        let ended = ab(&["--runs", "1", "--", pipeline, "--", "true"]);
+        assert_eq!(ended.code(), Some(1), "{pipeline}");
+        assert!(ended.stderr.contains(expected), "{pipeline}: {}", ended.stderr);
+    }
+    // The shell's own rule where the pipes are the shell's: the last command counts.
+    assert_eq!(ab(&["--runs", "1", "--", "false | cat", "--", "true"]).code(), Some(0));
+    let stages = ["--runs", "1", "--capacity", "64k", "--", "false | cat", "--", "true | cat"];
+    let ended = ab(&stages);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("'false' ended with code 1"), "{}", ended.stderr);
+    assert_eq!(ab(&[&["--ignore-failure"], &stages[..]].concat()).code(), Some(0));
+    // Nobody reads the rest: that is no failure.
+    let early = ab(&["--runs", "1", "--capacity", "default,64k", "--", "yes | head -1"]);
+    assert_eq!(early.code(), Some(0), "{}", early.stderr);
+}
+
+#[test]
+fn what_takes_too_long_is_ended_with_all_that_belongs_to_it() {
+    let begin = Instant::now();
+    let ended = ab(&["--limit", "200ms", "--", "sleep 50 | cat", "--", "true"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("longer than --limit"), "{}", ended.stderr);
+    assert!(begin.elapsed() < Duration::from_secs(40), "it was waited for");
+    // What was put into the background ends with the run.
+    assert_eq!(ab(&["--runs", "1", "--", "sleep 50 >/dev/null 2>&1 & true", "--", "true"]).code(), Some(0));
+}
+
+#[test]
+fn ctrl_c_ends_everything() {
+    let started = Started::pipemark(&["ab", "--", "sleep 50 | cat", "--", "true"]);
+    std::thread::sleep(Duration::from_millis(300));
+    started.signal(Signal::INT);
+    let (ended, left) = started.end();
+    assert_eq!(ended.code(), Some(130), "{}", ended.stderr);
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn bad_usage_is_code_2() {
+    for (words, expected) in [
+        (&[][..], "required"),
+        (&["--", "true"], "nothing to compare"),
+        (&["--capacity", "1m", "--", "seq 3 | cat"], "nothing to compare"),
+        (&["--capacity", "1,2,3", "--", "seq 3 | cat"], "3 values"),
+        (&["--capacity", "64k,1m", "--", "seq 3"], "no pipe"),
+        (&["--capacity", "64k,1m", "--", "seq 3 | cat; true"], "put it in ( )"),
+        (&["--capacity", "quota,1m", "--", "seq 3 | cat"], "use a size"),
+        (&["--fail-on", "slower", "--", "true", "--", "true"], "not a verdict"),
+        (&["--runs", "0", "--", "true", "--", "true"], "invalid value"),
+    ] {
+        let ended = ab(words);
+        assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{words:?}: {}", ended.stderr);
+    }
+}

@@ -1,0 +1,282 @@
+//! `pipemark compare` as it is typed: files as they come, verdicts with their codes, and what a CI job sees.
+
+mod program;
+
+use std::fs;
+use std::sync::OnceLock;
+
+use program::{Ended, PIPEMARK, Started, bw, pipemark, run};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A measured document of two trials, `capacity` default and 1m, with seven runs each whose figures are set by hand:
+/// a million bytes per microsecond and some per mille of noise.
+fn document() -> Value {
+    static MEASURED: OnceLock<Value> = OnceLock::new();
+    let mut document = MEASURED.get_or_init(|| bw("--capacity default,1m --runs 1")).clone();
+    for trial in document["trials"].as_array_mut().unwrap() {
+        let one = trial["samples"][0].clone();
+        let noise = [0, 4, -4, 2, -2, 1, -1].into_iter().zip(0..);
+        let samples = noise.map(|(noise, round)| {
+            let mut sample = one.clone();
+            sample["round"] = json!(round);
+            sample["bytes"] = json!(1_000_000_000 + noise * 1_000_000);
+            sample["ns"] = json!(1_000_000);
+            sample
+        });
+        trial["samples"] = samples.collect();
+    }
+    document
+}
+
+/// The same with every trial `percent` as fast, or one of them.
+fn at(percent: u64, only: Option<&str>) -> Value {
+    let mut document = document();
+    for trial in document["trials"].as_array_mut().unwrap() {
+        if only.is_some_and(|capacity| trial["params"]["capacity"] != capacity) {
+            continue;
+        }
+        for sample in trial["samples"].as_array_mut().unwrap() {
+            sample["bytes"] = json!(sample["bytes"].as_u64().unwrap() * percent / 100);
+        }
+    }
+    document
+}
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Files {
+        Files(tempfile::tempdir().unwrap())
+    }
+
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn json(&self, name: &str, document: &Value) -> String {
+        self.put(name, document.to_string())
+    }
+}
+
+fn compare(words: &[&str]) -> Ended {
+    pipemark(&[&["compare"], words].concat())
+}
+
+#[test]
+fn verdicts_have_codes_when_asked_for() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let same = files.json("same.json", &at(100, None));
+    let faster = files.json("faster.json", &at(120, None));
+    let slower = files.json("slower.json", &at(80, None));
+    let mixed = files.json("mixed.json", &at(80, Some("default")));
+    let mut one = document();
+    one["trials"].as_array_mut().unwrap().retain(|trial| trial["params"]["capacity"] == "default");
+    let one = files.json("one.json", &one);
+    let mut few = document();
+    for trial in few["trials"].as_array_mut().unwrap() {
+        trial["samples"].as_array_mut().unwrap().truncate(2);
+    }
+    let few = files.json("few.json", &few);
+
+    let all = ["--fail-on", "worse,missing,cant-tell,better,same"];
+    for (new, flags, code) in [
+        (&slower, &[][..], 0),
+        (&slower, &["--fail-on", "worse"], 10),
+        (&slower, &["--fail-on", "better"], 0),
+        (&slower, &["--fail-on", "worse", "--threshold", "15%"], 10),
+        (&slower, &["--fail-on", "worse", "--threshold", "25%"], 0),
+        (&mixed, &["--fail-on", "worse"], 10),
+        (&mixed, &["--fail-on", "same"], 14),
+        (&faster, &["--fail-on", "worse"], 0),
+        (&faster, &["--fail-on", "better,worse"], 13),
+        (&one, &["--fail-on", "missing"], 11),
+        (&few, &["--fail-on", "cant-tell"], 12),
+        (&few, &["--fail-on", "worse"], 0),
+        (&slower, &all, 10),
+        (&one, &all, 11),
+        (&few, &all, 12),
+        (&faster, &all, 13),
+        (&same, &all, 14),
+    ] {
+        let ended = compare(&[&[base.as_str(), new], flags].concat());
+        assert_eq!(ended.code(), Some(code), "{new} {flags:?}\n{}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn the_table_says_what_changed() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let new = files.json("new.json", &at(80, Some("default")));
+    let ended = compare(&[&base, &new]);
+    assert_eq!(ended.stderr, "");
+    let row = ended.stdout.lines().find(|line| line.contains("capacity default")).expect("a row");
+    assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{row}");
+    assert!(ended.stdout.contains("geometric mean of 2"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 trials: 1 worse, 1 same"), "{}", ended.stdout);
+}
+
+#[test]
+fn parts_of_one_measurement_are_compared_round_by_round() {
+    let files = Files::new();
+    let file = files.json("one.json", &at(150, Some("default")));
+    let ended = compare(&[&file, "--base", "capacity=default", "--new", "capacity=1m", "--json", "-"]);
+    let report = ended.measured();
+    assert_eq!(report["schema"], "pipemark-compare/1");
+    let change = &report["groups"][0]["changes"][0];
+    assert_eq!(change["comparison"]["verdict"], "worse");
+    assert_eq!(change["comparison"]["pairing"], "rounds");
+    assert_eq!(report["missing"], json!([]));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let words = ["sh", "-c", "\"$0\" compare \"$1\" - <\"$1\"", PIPEMARK];
+    let ended = run(&words, &[&base]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("2 same"), "{}", ended.stdout);
+}
+
+#[test]
+fn another_machine_is_a_warning_that_names_it() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let mut other = document();
+    other["host"]["kernel"] = json!("Linux 3.10.0-\u{1b}[2Jevil");
+    other["host"]["cpus"] = json!(77);
+    let new = files.json("new.json", &other);
+    let ended = compare(&[&base, &new]);
+    assert_eq!(ended.code(), Some(0));
+    assert!(ended.stdout.contains("what differs: kernel (") && ended.stdout.contains("77 in NEW"), "{}", ended.stdout);
+    // Where there is no table the warning is still said.
+    for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"]] {
+        let ended = compare(&[&[base.as_str(), &new], flags].concat());
+        assert!(ended.stderr.contains("what differs: kernel ("), "{flags:?} {}", ended.stderr);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{flags:?} {said:?}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let with = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut document = document();
+        change(&mut document);
+        files.json(name, &document)
+    };
+    let text = |name: &str, from: &str, to: &str| {
+        let whole = document().to_string();
+        assert!(whole.contains(from), "{from}");
+        files.put(name, whole.replacen(from, to, 1))
+    };
+    let huge = files.put("huge.json", "{");
+    fs::File::options().write(true).open(&huge).unwrap().set_len(600 << 20).unwrap();
+    let folder = files.0.path().to_str().unwrap().to_owned();
+    for (new, expected) in [
+        (files.put("empty.json", ""), "not a result of pipemark"),
+        (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "not a result of pipemark"),
+        (files.put("binary.json", b"\xff\xfe\x00"), "not a result of pipemark"),
+        (files.put("deep.json", "[".repeat(1 << 20)), "not a result of pipemark"),
+        (files.put("cut.json", &document().to_string()[..2000]), "not a result of pipemark"),
+        (files.put("other.json", "{\"results\": []}"), "names no schema"),
+        (with("schema.json", &|d| d["schema"] = json!("pipemark/99\u{1b}[2J")), "has the schema 'pipemark/99"),
+        (with("workload.json", &|d| d["workload"] = json!(99)), "version 99"),
+        (with("none.json", &|d| d["trials"] = json!([])), "has no trials"),
+        (with("word.json", &|d| d["trials"][0]["params"]["send"] = json!("pigeon\u{1b}[2J")), "unknown variant"),
+        (with("minus.json", &|d| d["trials"][0]["samples"][0]["bytes"] = json!(-5)), "invalid value"),
+        (with("zero.json", &|d| d["trials"][1]["samples"][3]["ns"] = json!(0)), "which cannot be"),
+        (with("light.json", &|d| d["trials"][1]["samples"][3]["bytes"] = json!(u64::MAX)), "which cannot be"),
+        (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "not a result of pipemark"),
+        (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "not a result of pipemark"),
+        (
+            with("params.json", &|d| {
+                for trial in d["trials"].as_array_mut().unwrap() {
+                    trial["params"]["block"] = json!(512);
+                }
+                d["trials"].as_array_mut().unwrap().remove(0);
+            }),
+            "no trial of BASE has a counterpart",
+        ),
+        (huge, "larger than 512 MiB"),
+        (folder, "directory"),
+        ("/nonexistent.json".to_owned(), "No such file"),
+    ] {
+        let ended = compare(&[&base, &new]);
+        assert_eq!(ended.code(), Some(2), "{new}: {}{}", ended.stdout, ended.stderr);
+        let error = &ended.stderr;
+        assert!(error.starts_with("error: ") && error.contains(expected), "{new}: {error}");
+        assert!(!error.contains(|c: char| c.is_control() && c != '\n'), "{error:?}");
+        assert_eq!(ended.stdout, "");
+    }
+}
+
+#[test]
+fn bad_usage_is_code_2() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    for (words, expected) in [
+        (&[][..], "BASE NEW"),
+        (&[base.as_str()], "nothing to compare"),
+        (&[&base, "--base", "capacity=default"], "--new"),
+        (&[&base, "--base", "capacity=64k", "--new", "capacity=65536"], "the same trials"),
+        (&[&base, "--base", "capacity=3", "--new", "capacity=1m"], "it has 1 MiB, default"),
+        (&[&base, "--base", "send=write,send=tee", "--new", "capacity=1m"], "twice"),
+        (&[&base, &base, "--threshold", "5"], "not a threshold"),
+        (&[&base, &base, "--fail-on", "slower"], "invalid value"),
+        (&[&base, &base, "--json", "-", "--markdown", "-"], "standard output"),
+        (&[&base, "--aa"], "cannot be used with"),
+        (&["-", "-"], "one measurement"),
+    ] {
+        let ended = compare(words);
+        assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn nothing_measured_on_both_sides_is_a_failure() {
+    let files = Files::new();
+    let base = files.json("base.json", &document());
+    let mut failed = document();
+    for trial in failed["trials"].as_array_mut().unwrap() {
+        trial["status"] = json!("skipped");
+        trial["reason"] = json!("no pipes here");
+    }
+    let ended = compare(&[&base, &files.json("new.json", &failed)]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stdout.contains("skipped: no pipes here"), "{}", ended.stdout);
+}
+
+#[test]
+fn real_results_are_compared() {
+    let started = Started::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", "free", "--json", "-"]);
+    let (one, _) = started.end();
+    let files = Files::new();
+    let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6")));
+    let report = compare(&[&base, &new, "--json", "-"]).measured();
+    let changes: Vec<&Value> =
+        report["groups"].as_array().unwrap().iter().flat_map(|group| group["changes"].as_array().unwrap()).collect();
+    assert_eq!(changes.len(), 2, "the pipe, and the copy within one process");
+    assert!(changes.iter().all(|change| change["comparison"]["p"].is_number()));
+    assert_eq!(changes.iter().filter(|change| change["reference"] == true).count(), 1);
+}
+
+#[test]
+fn the_noise_floor_is_measured() {
+    let words = ["--aa", "--rounds", "6", "--with", "time=20ms,place=free", "--json", "-"];
+    let floor = compare(&words).measured();
+    assert_eq!(floor["rounds"], 6);
+    assert_eq!(floor["floors"].as_array().unwrap().len(), 8);
+    let shown = compare(&words[..words.len() - 2]);
+    assert_eq!(shown.code(), Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("smallest change"), "{}", shown.stdout);
+    assert_eq!(compare(&["--aa", "--with", "block=0"]).code(), Some(2));
+}
