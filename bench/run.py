@@ -34,7 +34,7 @@ def command(words, **options):
 
 def bw(*flags, time="200ms"):
     """Throughput of a single run of one trial, in bytes per second."""
-    done = command([PIPEMARK, "bw", "--runs", "1", "--time", time, "--json", "-", *flags])
+    done = command([PIPEMARK, "bw", "--runs", "1", "--time", time, "--no-save", "--json", "-", *flags])
     trials = [t for t in json.loads(done.stdout)["trials"] if t["params"]["link"] != "memory-copy"]
     trial = trials[-1]
     if trial["status"] != "ok":
@@ -119,7 +119,7 @@ def quick(_):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     with tempfile.NamedTemporaryFile() as out:
-        command([PIPEMARK, "run", "quick", "--json", out.name, "--quiet"])
+        command([PIPEMARK, "run", "quick", "--no-save", "--json", out.name, "--quiet"])
         wall = time.monotonic() - begin
         document = json.load(open(out.name))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -133,7 +133,7 @@ def quick(_):
 def own_cost(_):
     """Memory and CPU time of the parent alone, from /proc while it measures."""
     process = subprocess.Popen(
-        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     memory = cpu = 0
     ticks = os.sysconf("SC_CLK_TCK")

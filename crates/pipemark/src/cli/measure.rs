@@ -2,14 +2,17 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use super::output::OutputOptions;
-use super::{exit, failure};
+use signal_hook::consts::SIGXFSZ;
+
+use super::output::{FormatName, OutputOptions};
+use super::{exit, failure, keep};
 use crate::host;
 use crate::model::{Document, Nanos, Outcome, SCHEMA, Status, Stopped};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
-use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
+use crate::show::{Colour, Destination, Format, Progress};
 use crate::stats;
 
 /// Measures the plans one after the other into one document.
@@ -18,9 +21,12 @@ pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
     };
-    let exports = exports(output);
-    for (destination, format) in &exports {
-        if let Err(error) = destination.check(*format) {
+    // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
+        return failure(format_args!("signals cannot be caught: {error}"));
+    }
+    for (destination, format) in output.exports() {
+        if let Err(error) = destination.check(format) {
             return failure(error);
         }
     }
@@ -30,22 +36,18 @@ pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
     }
 
     let mut written = true;
-    let table = Table { width: terminal_width(), colour: colour() };
-    let shown: (&Destination, &dyn Format) = (&Destination::Stdout, &table);
-    let silent = output.quiet || output.takes_stdout();
-    for (destination, format) in exports.into_iter().chain((!silent).then_some(shown)) {
+    let form = output.format.form();
+    let shown: (&Destination, &dyn Format) = (&Destination::Stdout, form.of_documents());
+    let unwanted = output.quiet && output.format.format == FormatName::Table;
+    let silent = unwanted || output.takes_stdout();
+    for (destination, format) in output.exports().chain((!silent).then_some(shown)) {
         if let Err(error) = destination.write(format, &document) {
             failure(error);
             written = false;
         }
     }
+    keep::keep(&document, &output.keep, output.quiet);
     verdict(&document, written)
-}
-
-fn exports(output: &OutputOptions) -> Vec<(&Destination, &'static dyn Format)> {
-    let wanted: [(&Option<Destination>, &'static dyn Format); 3] =
-        [(&output.json, &Json), (&output.csv, &Csv), (&output.markdown, &Markdown)];
-    wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format))).collect()
 }
 
 fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Document {
@@ -74,6 +76,7 @@ fn document(plans: &[Plan], output: &OutputOptions, interrupt: &Interrupt) -> Do
         version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: join(plans, |plan| &plan.suite),
         title: join(plans, |plan| &plan.title),
+        label: output.keep.label.clone(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started,
         elapsed_ns,
@@ -125,13 +128,13 @@ fn verdict(document: &Document, written: bool) -> ExitCode {
 }
 
 /// Columns of the terminal, or 80 where there is none.
-fn terminal_width() -> usize {
+pub fn terminal_width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
     columns.ok().filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// Colour on a terminal, unless NO_COLOR is set to anything (no-color.org).
-fn colour() -> Colour {
+pub fn colour() -> Colour {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !unwanted { Colour::Always } else { Colour::Never }
 }

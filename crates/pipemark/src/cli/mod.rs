@@ -3,7 +3,9 @@
 mod bw;
 mod chain;
 mod r#gen;
+mod history;
 mod host;
+mod keep;
 mod lines;
 mod list;
 mod measure;
@@ -80,6 +82,9 @@ enum Verb {
     /// Measure a pipe as you ask, or a matrix of pipes
     #[command(after_long_help = bw::EXAMPLES)]
     Bw(Box<bw::BwOptions>),
+    /// See what was measured before, and how it changed
+    #[command(after_long_help = history::EXAMPLES)]
+    History(history::HistoryOptions),
     /// Filter lines from standard input to standard output
     #[command(after_long_help = lines::EXAMPLES)]
     Lines(lines::LinesOptions),
@@ -107,6 +112,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
+        Verb::History(options) => history::run(&options),
         Verb::Lines(options) => lines::run(&options),
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
@@ -151,6 +157,6 @@ mod tests {
     #[test]
     fn short_help_is_short() {
         let lines = Cli::command().render_help().to_string().lines().count();
-        assert!(lines <= 20, "{lines} lines");
+        assert!(lines <= 26, "{lines} lines");
     }
 }

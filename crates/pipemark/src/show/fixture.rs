@@ -152,6 +152,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         version: "0.1.0".to_owned(),
+        label: None,
         suite: suite.to_owned(),
         title: title.to_owned(),
         command: vec!["pipemark".to_owned(), "run".to_owned(), suite.to_owned()],

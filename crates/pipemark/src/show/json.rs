@@ -24,20 +24,25 @@ impl Format for Json {
         serde_json::from_str::<Document>(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("a figure of the document is not a number ({error})"))
         })?;
-        // JSON asks for escapes up to U+001F only, but terminals also act on U+0080 to U+009F. Outside of strings
-        // there are no such characters.
-        let mut start = 0;
-        for (index, c) in text.char_indices().filter(|(_, c)| hides(*c)) {
-            out.write_all(&text.as_bytes()[start..index])?;
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            start = index + c.len_utf8();
-        }
-        out.write_all(&text.as_bytes()[start..])?;
-        out.write_all(b"\n")
+        line(&text, out)
     }
+}
+
+/// Writes JSON text and a line end.
+pub(super) fn line(text: &str, out: &mut dyn io::Write) -> io::Result<()> {
+    // JSON asks for escapes up to U+001F only, but terminals also act on U+0080 to U+009F. Outside of strings there are
+    // no such characters.
+    let mut start = 0;
+    for (index, c) in text.char_indices().filter(|(_, c)| hides(*c)) {
+        out.write_all(&text.as_bytes()[start..index])?;
+        let mut units = [0; 2];
+        for unit in c.encode_utf16(&mut units) {
+            write!(out, "\\u{unit:04x}")?;
+        }
+        start = index + c.len_utf8();
+    }
+    out.write_all(&text.as_bytes()[start..])?;
+    out.write_all(b"\n")
 }
 
 #[cfg(test)]

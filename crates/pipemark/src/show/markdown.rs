@@ -120,7 +120,7 @@ fn cell(experiment: &Experiment, column: Column, record: &Record) -> String {
     }
 }
 
-fn line(cells: impl Iterator<Item = String>, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn line(cells: impl Iterator<Item = String>, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
@@ -136,7 +136,7 @@ fn list(heading: &str, items: impl Iterator<Item = String>, out: &mut dyn io::Wr
 }
 
 /// Neutral text with everything escaped that Markdown, HTML or a table would act on.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (index, c) in text.chars().enumerate() {
         match c {

@@ -6,13 +6,16 @@ use std::io;
 
 use crate::model::Document;
 
+mod benchmark;
 mod csv;
 mod experiment;
 mod footnotes;
+mod grid;
 mod head;
 mod json;
 mod markdown;
 mod matrix;
+mod openmetrics;
 mod output;
 mod progress;
 mod table;
@@ -23,13 +26,16 @@ mod fixture;
 #[cfg(test)]
 mod schema;
 
+pub use benchmark::BenchmarkJson;
 pub use csv::Csv;
+pub use grid::{Cell, Column, Form, Grid, Room};
 pub use json::Json;
 pub use markdown::Markdown;
+pub use openmetrics::OpenMetrics;
 pub use output::Destination;
 pub use progress::Progress;
 pub use table::Table;
-pub use text::Colour;
+pub use text::{Colour, Side, Style, neutral};
 
 /// A way to write a document.
 pub trait Format {
