@@ -2,7 +2,9 @@
 
 mod bw;
 mod chain;
+mod completions;
 mod r#gen;
+mod help;
 mod history;
 mod host;
 mod keep;
@@ -43,7 +45,8 @@ pub mod exit {
     about = "Measures how fast bytes move through pipes, and says why",
     long_about = "Measures how fast bytes move through Unix pipes, by which means, at which block size and capacity, on \
                   one core and across two, against what the machine can copy at all.",
-    after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples; 'pipemark VERB --help' explains a verb.",
+    after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples, 'pipemark help VERB' explains a verb, \
+                  'pipemark help' lists topics.",
     after_long_help = EXAMPLES,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -68,8 +71,17 @@ EXAMPLES
   A published table, measured again at a tenth of its volume, kept as JSON:
       pipemark run block-size --scale 0.1 --json block-size.json
 
+  What was measured before, and how one trial of it went since:
+      pipemark history
+      pipemark history trend block=64k send=write place=cross
+
   What can be used here, and where not, why not:
       pipemark list
+
+  How it measures, what the figures mean, and what a script may rely on:
+      pipemark help method
+      pipemark help units
+      pipemark help exit-codes
 
 EXIT CODES
   0 all as asked    1 a trial failed    2 bad usage    3 data did not verify    130 interrupted";
@@ -104,6 +116,14 @@ enum Verb {
     Relay(relay::RelayOptions),
     /// Show what matters about this machine
     Host(host::HostOptions),
+    /// Explain a verb or a topic, such as method, units or findings
+    Help(help::HelpOptions),
+    /// Write what a shell needs to complete pipemark's words
+    #[command(after_long_help = completions::EXAMPLES)]
+    Completions(completions::CompletionsOptions),
+    /// Write man pages into a folder
+    #[command(hide = true)]
+    Man(completions::ManOptions),
 }
 
 /// Reads the command line and does what it says.
@@ -120,6 +140,9 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),
+        Verb::Help(options) => help::run(&options),
+        Verb::Completions(options) => completions::completions(&options),
+        Verb::Man(options) => completions::man(&options),
     }
 }
 
