@@ -42,7 +42,7 @@ build/pair: bench/pair.c
 install: build
 	install -D -m 755 $(PIPEMARK) $(DESTDIR)$(PREFIX)/bin/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
-	$(PIPEMARK) man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	$(PIPEMARK) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions

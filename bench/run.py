@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -153,6 +154,35 @@ def own_cost(_):
     promise("CPU time of the parent over the time measured", [cpu / (time.monotonic() - begin)], most=0.01)
 
 
+def history(rounds):
+    """Ten thousand runs, made of one that was measured, are listed; all of them, and the newest twenty."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Path(folder) / "history.db"
+        command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
+        with sqlite3.connect(db) as database:
+            database.executescript(
+                """
+                CREATE TEMPORARY TABLE number AS
+                    WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)
+                    SELECT n FROM number;
+                INSERT INTO run SELECT n, started + n, suite, title, 'nightly-' || n, host, kernel, cpu, version, trials,
+                    measured, outcome, headline FROM run, number;
+                INSERT INTO document SELECT n, json FROM document, number;
+                INSERT INTO measured SELECT trial, n FROM measured, number;
+                """
+            )
+        database.close()
+
+        def seconds(*words):
+            begin = time.monotonic()
+            lines = command([PIPEMARK, "history", "--db", db, *words]).stdout.count("\n")
+            assert lines >= 20
+            return time.monotonic() - begin
+
+        for what, words in [("all of 10,000 runs", ["--limit", "0"]), ("the newest of 10,000 runs", [])]:
+            promise(f"listing {what}, of its 100 ms", [seconds(*words) / 0.1 for _ in range(rounds)], most=1.0)
+
+
 def links(rounds):
     place = "--link shm --send in-place --recv in-place --verify full --place cross --wait spin".split()
     promise(
@@ -195,7 +225,7 @@ def perf_sched(rounds):
     promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", in_turns(rounds, ours, perf), least=1.0)
 
 
-CHECKS = [against_c, zero_copy, fresh, quick, own_cost, links, perf_sched]
+CHECKS = [against_c, zero_copy, fresh, quick, own_cost, history, links, perf_sched]
 
 
 def main():

@@ -15,6 +15,11 @@ need python3 python3
 need setpriv util-linux
 need taskset util-linux
 need prlimit util-linux
+need unshare util-linux
+need strace strace
+need groff groff
+# Prometheus's own parser reads what --openmetrics writes.
+/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || missing="$missing python3-prometheus-client"
 
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

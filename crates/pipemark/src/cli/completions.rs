@@ -1,9 +1,8 @@
-//! `pipemark completions` and the hidden `pipemark man`: what a shell and man(1) have to know, made from the command line's
+//! `pipemark completions`, and man pages for `make install`: what a shell and man(1) have to know, made from the command line's
 //! own description. `make install` puts them where they are looked for.
 
-use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
@@ -38,19 +37,10 @@ pub fn completions(options: &CompletionsOptions) -> ExitCode {
     written(out.write_all(&script).and_then(|()| out.flush()))
 }
 
-/// What `man` takes.
-#[derive(Debug, Clone, Args)]
-pub struct ManOptions {
-    /// An existing folder
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
-}
-
-/// Writes a page for the program and one for each verb.
-pub fn man(options: &ManOptions) -> ExitCode {
-    let made = fs::metadata(&options.folder).and_then(|_| clap_mangen::generate_to(Cli::command(), &options.folder));
-    match made {
+/// Writes a page for the program and one for each verb into an existing folder.
+pub fn man(folder: &Path) -> ExitCode {
+    match clap_mangen::generate_to(Cli::command(), folder) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure(format_args!("cannot write man pages to {}: {error}", options.folder.display())),
+        Err(error) => failure(format_args!("cannot write man pages to {}: {error}", folder.display())),
     }
 }

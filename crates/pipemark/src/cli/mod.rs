@@ -22,6 +22,7 @@ mod suite_file;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -121,13 +122,19 @@ enum Verb {
     /// Write what a shell needs to complete pipemark's words
     #[command(after_long_help = completions::EXAMPLES)]
     Completions(completions::CompletionsOptions),
-    /// Write man pages into a folder
-    #[command(hide = true)]
-    Man(completions::ManOptions),
 }
+
+/// `pipemark __man FOLDER` writes man pages: for `make install`, and not for people, so help and completions know nothing
+/// of it.
+const MAN_VERB: &str = "__man";
 
 /// Reads the command line and does what it says.
 pub fn main(words: Vec<OsString>) -> ExitCode {
+    if let [_, verb, folder] = words.as_slice()
+        && verb == MAN_VERB
+    {
+        return completions::man(Path::new(folder));
+    }
     // clap prints help and version itself, and ends with code 2 on bad usage.
     match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
@@ -142,7 +149,6 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Host(options) => host::run(&options),
         Verb::Help(options) => help::run(&options),
         Verb::Completions(options) => completions::completions(&options),
-        Verb::Man(options) => completions::man(&options),
     }
 }
 

@@ -143,7 +143,8 @@ impl State {
     }
 
     fn indent(&self) -> usize {
-        INDENT * self.lists.len()
+        // A number takes one column more than a bullet.
+        self.lists.iter().map(|list| INDENT + usize::from(list.is_some())).sum()
     }
 
     /// An empty line between blocks.
