@@ -100,6 +100,16 @@ fn without_a_place_the_measurement_goes_on() {
     command.args(small(&[])).env("XDG_DATA_HOME", "").env("HOME", home.path());
     assert!(command.output().unwrap().stderr.is_empty());
     assert!(home.path().join(".local/share/pipemark/history.db").is_file());
+    // With sudo, HOME may stay the user's, who could not use what root makes in it.
+    if rustix::process::getuid().is_root() {
+        let home = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
+        let mut command = Command::new(PIPEMARK);
+        command.args(small(&[])).env_remove("XDG_DATA_HOME").env("HOME", home.path());
+        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        assert!(said.contains("root's in another user's home"), "{said}");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
 }
 
 #[test]

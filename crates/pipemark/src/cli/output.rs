@@ -80,7 +80,7 @@ pub fn destination(text: &str) -> Result<Destination, String> {
 
 impl OutputOptions {
     /// What is to be written where, besides what is printed.
-    pub fn exports<'a>(&'a self) -> impl Iterator<Item = (&'a Destination, &'a dyn Format)> {
+    pub fn exports(&self) -> impl Iterator<Item = (&Destination, &dyn Format)> {
         let wanted: [(&Option<Destination>, &dyn Format); 5] = [
             (&self.json, &Json),
             (&self.csv, &Csv),
