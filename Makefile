@@ -38,8 +38,17 @@ build/pair: bench/pair.c
 	mkdir -p build
 	$(CC) -O2 -Wall -Wextra -Werror -o $@ $<
 
+# The program, its man pages, and the completions of bash, zsh and fish.
 install: build
 	install -D -m 755 $(PIPEMARK) $(DESTDIR)$(PREFIX)/bin/pipemark
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1
+	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(PIPEMARK) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	$(PIPEMARK) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
+	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	$(PIPEMARK) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
 
 clean:
 	rm -rf target build

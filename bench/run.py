@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import resource
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -34,7 +35,7 @@ def command(words, **options):
 
 def bw(*flags, time="200ms"):
     """Throughput of a single run of one trial, in bytes per second."""
-    done = command([PIPEMARK, "bw", "--runs", "1", "--time", time, "--json", "-", *flags])
+    done = command([PIPEMARK, "bw", "--runs", "1", "--time", time, "--no-save", "--json", "-", *flags])
     trials = [t for t in json.loads(done.stdout)["trials"] if t["params"]["link"] != "memory-copy"]
     trial = trials[-1]
     if trial["status"] != "ok":
@@ -119,7 +120,7 @@ def quick(_):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.monotonic()
     with tempfile.NamedTemporaryFile() as out:
-        command([PIPEMARK, "run", "quick", "--json", out.name, "--quiet"])
+        command([PIPEMARK, "run", "quick", "--no-save", "--json", out.name, "--quiet"])
         wall = time.monotonic() - begin
         document = json.load(open(out.name))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -133,7 +134,7 @@ def quick(_):
 def own_cost(_):
     """Memory and CPU time of the parent alone, from /proc while it measures."""
     process = subprocess.Popen(
-        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [PIPEMARK, "bw", "--runs", "5", "--time", "1s", "--no-save", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     memory = cpu = 0
     ticks = os.sysconf("SC_CLK_TCK")
@@ -151,6 +152,35 @@ def own_cost(_):
     process.wait()
     promise("memory of the parent, of its 64 MiB", [memory / (64 << 20)], most=1.0)
     promise("CPU time of the parent over the time measured", [cpu / (time.monotonic() - begin)], most=0.01)
+
+
+def history(rounds):
+    """Ten thousand runs, made of one that was measured, are listed; all of them, and the newest twenty."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Path(folder) / "history.db"
+        command([PIPEMARK, "bw", "--runs", "5", "--time", "20ms", "--quiet", "--db", db])
+        with sqlite3.connect(db) as database:
+            database.executescript(
+                """
+                CREATE TEMPORARY TABLE number AS
+                    WITH RECURSIVE number (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)
+                    SELECT n FROM number;
+                INSERT INTO run SELECT n, started + n, suite, title, 'nightly-' || n, host, kernel, cpu, version, trials,
+                    measured, outcome, headline FROM run, number;
+                INSERT INTO document SELECT n, json FROM document, number;
+                INSERT INTO measured SELECT trial, n FROM measured, number;
+                """
+            )
+        database.close()
+
+        def seconds(*words):
+            begin = time.monotonic()
+            lines = command([PIPEMARK, "history", "--db", db, *words]).stdout.count("\n")
+            assert lines >= 20
+            return time.monotonic() - begin
+
+        for what, words in [("all of 10,000 runs", ["--limit", "0"]), ("the newest of 10,000 runs", [])]:
+            promise(f"listing {what}, of its 100 ms", [seconds(*words) / 0.1 for _ in range(rounds)], most=1.0)
 
 
 def links(rounds):
@@ -211,4 +241,4 @@ def main(checks, about):
 
 
 if __name__ == "__main__":
-    main([against_c, zero_copy, fresh, quick, own_cost, links, perf_sched], __doc__)
+    main([against_c, zero_copy, fresh, quick, own_cost, history, links, perf_sched], __doc__)

@@ -13,7 +13,7 @@ const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
 fn chain(words: &[&str]) -> Command {
     let mut command = Command::new(PIPEMARK);
-    command.args(["chain", "--runs", "1"]).args(words);
+    command.args(["chain", "--runs", "1", "--no-save"]).args(words);
     if !words.contains(&"--total") {
         command.args(["--total", "1m"]);
     }

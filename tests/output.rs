@@ -170,15 +170,17 @@ fn csv_and_json_tell_the_same() {
 fn a_reader_that_leaves_is_no_error() {
     for words in [&SMALL[..], &[&SMALL[..], &["--json", "-"]].concat(), &["list"], &["host"], &["host", "--json", "-"]]
     {
-        let mut child =
-            Command::new(PIPEMARK).args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let mut command = Command::new(PIPEMARK);
+        command.args(words).env("XDG_DATA_HOME", data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         // As `head` does, only sooner.
         drop(child.stdout.take());
         let mut error = String::new();
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
         assert_eq!((child.wait().unwrap().code(), error.as_str()), (Some(0), ""), "{words:?}");
     }
-    let script = format!("{PIPEMARK} bw --place free --runs 1 --time 2ms --csv - | head -1");
+    let script = format!("{PIPEMARK} bw --place free --runs 1 --time 2ms --no-save --csv - | head -1");
     let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
     assert!(output.stderr.is_empty() && output.status.success(), "{output:?}");
     assert!(output.stdout.starts_with(b"suite,"));
@@ -193,7 +195,7 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert!(ended.stdout.contains("B/s"), "what was measured is shown");
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    for words in [&SMALL[..], &["list"], &["host"]] {
+    for words in [&[&SMALL[..], &["--no-save"]].concat()[..], &["list"], &["host"]] {
         let output = Command::new(PIPEMARK).args(words).stdout(full.try_clone().unwrap()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{words:?}");

@@ -20,6 +20,11 @@ need g++ g++
 need gfortran gfortran
 need perl perl
 python3 -m pip --version >/dev/null 2>&1 || need pip3 python3-pip
+need unshare util-linux
+need strace strace
+need groff groff
+# Prometheus's own parser reads what --openmetrics writes.
+/usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || missing="$missing python3-prometheus-client"
 
 if [ -n "$missing" ]; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

@@ -4,6 +4,8 @@
 // Each test program uses a part of this.
 #![allow(dead_code)]
 
+pub mod past;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -104,6 +106,8 @@ impl Started {
             .args(words)
             .env(MARK, &mark)
             .env("TMPDIR", folder.path())
+            // What tests measure does not belong in the history of whoever runs them.
+            .env("XDG_DATA_HOME", folder.path().join("data"))
             .env_remove("NO_COLOR")
             .current_dir(folder.path())
             .stdin(Stdio::null())

@@ -12,6 +12,7 @@ mod plan;
 mod run;
 mod show;
 mod stats;
+mod store;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

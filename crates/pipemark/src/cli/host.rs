@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::destination;
+use super::output::{FormatOption, destination};
 use super::rows::{self, Row};
 use super::{failure, written};
 use crate::host::{self, show_cpu_list};
 use crate::model::{ByteSize, Cpu, Host};
-use crate::show::Destination;
+use crate::show::{Cell, Column, Destination, Form, Grid, Room, Side};
 
 /// What `host` takes.
 #[derive(Debug, Clone, Args)]
@@ -18,6 +18,8 @@ pub struct HostOptions {
     /// Write it as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     json: Option<Destination>,
+    #[command(flatten)]
+    format: FormatOption,
 }
 
 /// Shows the machine, or writes it as JSON.
@@ -25,7 +27,14 @@ pub fn run(options: &HostOptions) -> ExitCode {
     let machine = host::survey();
     let mut out = io::stdout().lock();
     match &options.json {
-        None => written(show(&mut out, &machine).and_then(|()| out.flush())),
+        None => {
+            let shown = match options.format.form() {
+                Form::Table(_) => show(&mut out, &machine),
+                Form::Json => json(&machine, &mut out),
+                form => grid(&machine).write(form, &mut out),
+            };
+            written(shown.and_then(|()| out.flush()))
+        }
         Some(destination) => match destination.write_with("JSON", &|out| json(&machine, out)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => failure(error),
@@ -39,16 +48,7 @@ fn json(machine: &Host, out: &mut dyn io::Write) -> io::Result<()> {
 }
 
 fn show(out: &mut dyn io::Write, host: &Host) -> io::Result<()> {
-    let (here, not_here): (Vec<_>, Vec<_>) =
-        host.permissions.iter().partition(|permission| permission.missing.is_none());
-    let mut machine = machine(host);
-    let here: Vec<&str> = here.iter().map(|permission| permission.name.as_str()).collect();
-    machine.push(row("may be used", here.join(", ")));
-    let not_here: Vec<Row> = not_here
-        .iter()
-        .map(|permission| row(&permission.name, permission.missing.clone().unwrap_or_default()))
-        .collect();
-
+    let (machine, not_here) = rows_of(host);
     let width = rows::widest(machine.iter().chain(&not_here).map(|(name, _)| name.as_str()));
     rows::write(out, &host.name, width, &machine)?;
     if !not_here.is_empty() {
@@ -56,6 +56,31 @@ fn show(out: &mut dyn io::Write, host: &Host) -> io::Result<()> {
         rows::write(out, "Not here", width, &not_here)?;
     }
     Ok(())
+}
+
+/// What the machine is, and what cannot be used on it.
+fn rows_of(host: &Host) -> (Vec<Row>, Vec<Row>) {
+    let (here, not_here): (Vec<_>, Vec<_>) =
+        host.permissions.iter().partition(|permission| permission.missing.is_none());
+    let mut machine = machine(host);
+    let here: Vec<&str> = here.iter().map(|permission| permission.name.as_str()).collect();
+    machine.push(row("may be used", here.join(", ")));
+    let not_here = not_here
+        .iter()
+        .map(|permission| row(&permission.name, permission.missing.clone().unwrap_or_default()))
+        .collect();
+    (machine, not_here)
+}
+
+/// The same as one list.
+fn grid(host: &Host) -> Grid {
+    let column = |name| Column { name, heading: name, side: Side::Left, room: Room::Needed };
+    let (machine, not_here) = rows_of(host);
+    let missing = not_here.into_iter().map(|(name, reason)| (name, format!("not here: {reason}")));
+    let name = row("name", &*host.name);
+    let rows = [name].into_iter().chain(machine).chain(missing);
+    let rows = rows.map(|(name, text)| vec![Cell::text(name), Cell::text(text)]).collect();
+    Grid { columns: ["name", "about"].map(column).to_vec(), rows, ..Grid::default() }
 }
 
 fn row(name: &str, text: impl Into<String>) -> Row {

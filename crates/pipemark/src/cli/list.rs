@@ -6,18 +6,23 @@ use std::process::ExitCode;
 use clap::Args;
 use strum::IntoEnumIterator;
 
+use super::output::FormatOption;
 use super::rows::{self, Row};
 use super::{usage, written};
 use crate::host::{self, missing};
 use crate::model::{Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod, WaitPolicy};
 use crate::plan::{EMBEDDED, Suite};
+use crate::show::{Cell, Column, Form, Grid, Room, Side};
 
 /// What `list` takes.
 #[derive(Debug, Clone, Args)]
-pub struct ListOptions {}
+pub struct ListOptions {
+    #[command(flatten)]
+    format: FormatOption,
+}
 
 /// Lists what there is.
-pub fn run(_: &ListOptions) -> ExitCode {
+pub fn run(options: &ListOptions) -> ExitCode {
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
         match Suite::parse(&format!("suites/{name}.toml"), text) {
@@ -26,7 +31,12 @@ pub fn run(_: &ListOptions) -> ExitCode {
         }
     }
     let mut out = io::stdout().lock();
-    written(show(&mut out, &host::survey(), suites).and_then(|()| out.flush()))
+    let host = host::survey();
+    let shown = match options.format.form() {
+        Form::Table(_) => show(&mut out, &host, suites),
+        form => grid(sections(&host, suites)).write(form, &mut out),
+    };
+    written(shown.and_then(|()| out.flush()))
 }
 
 /// Shows every choice with what it does, and where it cannot be used on `host`, why. `suites` are names with titles.
@@ -34,17 +44,7 @@ pub fn run(_: &ListOptions) -> ExitCode {
 /// # Errors
 /// When `out` cannot be written.
 fn show(out: &mut dyn io::Write, host: &Host, suites: Vec<Row>) -> io::Result<()> {
-    // Apart from the choice itself, nothing that needs anything.
-    let plain = Params { place: Place::Free, ..Params::default() };
-    let sections: [(&str, Vec<Row>); 7] = [
-        ("Suites (pipemark run SUITE)", suites),
-        ("Links (--link)", choices(host, about_link, |link| Params { link, ..plain.clone() })),
-        ("Senders (--send)", choices(host, about_send, |send| Params { send, ..plain.clone() })),
-        ("Receivers (--recv)", choices(host, about_recv, |recv| Params { recv, ..plain.clone() })),
-        ("Wait policies (--wait)", choices(host, about_wait, |wait| Params { wait, ..plain.clone() })),
-        ("Pages (--pages)", choices(host, about_pages, |pages| Params { pages, ..plain.clone() })),
-        ("Placements (--place)", places(host, &plain)),
-    ];
+    let sections = sections(host, suites);
     let width = rows::widest(sections.iter().flat_map(|(_, rows)| rows).map(|(name, _)| name.as_str()));
     for (index, (heading, rows)) in sections.iter().enumerate() {
         if index > 0 {
@@ -53,6 +53,41 @@ fn show(out: &mut dyn io::Write, host: &Host, suites: Vec<Row>) -> io::Result<()
         rows::write(out, heading, width, rows)?;
     }
     Ok(())
+}
+
+/// The same as one list.
+fn grid(sections: [Section; 7]) -> Grid {
+    let column = |name| Column { name, heading: name, side: Side::Left, room: Room::Needed };
+    let row = |heading: &str, (name, text): Row| {
+        let kind = heading.split(" (").next().unwrap_or(heading);
+        let (about, missing) = match text.split_once(NOT_HERE) {
+            Some((about, reason)) => (about, Cell::text(reason)),
+            None => (text.as_str(), Cell::none()),
+        };
+        vec![Cell::text(kind), Cell::text(name), Cell::text(about), missing]
+    };
+    let rows = sections.into_iter().flat_map(|(heading, rows)| rows.into_iter().map(move |one| row(heading, one)));
+    Grid { columns: ["kind", "name", "about", "missing"].map(column).to_vec(), rows: rows.collect(), ..Grid::default() }
+}
+
+/// A heading and what there is to choose from.
+type Section = (&'static str, Vec<Row>);
+
+/// Between what a choice does and why it cannot be used.
+const NOT_HERE: &str = "\nnot here: ";
+
+fn sections(host: &Host, suites: Vec<Row>) -> [Section; 7] {
+    // Apart from the choice itself, nothing that needs anything.
+    let plain = Params { place: Place::Free, ..Params::default() };
+    [
+        ("Suites (pipemark run SUITE)", suites),
+        ("Links (--link)", choices(host, about_link, |link| Params { link, ..plain.clone() })),
+        ("Senders (--send)", choices(host, about_send, |send| Params { send, ..plain.clone() })),
+        ("Receivers (--recv)", choices(host, about_recv, |recv| Params { recv, ..plain.clone() })),
+        ("Wait policies (--wait)", choices(host, about_wait, |wait| Params { wait, ..plain.clone() })),
+        ("Pages (--pages)", choices(host, about_pages, |pages| Params { pages, ..plain.clone() })),
+        ("Placements (--place)", places(host, &plain)),
+    ]
 }
 
 /// A row for each word of a parameter: what it does, and on a line of its own why it is not here.
@@ -67,7 +102,7 @@ fn choices<T: IntoEnumIterator + Copy + ToString>(
 fn described(host: &Host, about: &str, params: &Params) -> String {
     match missing(params, host) {
         None => about.to_owned(),
-        Some(reason) => format!("{about}\nnot here: {reason}"),
+        Some(reason) => format!("{about}{NOT_HERE}{reason}"),
     }
 }
 

@@ -2,15 +2,18 @@
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use super::output::OutputOptions;
-use super::{exit, failure};
+use signal_hook::consts::SIGXFSZ;
+
+use super::output::{FormatName, OutputOptions};
+use super::{exit, failure, keep};
 use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
-use crate::show::{Colour, Csv, Destination, Format, Json, Markdown, Progress, Table};
+use crate::show::{Colour, Destination, Format, Progress};
 use crate::stats;
 
 /// Measures plans without entrants.
@@ -24,9 +27,12 @@ pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions)
         Ok(interrupt) => interrupt,
         Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
     };
-    let exports = exports(output);
-    for (destination, format) in &exports {
-        if let Err(error) = destination.check(*format) {
+    // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
+        return failure(format_args!("signals cannot be caught: {error}"));
+    }
+    for (destination, format) in output.exports() {
+        if let Err(error) = destination.check(format) {
             return failure(error);
         }
     }
@@ -36,22 +42,18 @@ pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions)
     }
 
     let mut written = true;
-    let table = Table { width: terminal_width(), colour: colour() };
-    let shown: (&Destination, &dyn Format) = (&Destination::Stdout, &table);
-    let silent = output.quiet || output.takes_stdout();
-    for (destination, format) in exports.into_iter().chain((!silent).then_some(shown)) {
+    let form = output.format.form();
+    let shown: (&Destination, &dyn Format) = (&Destination::Stdout, form.of_documents());
+    let unwanted = output.quiet && output.format.format == FormatName::Table;
+    let silent = unwanted || output.takes_stdout();
+    for (destination, format) in output.exports().chain((!silent).then_some(shown)) {
         if let Err(error) = destination.write(format, &document) {
             failure(error);
             written = false;
         }
     }
+    keep::keep(&document, &output.keep, output.quiet);
     verdict(&document, written)
-}
-
-fn exports(output: &OutputOptions) -> Vec<(&Destination, &'static dyn Format)> {
-    let wanted: [(&Option<Destination>, &'static dyn Format); 3] =
-        [(&output.json, &Json), (&output.csv, &Csv), (&output.markdown, &Markdown)];
-    wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format))).collect()
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
@@ -84,6 +86,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: join(plans, |plan| &plan.suite),
         title: join(plans, |plan| &plan.title),
+        label: output.keep.label.clone(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started,
         elapsed_ns,

@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{exit, failure, usage};
+use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Sample, Status};
 use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Setting, Suite};
@@ -93,7 +94,7 @@ fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Resul
     let interrupt = Interrupt::catch().map_err(|error| failure(format_args!("signals cannot be caught: {error}")))?;
     let machine = host::survey();
     let mut progress = Progress::new(quiet, 2 * u64::from(rounds));
-    let measurement = run::measure(plan, &machine, &interrupt, &mut progress);
+    let measurement = run::measure(plan, &machine, &Entrants::default(), &interrupt, &mut progress);
     progress.finish();
     if measurement.partial {
         eprintln!("error: interrupted; a noise floor needs all of its rounds");

@@ -11,9 +11,11 @@ use pipeio::recv::{self, Method, Receiver};
 use pipeio::wait::Wait;
 use rustix::fs::FileType;
 
+use super::output::FormatOption;
 use super::{exit, failure, r#gen, usage, written};
 use crate::content::{Check, Content};
 use crate::model::{ByteSize, Nanos, Throughput};
+use crate::show::{Cell, Column, Form, Grid, Room, Side};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -43,6 +45,8 @@ pub struct SinkOptions {
     /// How to receive
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
     recv: Recv,
+    #[command(flatten)]
+    format: FormatOption,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -75,7 +79,12 @@ pub fn run(options: &SinkOptions) -> ExitCode {
         Ok(arrived) => arrived,
         Err(error) => return failure(format!("standard input can't be read: {error}")),
     };
-    let said = written(writeln!(io::stdout(), "{}", sentence(&arrived)));
+    let mut out = io::stdout().lock();
+    let said = match options.format.form() {
+        Form::Table(_) => writeln!(out, "{}", sentence(&arrived)),
+        form => grid(&arrived).write(form, &mut out),
+    };
+    let said = written(said.and_then(|()| out.flush()));
     if let Some(fault) = fault(&arrived, options) {
         eprintln!("error: {fault}");
         return ExitCode::from(exit::NOT_VERIFIED);
@@ -135,6 +144,22 @@ fn fault(arrived: &Arrived, options: &SinkOptions) -> Option<String> {
     }
     let ByteSize(expected) = options.total?;
     (arrived.bytes != expected).then(|| format!("{} bytes arrived, {expected} were expected", arrived.bytes))
+}
+
+/// The same as a list of one row.
+fn grid(arrived: &Arrived) -> Grid {
+    let column = |name| Column { name, heading: name, side: Side::Right, room: Room::Needed };
+    let ns = Nanos::from(arrived.elapsed);
+    let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
+    let verified = arrived.check.as_ref().map(|check| check.fault().is_none());
+    let row = vec![
+        Cell::of(arrived.bytes.to_string(), arrived.bytes),
+        Cell::of(ns.0.to_string(), ns.0),
+        Cell::of(rate.to_string(), rate),
+        Cell::of(verified.map_or_else(String::new, |verified| verified.to_string()), verified),
+    ];
+    let columns = ["bytes", "ns", "throughput", "verified"].map(column).to_vec();
+    Grid { columns, rows: vec![row], ..Grid::default() }
 }
 
 fn sentence(arrived: &Arrived) -> String {

@@ -27,6 +27,7 @@ fn document(trials: Vec<Record>) -> Document {
         suite: "s".to_owned(),
         title: String::new(),
         command: Vec::new(),
+        label: None,
         started: "2025-03-01T12:00:00Z".to_owned(),
         elapsed_ns: 1,
         seed: 1,

@@ -36,6 +36,9 @@ pub struct Document {
     pub suite: String,
     /// What the suite is about, in a line.
     pub title: String,
+    /// What the person who measured called it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The command line.
     pub command: Vec<String>,
     /// When the measurement began, RFC 3339.

@@ -14,8 +14,8 @@ mod stage;
 mod trial;
 mod units;
 
-pub use entrant::{EntrantStats, Language, Program};
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
+pub use entrant::{EntrantStats, Language, Program};
 pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};

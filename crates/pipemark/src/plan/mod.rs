@@ -5,8 +5,8 @@
 mod design;
 mod embedded;
 mod expand;
-mod languages;
 mod gains;
+mod languages;
 mod refusal;
 mod schedule;
 mod stages;

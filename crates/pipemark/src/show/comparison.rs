@@ -31,7 +31,7 @@ const GAP: usize = 2;
 /// # Errors
 /// When `out` refuses the bytes.
 pub fn json(report: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
-    json::escaped(&serde_json::to_string(report)?, out)
+    json::line(&serde_json::to_string(report)?, out)
 }
 
 /// The report for a terminal of `width` columns.

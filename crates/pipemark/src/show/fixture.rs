@@ -157,6 +157,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
         version: "0.1.0".to_owned(),
+        label: None,
         suite: suite.to_owned(),
         title: title.to_owned(),
         command: vec!["pipemark".to_owned(), "run".to_owned(), suite.to_owned()],

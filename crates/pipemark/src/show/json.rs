@@ -24,12 +24,12 @@ impl Format for Json {
         serde_json::from_str::<Document>(&text).map_err(|error| {
             io::Error::new(io::ErrorKind::InvalidData, format!("a figure of the document is not a number ({error})"))
         })?;
-        escaped(&text, out)
+        line(&text, out)
     }
 }
 
-/// Writes JSON as one line that no terminal acts on.
-pub(super) fn escaped(text: &str, out: &mut dyn io::Write) -> io::Result<()> {
+/// Writes JSON text and a line end.
+pub(super) fn line(text: &str, out: &mut dyn io::Write) -> io::Result<()> {
     // JSON asks for escapes up to U+001F only, but terminals also act on U+0080 to U+009F. Outside of strings there are
     // no such characters.
     let mut start = 0;

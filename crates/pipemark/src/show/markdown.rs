@@ -140,7 +140,7 @@ fn cell(experiment: &Experiment, column: Column, record: &Record) -> String {
     }
 }
 
-fn line(cells: impl Iterator<Item = String>, out: &mut dyn io::Write) -> io::Result<()> {
+pub(super) fn line(cells: impl Iterator<Item = String>, out: &mut dyn io::Write) -> io::Result<()> {
     writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 

@@ -6,16 +6,20 @@ use std::io;
 
 use crate::model::Document;
 
+mod benchmark;
 pub mod comparison;
 mod comparison_csv;
 mod csv;
 mod experiment;
 mod footnotes;
 mod gains;
+mod grid;
 mod head;
 mod json;
+mod manual;
 mod markdown;
 mod matrix;
+mod openmetrics;
 mod output;
 mod progress;
 mod table;
@@ -26,13 +30,17 @@ mod fixture;
 #[cfg(test)]
 mod schema;
 
+pub use benchmark::BenchmarkJson;
 pub use csv::Csv;
+pub use grid::{Cell, Column, Form, Grid, Room};
 pub use json::Json;
+pub use manual::Manual;
 pub use markdown::Markdown;
+pub use openmetrics::OpenMetrics;
 pub use output::{Destination, OutputError};
 pub use progress::Progress;
 pub use table::Table;
-pub use text::{Colour, neutral};
+pub use text::{Colour, Side, Style, neutral};
 
 /// A way to write a document.
 pub trait Format {

@@ -13,13 +13,21 @@ pub enum Colour {
 
 /// What a piece of text is, which decides how it is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
+    /// What the reader came for.
     Plain,
+    /// What stands above it.
     Heading,
+    /// What may be overlooked.
     Aside,
+    /// A bar of a chart.
     Bar,
+    /// What to be careful about.
     Caution,
+    /// What went wrong.
     Failure,
+    /// What went well.
+    Success,
 }
 
 impl Colour {
@@ -32,6 +40,7 @@ impl Colour {
             Style::Bar => "36",
             Style::Caution => "33",
             Style::Failure => "31",
+            Style::Success => "32",
         };
         match self {
             Colour::Always if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -83,8 +92,10 @@ pub(super) fn width(text: &str) -> usize {
 
 /// Which side of its column a cell keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
+    /// Text.
     Left,
+    /// Figures.
     Right,
 }
 

@@ -1,0 +1,46 @@
+//! `pipemark completions`, and man pages for `make install`: what a shell and man(1) have to know, made from the command line's
+//! own description. `make install` puts them where they are looked for.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, failure, written};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  For this shell, now:
+      source <(pipemark completions bash)
+
+  For good, where 'make install' has not done it already:
+      pipemark completions bash > ~/.local/share/bash-completion/completions/pipemark
+      pipemark completions zsh > ~/.zfunc/_pipemark            # with fpath+=~/.zfunc in ~/.zshrc
+      pipemark completions fish > ~/.config/fish/completions/pipemark.fish";
+
+/// What `completions` takes.
+#[derive(Debug, Clone, Args)]
+pub struct CompletionsOptions {
+    /// For which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+/// Writes the completions to standard output.
+pub fn completions(options: &CompletionsOptions) -> ExitCode {
+    // Generated in memory first: clap_complete panics where it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut Cli::command(), "pipemark", &mut script);
+    let mut out = io::stdout().lock();
+    written(out.write_all(&script).and_then(|()| out.flush()))
+}
+
+/// Writes a page for the program and one for each verb into an existing folder.
+pub fn man(folder: &Path) -> ExitCode {
+    match clap_mangen::generate_to(Cli::command(), folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure(format_args!("cannot write man pages to {}: {error}", folder.display())),
+    }
+}

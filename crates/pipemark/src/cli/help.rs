@@ -1,0 +1,105 @@
+//! `pipemark help`: what a verb does, or a page of the documentation, which comes with the program so that both tell of the
+//! same version.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser};
+
+use super::measure::{colour, terminal_width};
+use super::{Cli, usage, written};
+use crate::model::nearest;
+use crate::show::{Manual, neutral};
+
+/// A page, or a section of one.
+struct Topic {
+    name: &'static str,
+    about: &'static str,
+    page: &'static str,
+    /// The heading of the section; the whole page without.
+    section: Option<&'static str>,
+}
+
+macro_rules! page {
+    ($file:literal) => {
+        include_str!(concat!("../../../../docs/", $file))
+    };
+}
+
+const TOPICS: [Topic; 9] = [
+    topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
+    topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
+    topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
+    topic("exit-codes", "what they tell a script", page!("outputs.md"), Some("Exit codes")),
+    topic("outputs", "formats, OpenMetrics, continuous benchmarks", page!("outputs.md"), None),
+    topic("trends", "the history: trends, where it is, what is in it", page!("history.md"), None),
+    topic("suites", "how to write an experiment down", page!("suites.md"), None),
+    topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
+    topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
+];
+
+const fn topic(name: &'static str, about: &'static str, page: &'static str, section: Option<&'static str>) -> Topic {
+    Topic { name, about, page, section }
+}
+
+/// What `help` takes.
+#[derive(Debug, Clone, Args)]
+pub struct HelpOptions {
+    /// A verb, such as bw or 'history show', or a topic, such as method; lists all without
+    #[arg(value_name = "VERB|TOPIC")]
+    words: Vec<String>,
+}
+
+/// Explains what was asked for.
+pub fn run(options: &HelpOptions) -> ExitCode {
+    let Some(first) = options.words.first() else {
+        return written(overview(&mut io::stdout().lock()));
+    };
+    if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
+        let manual = Manual { width: terminal_width(), colour: colour() };
+        let mut out = io::stdout().lock();
+        return written(manual.write(topic.page, topic.section, &mut out).and_then(|()| out.flush()));
+    }
+    if Cli::command().find_subcommand(first).is_none() {
+        let verbs = Cli::command();
+        let verbs = verbs.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name());
+        let hint = match nearest(first, TOPICS.iter().map(|topic| topic.name).chain(verbs)) {
+            Some(word) => format!("did you mean {word}?"),
+            None => "'pipemark help' lists them".to_owned(),
+        };
+        return usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first)));
+    }
+    // clap shows help in the middle of its work, and nowhere else with all that belongs to it.
+    let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);
+    match Cli::try_parse_from(words) {
+        Err(help) => help.exit(),
+        Ok(_) => ExitCode::SUCCESS,
+    }
+}
+
+fn overview(out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}", Cli::command().render_help())?;
+    writeln!(out, "\nTopics (pipemark help TOPIC):")?;
+    for Topic { name, about, .. } in &TOPICS {
+        writeln!(out, "  {name:<12}  {about}")?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::Colour;
+
+    #[test]
+    fn every_topic_has_text_that_fits() {
+        for topic in &TOPICS {
+            let mut out = Vec::new();
+            Manual { width: 80, colour: Colour::Never }.write(topic.page, topic.section, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.lines().count() > 5, "{}: {text}", topic.name);
+            let verb = Cli::command().find_subcommand(topic.name).is_some();
+            assert!(!verb, "{} is a verb, which has its own help", topic.name);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What a listing says about a run, and which runs it is to list.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use strum::{Display, EnumString};
+
+use super::Cause;
+use crate::model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
+
+/// A run of the history. Numbers are given once: what is deleted leaves a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id(pub(super) i64);
+
+impl Id {
+    /// As a number.
+    pub fn number(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Id, String> {
+        let number = text.trim_start_matches('#').parse().ok().filter(|&number: &i64| number > 0);
+        number.map(Id).ok_or_else(|| format!("'{text}' is no run's number; 'pipemark history' lists them"))
+    }
+}
+
+/// How a run ended, on the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Outcome {
+    /// All that can run here was measured.
+    Ok,
+    /// It was ended early.
+    Partial,
+    /// A trial failed, or none could run.
+    Failed,
+    /// Data did not verify.
+    NotVerified,
+}
+
+/// A run, as listings show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number.
+    pub id: Id,
+    /// When it began.
+    pub started: Timestamp,
+    /// The suite or suites, or the verb.
+    pub suite: String,
+    /// What the suite is about.
+    pub title: String,
+    /// What the person called it.
+    pub label: Option<String>,
+    /// The machine's name.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// Its processor.
+    pub cpu: String,
+    /// The version of pipemark that measured.
+    pub version: String,
+    /// How many trials it has, the memory-copy limit not counted.
+    pub trials: u32,
+    /// How many of them have figures.
+    pub measured: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its best figures, in words.
+    pub headline: String,
+}
+
+impl Entry {
+    /// What is to be said about a document that has no number yet.
+    ///
+    /// # Errors
+    /// When the document does not say when it was measured.
+    pub(super) fn of(document: &Document) -> Result<Entry, Cause> {
+        let no_time = || Cause::NoTime(document.started.clone());
+        let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
+        // Nanoseconds since 1970 are to fit an SQLite integer, which they do until 2262.
+        i64::try_from(started.as_nanosecond()).map_err(|_| no_time())?;
+        let trials = || document.trials.iter().filter(|record| record.params.link != LinkKind::MemoryCopy);
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Entry {
+            id: Id(0),
+            started,
+            suite: document.suite.clone(),
+            title: document.title.clone(),
+            label: document.label.clone(),
+            host: document.host.name.clone(),
+            kernel: document.host.kernel.clone(),
+            cpu: document.host.cpu.clone(),
+            version: document.version.clone(),
+            trials: count(trials().count()),
+            measured: count(trials().filter(|record| record.estimate.is_some()).count()),
+            outcome: outcome(document),
+            headline: headline(trials()),
+        })
+    }
+}
+
+fn outcome(document: &Document) -> Outcome {
+    let any = |test: fn(&Record) -> bool| document.trials.iter().any(test);
+    if any(|record| record.verified == Some(false)) {
+        Outcome::NotVerified
+    } else if any(|record| record.status == Status::Failed) || !any(|record| record.status == Status::Ok) {
+        Outcome::Failed
+    } else if document.partial {
+        Outcome::Partial
+    } else {
+        Outcome::Ok
+    }
+}
+
+/// The highest throughput and the lowest median round trip of links that transfer anything.
+fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
+    let of = |mode: Mode| {
+        let figures = trials.clone().filter(move |record| record.params.mode == mode);
+        let figures = figures.filter(|record| record.params.link != LinkKind::Null);
+        figures.filter_map(|record| Some(record.estimate.as_ref()?.headline().median)).collect::<Vec<f64>>()
+    };
+    let (streams, trips) = (of(Mode::Throughput), of(Mode::Latency));
+    let mut parts = Vec::new();
+    if let Some(&most) = streams.iter().max_by(|one, other| one.total_cmp(other)) {
+        parts.push(format!("{}{}", if streams.len() > 1 { "up to " } else { "" }, Throughput(most)));
+    }
+    if let Some(&least) = trips.iter().min_by(|one, other| one.total_cmp(other)) {
+        // A round trip in nanoseconds: never negative, and far below 2^64.
+        parts.push(format!("{}{}", if trips.len() > 1 { "from " } else { "" }, Nanos(least.round() as u64)));
+    }
+    parts.join(", ")
+}
+
+/// Which runs to list; what is `None` lets all through.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// One of the suites that were run, or the verb.
+    pub suite: Option<String>,
+    /// The label, where `*`, `?` and `[…]` have a shell's meaning.
+    pub label: Option<String>,
+    /// The machine's name, likewise.
+    pub host: Option<String>,
+    /// Not before this time.
+    pub since: Option<Timestamp>,
+    /// The newest so many.
+    pub limit: Option<u32>,
+}

@@ -1,0 +1,128 @@
+//! Where the history is, and that the place is the user's own: nothing is written through a symbolic link or into what
+//! others could have put there, and what is made is for the user alone from its first moment.
+
+use std::env;
+use std::fs::{self, DirBuilder, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use super::{Cause, HistoryError};
+
+/// The history's place by the XDG base directory specification.
+///
+/// # Errors
+/// When the environment names no place.
+pub fn usual_path() -> Result<PathBuf, HistoryError> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = match (set("XDG_DATA_HOME"), set("HOME")) {
+        (Some(data), _) if data.is_absolute() => data,
+        (Some(data), _) => {
+            return Err(HistoryError::nowhere(format!(
+                "XDG_DATA_HOME is '{}', which is no absolute path, so the history has no place; correct it, or use --db FILE",
+                data.to_string_lossy().escape_debug()
+            )));
+        }
+        (None, Some(home)) if home.is_absolute() => home.join(".local/share"),
+        (None, _) => {
+            return Err(HistoryError::nowhere(
+                "neither XDG_DATA_HOME nor HOME is set to an absolute path, so the history has no place; use --db FILE",
+            ));
+        }
+    };
+    Ok(folder.join("pipemark/history.db"))
+}
+
+/// Makes the folder of the usual place, and those above it that are missing, for the user alone.
+pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
+    let folder = folder(path);
+    let failed = |error| HistoryError::new(path, Cause::Folder(folder.to_owned(), error));
+    if folder.is_dir() {
+        return Ok(());
+    }
+    // Under sudo, HOME may be another user's, who could not use what root makes there.
+    let above = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
+    if geteuid().is_root() && above.is_some_and(|above| above.uid() != 0) {
+        return Err(HistoryError::nowhere(format!(
+            "{} would be root's in another user's home, so no history is kept; use --db FILE, or sudo -H",
+            folder.to_string_lossy().escape_debug()
+        )));
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
+}
+
+/// The file at `path`, made where it is missing, by its real name.
+pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
+    let real = real(path)?;
+    // Not by SQLite, whose files have the mode 0644 less the umask until someone changes it. Never through a link.
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
+        Ok(_) => Ok(real),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => own(&real).map(|_| real),
+        Err(error) => Err(HistoryError::new(path, Cause::File(error))),
+    }
+}
+
+/// The file at `path` by its real name; `None` where there is none.
+pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
+    // Without its folder there is no file either.
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let real = real(path)?;
+    Ok(own(&real)?.then_some(real))
+}
+
+/// With links of the folder followed, but not of the file itself: SQLite, too, refuses to follow one.
+fn real(path: &Path) -> Result<PathBuf, HistoryError> {
+    let Some(name) = path.file_name() else {
+        return Err(HistoryError::new(path, Cause::NotOwn("is a folder; name a file in it".to_owned())));
+    };
+    let folder = folder(path);
+    let real = fs::canonicalize(folder);
+    let real = real.map_err(|error| HistoryError::new(path, Cause::Folder(folder.to_owned(), error)))?;
+    Ok(real.join(name))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether there is a file, after a look at it and at the journal that SQLite would play back into it.
+fn own(path: &Path) -> Result<bool, HistoryError> {
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    let mut found = false;
+    for (path, is_database) in [(path, true), (Path::new(&journal), false)] {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => {
+                if let Some(why) = objection(&metadata) {
+                    return Err(HistoryError::new(path, Cause::NotOwn(why)));
+                }
+                found |= is_database;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(HistoryError::new(path, Cause::File(error))),
+        }
+    }
+    Ok(found)
+}
+
+/// Why a file is not to be used.
+fn objection(metadata: &Metadata) -> Option<String> {
+    let kind = metadata.file_type();
+    if kind.is_symlink() {
+        Some("is a symbolic link, which is not followed; use --db with the file itself".to_owned())
+    } else if kind.is_dir() {
+        Some("is a folder; use --db with a file in it".to_owned())
+    } else if !kind.is_file() {
+        Some("is no regular file; use another --db FILE".to_owned())
+    } else if metadata.uid() != geteuid().as_raw() {
+        Some(format!("belongs to user {} and not to you; use another --db FILE", metadata.uid()))
+    } else if metadata.mode() & 0o022 != 0 {
+        Some("may be written by others; 'chmod 600' it if it is yours alone".to_owned())
+    } else {
+        None
+    }
+}

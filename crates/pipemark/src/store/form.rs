@@ -1,0 +1,90 @@
+//! The tables, their versions (`user_version`), and the way from each version to the next.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::Cause;
+
+/// "pipe": tells the history from databases of other programs.
+const APPLICATION: i64 = 0x7069_7065;
+
+/// What makes version N + 1 of version N. Never changed once released: there are databases of every version.
+const STEPS: [&str; 2] = [
+    // Listings read `run` alone; documents would make its pages few and far between.
+    "CREATE TABLE run (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        started INTEGER NOT NULL, -- nanoseconds since 1970 in UTC
+        suite TEXT NOT NULL,
+        title TEXT NOT NULL,
+        label TEXT,
+        host TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        cpu TEXT NOT NULL,
+        version TEXT NOT NULL,
+        trials INTEGER NOT NULL,
+        measured INTEGER NOT NULL,
+        outcome TEXT NOT NULL,
+        headline TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX run_by_time ON run (started, id);
+    CREATE TABLE document (
+        run INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE,
+        json TEXT NOT NULL -- as --json wrote it, byte for byte
+    ) STRICT;",
+    // Finds the runs of a trial without reading all documents.
+    "CREATE TABLE trial (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, params TEXT NOT NULL) STRICT;
+    CREATE TABLE measured (
+        trial INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+        run INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        PRIMARY KEY (trial, run)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX measured_by_run ON measured (run);
+    CREATE TEMPORARY TABLE seen AS
+        SELECT document.run, each.value ->> 'id' AS key, each.value -> 'params' AS params
+        FROM document, json_each(document.json, '$.trials') AS each
+        WHERE each.value ->> 'estimate' IS NOT NULL;
+    INSERT OR IGNORE INTO trial (key, params) SELECT key, params FROM seen ORDER BY run;
+    INSERT OR IGNORE INTO measured (trial, run) SELECT trial.id, seen.run FROM seen JOIN trial USING (key);
+    DROP TABLE seen;",
+];
+
+/// The version that this program reads and writes.
+const CURRENT: i64 = STEPS.len() as i64;
+
+/// Makes of any older version, a new and empty file among them, the current one, or leaves everything as it is.
+pub(super) fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<Result<(), Cause>> {
+    match state(connection)? {
+        Ok(CURRENT) => return Ok(Ok(())),
+        Err(cause) => return Ok(Err(cause)),
+        Ok(_) => {}
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another pipemark may have been faster.
+    let version = match state(&transaction)? {
+        Ok(version) => version,
+        Err(cause) => return Ok(Err(cause)),
+    };
+    for step in usize::try_from(version).map_or(&[][..], |version| &STEPS[version..]) {
+        transaction.execute_batch(step)?;
+    }
+    sign(&transaction)?;
+    transaction.commit()?;
+    Ok(Ok(()))
+}
+
+fn sign(transaction: &Transaction) -> rusqlite::Result<()> {
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", CURRENT)
+}
+
+/// The version, 0 to [`CURRENT`], or why the database is not to be touched.
+fn state(connection: &Connection) -> rusqlite::Result<Result<i64, Cause>> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(match (application, version) {
+        (0, 0) if tables == 0 => Ok(0),
+        (APPLICATION, 1..=CURRENT) => Ok(version),
+        (APPLICATION, found) if found > CURRENT => Err(Cause::Newer { found, known: CURRENT }),
+        _ => Err(Cause::Foreign),
+    })
+}

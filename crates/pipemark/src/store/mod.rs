@@ -1,0 +1,281 @@
+//! The history: every measurement of this user, in one SQLite database. A document is kept as the very bytes that `--json`
+//! writes; what listings need stands beside it, so that they never read one.
+//!
+//! Writers take turns by SQLite's rollback journal, not a write-ahead log: it is one file between runs, works where the
+//! home is on a network, and can be read in a folder that may not be written to.
+
+mod entry;
+mod error;
+mod file;
+mod form;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, TransactionBehavior, params, params_from_iter};
+
+use crate::model::{Document, Params};
+
+pub use entry::{Entry, Filter, Id, Outcome};
+pub use error::{Cause, HistoryError};
+pub use file::usual_path;
+
+/// How long others may keep the database locked until a writer or reader gives up. Saving takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Columns of an [`Entry`], in the order in which [`entry`] reads them.
+const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
+
+/// An open history.
+#[derive(Debug)]
+pub struct History {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// A trial that some run of the history has measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownTrial {
+    /// Its stable key, as [`crate::model::Record`] has it.
+    pub key: String,
+    /// What the key stands for.
+    pub params: Params,
+    /// How many of the runs looked at have measured it.
+    pub runs: u32,
+}
+
+impl History {
+    /// Opens the history at `path`, or at the usual place, to write to it; makes it where there is none.
+    ///
+    /// # Errors
+    /// When the place is not the user's own, can't be written, or holds something else or a form that is newer.
+    pub fn create(path: Option<&Path>) -> Result<History, HistoryError> {
+        let path = match path {
+            Some(path) => path.to_owned(),
+            None => {
+                let path = usual_path()?;
+                file::make_folder(&path)?;
+                path
+            }
+        };
+        History::connect(file::make(&path)?)
+    }
+
+    /// Opens the history at `path`, or at the usual place, to look into it; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// As [`History::create`].
+    pub fn open(path: Option<&Path>) -> Result<Option<History>, HistoryError> {
+        let path = path.map_or_else(usual_path, |path| Ok(path.to_owned()))?;
+        file::find(&path)?.map(History::connect).transpose()
+    }
+
+    fn connect(path: PathBuf) -> Result<History, HistoryError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connected = Connection::open_with_flags(&path, flags).and_then(|mut connection| {
+            connection.busy_timeout(PATIENCE)?;
+            // What a file that someone handed over says about itself is not to run anything.
+            connection.pragma_update(None, "trusted_schema", false)?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            // The folder is synchronised as well, so that a journal does not come back after a power cut.
+            connection.pragma_update(None, "synchronous", "EXTRA")?;
+            Ok((form::bring_up_to_date(&mut connection)?, connection))
+        });
+        match connected {
+            Ok((Ok(()), connection)) => Ok(History { connection, path }),
+            Ok((Err(cause), _)) => Err(HistoryError::new(&path, cause)),
+            Err(error) => Err(HistoryError::new(&path, error.into())),
+        }
+    }
+
+    fn failed(&self) -> impl Fn(rusqlite::Error) -> HistoryError {
+        |error| HistoryError::new(&self.path, error.into())
+    }
+
+    /// Keeps a document, all of it or nothing: `json` are the bytes that tell it, which come out again as they went in.
+    ///
+    /// # Errors
+    /// When it can't be written; the history is then as it was.
+    pub fn save(&mut self, document: &Document, json: &str) -> Result<Id, HistoryError> {
+        let entry = Entry::of(document).map_err(|cause| HistoryError::new(&self.path, cause))?;
+        let path = self.path.clone();
+        save(&mut self.connection, &entry, document, json).map_err(|error| HistoryError::new(&path, error.into()))
+    }
+
+    /// Runs that the filter lets through, newest first.
+    ///
+    /// # Errors
+    /// When the database can't be read, here and below.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
+        let (condition, mut values) = condition(filter);
+        values.push(Box::new(filter.limit.map_or(-1, i64::from)));
+        let query = format!("SELECT {ENTRY} FROM run WHERE {condition} ORDER BY started DESC, id DESC LIMIT ?");
+        let list = || -> rusqlite::Result<Vec<Entry>> {
+            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), entry)?.collect()
+        };
+        list().map_err(self.failed())
+    }
+
+    /// How many runs there are in all.
+    pub fn count(&self) -> Result<u32, HistoryError> {
+        self.connection.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).map_err(self.failed())
+    }
+
+    /// The id of the newest run.
+    pub fn newest(&self) -> Result<Option<Id>, HistoryError> {
+        let newest = "SELECT id FROM run ORDER BY started DESC, id DESC LIMIT 1";
+        self.connection.query_row(newest, [], |row| row.get(0).map(Id)).optional().map_err(self.failed())
+    }
+
+    /// One run's entry.
+    pub fn entry(&self, id: Id) -> Result<Option<Entry>, HistoryError> {
+        let query = format!("SELECT {ENTRY} FROM run WHERE id = ?");
+        self.connection.query_row(&query, [id.0], entry).optional().map_err(self.failed())
+    }
+
+    /// The bytes that `--json` wrote, or would have written, of one run.
+    pub fn json(&self, id: Id) -> Result<Option<String>, HistoryError> {
+        let query = "SELECT json FROM document WHERE run = ?";
+        self.connection.query_row(query, [id.0], |row| row.get(0)).optional().map_err(self.failed())
+    }
+
+    /// The document of one run.
+    pub fn document(&self, id: Id) -> Result<Option<Document>, HistoryError> {
+        let Some(json) = self.json(id)? else { return Ok(None) };
+        let unreadable =
+            |error: serde_json::Error| HistoryError::new(&self.path, Cause::Unreadable(id, error.to_string()));
+        serde_json::from_str(&json).map(Some).map_err(unreadable)
+    }
+
+    /// Forgets runs, all of them or, where one is unknown, none; returns that one.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn delete(&mut self, ids: &[Id]) -> Result<Option<Id>, HistoryError> {
+        let path = self.path.clone();
+        let delete = |connection: &mut Connection| -> rusqlite::Result<Option<Id>> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            for &id in ids {
+                if transaction.execute("DELETE FROM run WHERE id = ?", [id.0])? == 0 {
+                    return Ok(Some(id));
+                }
+            }
+            transaction.execute("DELETE FROM trial WHERE id NOT IN (SELECT trial FROM measured)", [])?;
+            transaction.commit()?;
+            Ok(None)
+        };
+        delete(&mut self.connection).map_err(|error| HistoryError::new(&path, error.into()))
+    }
+
+    /// All trials that the runs which the filter lets through have measured, the most often measured first. Its limit has
+    /// no meaning here.
+    pub fn trials(&self, filter: &Filter) -> Result<Vec<KnownTrial>, HistoryError> {
+        let (condition, values) = condition(filter);
+        let query = format!(
+            "SELECT trial.key, trial.params, count(*) AS runs FROM trial \
+             JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
+             WHERE {condition} GROUP BY trial.id ORDER BY runs DESC, trial.key"
+        );
+        let trials = || -> rusqlite::Result<Vec<(String, String, u32)>> {
+            let row = |row: &Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), row)?.collect()
+        };
+        // Parameters that this version has no words for can't be asked for either.
+        let known = |(key, params, runs): (String, String, u32)| {
+            Some(KnownTrial { key, params: serde_json::from_str(&params).ok()?, runs })
+        };
+        Ok(trials().map_err(self.failed())?.into_iter().filter_map(known).collect())
+    }
+
+    /// The runs that have measured the trial with this key, newest first.
+    pub fn runs_of(&self, key: &str, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
+        let (condition, mut values) = condition(filter);
+        values.push(Box::new(key.to_owned()));
+        values.push(Box::new(filter.limit.map_or(-1, i64::from)));
+        let query = format!(
+            "SELECT {ENTRY} FROM run WHERE {condition} \
+             AND id IN (SELECT run FROM measured JOIN trial ON trial.id = measured.trial WHERE trial.key = ?) \
+             ORDER BY started DESC, id DESC LIMIT ?"
+        );
+        let list = || -> rusqlite::Result<Vec<Entry>> {
+            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), entry)?.collect()
+        };
+        list().map_err(self.failed())
+    }
+}
+
+fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &str) -> rusqlite::Result<Id> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let insert = "INSERT INTO run (started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, \
+                  headline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let Entry { started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline, .. } =
+        entry;
+    let started = nanoseconds(*started);
+    let outcome = outcome.to_string();
+    transaction.execute(
+        insert,
+        params![started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline],
+    )?;
+    let run = transaction.last_insert_rowid();
+    transaction.execute("INSERT INTO document (run, json) VALUES (?, ?)", params![run, json])?;
+    for record in document.trials.iter().filter(|record| record.estimate.is_some()) {
+        let params = serde_json::to_string(&record.params).expect("parameters are text and whole numbers");
+        let known = "INSERT INTO trial (key, params) VALUES (?, ?) ON CONFLICT (key) DO NOTHING";
+        transaction.execute(known, [&record.id, &params])?;
+        // Two experiments of a suite may share a trial.
+        let measured = "INSERT OR IGNORE INTO measured (trial, run) SELECT id, ? FROM trial WHERE key = ?";
+        transaction.execute(measured, params![run, record.id])?;
+    }
+    transaction.commit()?;
+    Ok(Id(run))
+}
+
+/// The part of a query that chooses, over columns of `run`, and the values of its `?`.
+fn condition(filter: &Filter) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut parts = vec!["true"];
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let Filter { suite, label, host, since, limit: _ } = filter;
+    if let Some(suite) = suite {
+        // Several suites of one run are joined by ", ".
+        parts.push("instr(', ' || run.suite || ', ', ', ' || ? || ', ') > 0");
+        values.push(Box::new(suite.clone()));
+    }
+    // What holds a bracket of its own is found by its very name.
+    for (part, value) in [("(run.label = ? OR run.label GLOB ?)", label), ("(run.host = ? OR run.host GLOB ?)", host)] {
+        if let Some(value) = value {
+            parts.push(part);
+            values.extend([Box::new(value.clone()) as Box<dyn ToSql>, Box::new(value.clone())]);
+        }
+    }
+    if let Some(since) = since {
+        parts.push("run.started >= ?");
+        values.push(Box::new(nanoseconds(*since)));
+    }
+    (parts.join(" AND "), values)
+}
+
+fn entry(row: &Row) -> rusqlite::Result<Entry> {
+    let started = Timestamp::from_nanosecond(i128::from(row.get::<_, i64>(1)?)).unwrap_or(Timestamp::UNIX_EPOCH);
+    Ok(Entry {
+        id: Id(row.get(0)?),
+        started,
+        suite: row.get(2)?,
+        title: row.get(3)?,
+        label: row.get(4)?,
+        host: row.get(5)?,
+        kernel: row.get(6)?,
+        cpu: row.get(7)?,
+        version: row.get(8)?,
+        trials: row.get(9)?,
+        measured: row.get(10)?,
+        outcome: row.get::<_, String>(11)?.parse().unwrap_or(Outcome::Failed),
+        headline: row.get(12)?,
+    })
+}
+
+/// Since 1970, as the database has it; [`Entry::of`] lets nothing through that does not fit.
+fn nanoseconds(time: Timestamp) -> i64 {
+    i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
+}

@@ -1,0 +1,226 @@
+//! What makes the tool pleasant: completions in real shells, man pages, installation, topics of help, one way to choose a
+//! format, and files for other programs, read by those programs' own readers.
+
+mod program;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use program::past::small;
+use program::{PIPEMARK, pipemark, run};
+use serde_json::Value;
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn is_here(program: &str) -> bool {
+    let here = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !here {
+        eprintln!("{program} is not here, so it is not asked");
+    }
+    here
+}
+
+/// What bash offers for the last of the words after pipemark.
+fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+    let complete = "source \"$1\"; shift; COMP_WORDS=(pipemark \"$@\"); COMP_CWORD=$#; \
+                    complete -p pipemark >/dev/null; \
+                    _pipemark pipemark \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
+                    printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", complete, "bash"]).arg(script).args(words).output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    text(&output).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes() {
+    let script = program::file(pipemark(&["completions", "bash"]).stdout.as_bytes(), "");
+    assert_eq!(offered(script.path(), &["hi"]), ["history"]);
+    assert_eq!(offered(script.path(), &["history", "tr"]), ["trend"]);
+    assert_eq!(offered(script.path(), &["bw", "--no-"]), ["--no-save"]);
+    assert_eq!(offered(script.path(), &["bw", "--format", "mark"]), ["markdown"]);
+    assert!(offered(script.path(), &["ru"]).contains(&"run".to_owned()));
+    assert!(!offered(script.path(), &[""]).iter().any(|word| word.starts_with('_')), "what is hidden is not offered");
+}
+
+#[test]
+fn zsh_and_fish_take_their_completions() {
+    for (shell, words) in [("zsh", &["-n"][..]), ("fish", &["--no-execute"])] {
+        let script = program::file(pipemark(&["completions", shell]).stdout.as_bytes(), "");
+        if is_here(shell) {
+            let output = Command::new(shell).args(words).arg(script.path()).output().unwrap();
+            assert!(text(&output).is_empty() && output.stderr.is_empty(), "{output:?}");
+        }
+    }
+    if is_here("fish") {
+        let script = program::file(pipemark(&["completions", "fish"]).stdout.as_bytes(), "");
+        let ask = format!("source {}; complete --do-complete 'pipemark hist'", script.path().display());
+        let output = Command::new("fish").args(["--no-config", "-c", &ask]).output().unwrap();
+        assert!(text(&output).starts_with("history\t"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_reader_of_completions_may_leave() {
+    let script = format!("{PIPEMARK} completions zsh | true; {PIPEMARK} help method | head -1");
+    let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
+    assert!(output.stderr.is_empty() && text(&output) == "Method\n", "{output:?}");
+}
+
+#[test]
+fn everything_is_installed_where_it_is_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut make = Command::new("make");
+    // The program is built already; what `make` would run for it takes minutes.
+    make.args(["-s", "-o", "build", "install", "PREFIX=/usr", &format!("PIPEMARK={PIPEMARK}")]);
+    make.arg(format!("DESTDIR={}", folder.path().display())).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let output = make.output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let installed = |path: &str| folder.path().join("usr").join(path);
+    let program = installed("bin/pipemark");
+    assert_eq!(fs::metadata(&program).unwrap().permissions().mode() & 0o777, 0o755);
+    assert!(text(&Command::new(&program).arg("--version").output().unwrap()).starts_with("pipemark "));
+    assert_eq!(offered(&installed("share/bash-completion/completions/pipemark"), &["hi"]), ["history"]);
+    assert!(
+        fs::read_to_string(installed("share/zsh/site-functions/_pipemark")).unwrap().starts_with("#compdef pipemark")
+    );
+    assert!(installed("share/fish/vendor_completions.d/pipemark.fish").is_file());
+    let pages = fs::read_dir(installed("share/man/man1")).unwrap().map(|entry| entry.unwrap().path());
+    let pages: Vec<_> = pages.collect();
+    for name in ["pipemark.1", "pipemark-run.1", "pipemark-bw.1", "pipemark-history.1", "pipemark-history-trend.1"] {
+        assert!(pages.iter().any(|page| page.ends_with(name)), "{name} is not in {pages:?}");
+    }
+    if is_here("groff") {
+        for page in &pages {
+            let output =
+                Command::new("groff").args(["-Kutf8", "-man", "-ww", "-z", "-Tutf8"]).arg(page).output().unwrap();
+            assert!(text(&output).is_empty() && output.stderr.is_empty(), "{page:?}: {output:?}");
+        }
+    }
+    if is_here("man") {
+        let page = installed("share/man/man1/pipemark-bw.1");
+        let output = Command::new("man").args(["--warnings", "-l"]).arg(page).env("MANWIDTH", "80").output().unwrap();
+        assert!(text(&output).contains("--capacity") && output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn man_pages_need_a_folder() {
+    let ended = pipemark(&["__man", "/nonexistent"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("/nonexistent: No such file"), "{}", ended.stderr);
+}
+
+#[test]
+fn help_knows_verbs_and_topics() {
+    let overview = pipemark(&["help"]).stdout;
+    for topic in ["method", "units", "findings", "exit-codes", "outputs", "trends", "suites", "performance"] {
+        assert!(overview.lines().any(|line| line.starts_with(&format!("  {topic} "))), "{topic}: {overview}");
+        let ended = pipemark(&["help", topic]);
+        assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""), "{topic}");
+        assert!(ended.stdout.lines().count() > 5 && !ended.stdout.contains('\x1b'), "{topic}: {}", ended.stdout);
+        assert!(ended.stdout.lines().filter(|line| !line.starts_with("  ")).all(|line| line.chars().count() <= 80));
+    }
+    assert!(pipemark(&["help", "exit-codes"]).stdout.contains("data did not verify"));
+    for (words, expected) in [
+        (&["help", "bw"][..], "Usage: pipemark bw"),
+        (&["help", "history"], "Usage: pipemark history"),
+        (&["help", "history", "trend"], "Usage: pipemark history trend"),
+        (&["help", "help"], "Usage: pipemark help"),
+    ] {
+        let ended = pipemark(words);
+        assert!(ended.code() == Some(0) && ended.stdout.contains(expected), "{words:?}: {ended:?}");
+    }
+    for (word, expected) in
+        [("metod", "did you mean method?"), ("hsitory", "did you mean history?"), ("\x1b", "'pipemark help'")]
+    {
+        let ended = pipemark(&["help", word]);
+        assert_eq!(ended.code(), Some(2));
+        assert!(ended.stderr.contains(expected) && !ended.stderr.contains('\x1b'), "{}", ended.stderr);
+    }
+}
+
+/// Every verb that prints results takes --format, and prints the same in each.
+#[test]
+fn formats_are_chosen_in_one_way() {
+    let bw = small(&[]);
+    let bw: Vec<&str> = bw.into_iter().filter(|word| *word != "--quiet").collect();
+    for words in [&bw[..], &["list"], &["host"], &["history"], &["sink"]] {
+        if words != ["history"] {
+            let json = pipemark(&[words, &["--format", "json"]].concat());
+            assert_eq!(json.code(), Some(0), "{words:?}: {}", json.stderr);
+            // Of a machine it is laid out for people, as --json has it.
+            assert!(json.stdout.lines().count() == 1 || words == ["host"], "{words:?}");
+            json.document();
+            let csv = pipemark(&[words, &["--format", "csv"]].concat()).stdout;
+            let rows: Vec<_> =
+                csv::Reader::from_reader(csv.as_bytes()).into_records().collect::<Result<_, _>>().unwrap();
+            assert!(!rows.is_empty(), "{words:?}: {csv}");
+            let markdown = pipemark(&[words, &["--format", "markdown"]].concat()).stdout;
+            assert!(markdown.contains("| --"), "{words:?}: {markdown}");
+        }
+        let ended = pipemark(&[words, &["--format", "xml"]].concat());
+        assert_eq!(ended.code(), Some(2));
+        assert!(ended.stderr.contains("table, markdown, csv, json"), "{words:?}: {}", ended.stderr);
+    }
+    let json = pipemark(&[&bw[..], &["--quiet", "--format", "json"]].concat());
+    assert_eq!(json.document()["schema"], "pipemark/1", "what was chosen is printed, quiet or not");
+}
+
+/// A Python that has Prometheus's own parser.
+fn python() -> Option<&'static str> {
+    let has = |python: &&str| {
+        let status = Command::new(python).args(["-c", "import prometheus_client"]).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    ["python3", "/usr/bin/python3"].into_iter().find(has)
+}
+
+#[test]
+fn openmetrics_are_read_by_prometheus_s_own_parsers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipemark.prom");
+    let (file, label) = (path.to_str().unwrap(), "a\"b\\c \x1b[31m größer\nline");
+    for mode in ["throughput", "latency"] {
+        let ended = pipemark(&small(&["--mode", mode, "--label", label, "--openmetrics", file]));
+        assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        let Some(python) = python() else {
+            eprintln!("prometheus_client is not here, so its parsers are not asked");
+            return;
+        };
+        // Strict about what OpenMetrics says; then as node_exporter reads it.
+        let script = "import json, sys\n\
+                      from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict\n\
+                      from prometheus_client.parser import text_string_to_metric_families as old\n\
+                      text = open(sys.argv[1]).read()\n\
+                      families = list(strict(text))\n\
+                      assert all(family.type == 'gauge' for family in families)\n\
+                      count = lambda families: sum(len(family.samples) for family in families)\n\
+                      assert count(families) == count(old(text)) > 5\n\
+                      print(json.dumps([[s.name, s.labels, s.value] for f in families for s in f.samples]))";
+        let output = Command::new(python).args(["-c", script, file]).output().unwrap();
+        let samples: Vec<Value> = serde_json::from_str(&text(&output)).unwrap();
+        let name =
+            if mode == "latency" { "pipemark_round_trip_seconds" } else { "pipemark_throughput_bytes_per_second" };
+        let sample = samples.iter().find(|sample| sample[0] == name && sample[1]["link"] == "pipe").expect(name);
+        assert_eq!(sample[1]["label"], label.replace('\x1b', "\\u{1b}"));
+        assert!(sample[2].as_f64().unwrap() > 0.0);
+    }
+}
+
+/// The reader: extractCustomBenchmarkResult of github-action-benchmark takes an array of these fields.
+#[test]
+fn benchmark_json_has_the_fields_of_its_reader() {
+    let ended = run(&[PIPEMARK], &["bw", "--runs", "2", "--time", "2ms", "--place", "free", "--benchmark-json", "-"]);
+    let benchmarks = ended.measured();
+    for benchmark in benchmarks.as_array().unwrap() {
+        assert!(benchmark["name"].is_string() && benchmark["unit"].is_string(), "{benchmark}");
+        assert!(benchmark["value"].as_f64().unwrap() > 0.0 && benchmark["range"].is_string(), "{benchmark}");
+    }
+    assert_eq!(benchmarks.as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,155 @@
+//! The documentation keeps its word: links lead somewhere, and examples that say so are run.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
+
+fn root() -> PathBuf {
+    fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
+}
+
+/// README, changelog and everything in docs.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("CHANGELOG.md")];
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    pages.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    pages.sort();
+    pages
+}
+
+fn events(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_TABLES)
+}
+
+/// The anchors that GitHub gives to the headings.
+fn anchors(text: &str) -> HashSet<String> {
+    let mut anchors = HashSet::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut heading = None;
+    for event in events(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    heading.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let heading = heading.take().unwrap().to_lowercase();
+                let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+                let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+                let count = counts.entry(anchor.clone()).or_default();
+                anchors.insert(if *count == 0 { anchor } else { format!("{anchor}-{count}") });
+                *count += 1;
+            }
+            _ => {}
+        }
+    }
+    anchors
+}
+
+fn links(text: &str) -> Vec<String> {
+    let link = |event| match event {
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => Some(dest_url.to_string()),
+        _ => None,
+    };
+    events(text).filter_map(link).collect()
+}
+
+/// What is wrong with a link that stands on `page`.
+fn broken(page: &Path, text: &str, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+    let target = if path.is_empty() { page.to_owned() } else { page.parent().unwrap().join(path) };
+    if !target.exists() {
+        return Some(format!("{}: {link} leads nowhere", page.display()));
+    }
+    let anchor = anchor?;
+    let known = if path.is_empty() { anchors(text) } else { anchors(&fs::read_to_string(&target).unwrap()) };
+    (!known.contains(anchor)).then(|| format!("{}: {link} has no such heading", page.display()))
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut checked = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links(&text) {
+            assert_eq!(broken(&page, &text, &link), None);
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} links");
+    // The check sees what is wrong.
+    let page = root().join("README.md");
+    for link in ["docs/nowhere.md", "docs/method.md#nothing", "#nothing"] {
+        assert!(broken(&page, "# One\n", link).is_some(), "{link}");
+    }
+    assert_eq!(broken(&page, "# One & two\n", "#one--two"), None);
+}
+
+/// The examples of a page: blocks of shell that are marked with "run".
+fn examples(text: &str) -> Vec<String> {
+    let mut examples = Vec::new();
+    let mut example = None;
+    for event in events(text) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(words))) if &*words == "sh run" => {
+                example = Some(String::new());
+            }
+            Event::Text(text) => {
+                if let Some(example) = &mut example {
+                    example.push_str(&text);
+                }
+            }
+            Event::End(TagEnd::CodeBlock) => examples.extend(example.take()),
+            _ => {}
+        }
+    }
+    examples
+}
+
+#[test]
+fn examples_work_as_they_stand() {
+    let path = format!("{}:{}", Path::new(PIPEMARK).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut run = 0;
+    for page in pages() {
+        let folder = tempfile::tempdir().unwrap();
+        for example in examples(&fs::read_to_string(&page).unwrap()) {
+            let mut shell = Command::new("bash");
+            shell.args(["-euo", "pipefail", "-c", &example]).current_dir(folder.path());
+            let output = shell.env("PATH", &path).env("XDG_DATA_HOME", folder.path().join("data")).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.is_empty(), "{}:\n{example}\n{said}", page.display());
+            run += 1;
+        }
+    }
+    assert!(run >= 3, "only {run} examples");
+}
+
+/// Rules of findings are words of the program's own, which the page has to know.
+#[test]
+fn every_rule_of_findings_is_explained() {
+    let folder = root().join("crates/pipemark/src/stats/findings");
+    let page = fs::read_to_string(root().join("docs/outputs.md")).unwrap();
+    let mut rules = HashSet::new();
+    for file in fs::read_dir(folder).unwrap() {
+        let source = fs::read_to_string(file.unwrap().path()).unwrap();
+        let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
+        for call in source[..tests].split("Found::new(").skip(1) {
+            let rule = call.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+            rules.extend(rule.map(str::to_owned));
+        }
+    }
+    assert!(rules.len() > 10, "{rules:?}");
+    for rule in rules {
+        assert!(page.contains(&format!("`{rule}`")), "docs/outputs.md does not explain the rule {rule}");
+    }
+}

@@ -1,0 +1,369 @@
+//! What was measured is kept, comes out again as it went in, and can be found, forgotten and followed over time.
+
+mod program;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use program::past::{Past, at, document, small};
+use program::{PIPEMARK, pipemark};
+use rusqlite::Connection;
+
+#[test]
+fn what_is_exported_is_what_json_wrote() {
+    let past = Past::new();
+    let json = past.file("out.json");
+    past.measure(&["--label", "größer \x1b[31m\u{202e} \"x\"", "--json", json.to_str().unwrap()]);
+    let written = fs::read(&json).unwrap();
+    assert_eq!(past.history(&["export"]).as_bytes(), written, "byte for byte");
+    let copy = past.file("copy.json");
+    past.history(&["export", "1", "--output", copy.to_str().unwrap()]);
+    assert_eq!(fs::read(&copy).unwrap(), written);
+    // And back in again.
+    past.history(&["import", copy.to_str().unwrap()]);
+    assert_eq!(past.history(&["export", "2"]).as_bytes(), written);
+    assert_eq!(past.history(&["show", "1", "--format", "json"]).as_bytes(), written);
+}
+
+#[test]
+fn what_is_shown_is_what_was_printed() {
+    let past = Past::new();
+    let words = ["bw", "--block", "4k,64k", "--place", "free", "--runs", "2", "--time", "2ms"];
+    let printed = past.run(&words);
+    assert_eq!(printed.code(), Some(0), "{}", printed.stderr);
+    assert_eq!(past.history(&["show"]), printed.stdout);
+    for (format, flag) in [("markdown", "--markdown"), ("csv", "--csv")] {
+        let printed = past.run(&[&words[..], &[flag, "-"]].concat()).stdout;
+        assert_eq!(past.history(&["show", "--format", format]), printed);
+    }
+}
+
+#[test]
+fn every_measuring_verb_keeps_unless_told_not_to() {
+    let past = Past::new();
+    let suite = past.file("own.toml");
+    fs::write(
+        &suite,
+        "name = \"own\"\ntitle = \"Own\"\n[schedule]\nmin-runs = 1\nmax-runs = 1\n\
+         [defaults]\ntime = \"2ms\"\nplace = \"free\"\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\n",
+    )
+    .unwrap();
+    past.measure(&[]);
+    let chain = ["chain", "--length", "1", "--total", "1m", "--runs", "1", "--quiet"];
+    for words in [&["run", suite.to_str().unwrap(), "--quiet"][..], &chain] {
+        let ended = past.run(words);
+        assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    }
+    past.measure(&["--no-save"]);
+    let suites: Vec<String> = past.list(&[]).iter().map(|run| run["suite"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(suites, ["chain", "own", "bw"], "newest first");
+}
+
+#[test]
+fn the_usual_place_is_the_user_s_alone() {
+    let data = tempfile::tempdir().unwrap();
+    // A umask of 0 takes nothing away from what is asked for.
+    let script = format!("umask 0; exec {PIPEMARK} {}", small(&[]).join(" "));
+    let output =
+        Command::new("sh").args(["-c", &script]).env("XDG_DATA_HOME", data.path().join("deep")).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let mode = |path: &str| fs::metadata(data.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("deep"), mode("deep/pipemark"), mode("deep/pipemark/history.db")), (0o700, 0o700, 0o600));
+    assert_eq!(fs::read_dir(data.path().join("deep/pipemark")).unwrap().count(), 1, "no journal is left");
+}
+
+#[test]
+fn without_a_place_the_measurement_goes_on() {
+    for (data, home, expected) in [
+        (Some("relative"), Some("/root"), "no absolute path"),
+        (None, None, "neither XDG_DATA_HOME nor HOME"),
+        (Some(""), Some(""), "neither XDG_DATA_HOME nor HOME"),
+        (Some("/dev/null"), Some("/root"), "/dev/null/pipemark"),
+    ] {
+        let mut command = Command::new(PIPEMARK);
+        command.args(small(&["--json", "-"])).env_remove("XDG_DATA_HOME").env_remove("HOME");
+        command.envs(data.map(|data| ("XDG_DATA_HOME", data))).envs(home.map(|home| ("HOME", home)));
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("not kept in the history") && said.contains(expected) && said.lines().count() == 1,
+            "{said}"
+        );
+        assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
+    }
+    // An empty XDG_DATA_HOME is none.
+    let home = tempfile::tempdir().unwrap();
+    let mut command = Command::new(PIPEMARK);
+    command.args(small(&[])).env("XDG_DATA_HOME", "").env("HOME", home.path());
+    assert!(command.output().unwrap().stderr.is_empty());
+    assert!(home.path().join(".local/share/pipemark/history.db").is_file());
+    // With sudo, HOME may stay the user's, who could not use what root makes in it.
+    if rustix::process::getuid().is_root() {
+        let home = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
+        let mut command = Command::new(PIPEMARK);
+        command.args(small(&[])).env_remove("XDG_DATA_HOME").env("HOME", home.path());
+        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        assert!(said.contains("root's in another user's home"), "{said}");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn lists_are_filtered() {
+    let past = Past::new();
+    let measured = document();
+    for (day, suite, label, host) in [
+        ("2026-01-01T12:00:00Z", "quick", Some("before"), "one"),
+        ("2026-03-01T12:00:00Z", "ipc", None, "one"),
+        ("2026-02-01T12:00:00Z", "quick, ipc", Some("after-1"), "two"),
+        ("2026-02-02T12:00:00Z", "quicker", Some("after-2"), "two"),
+    ] {
+        let mut document = at(&measured, day, 1.0);
+        document["suite"] = suite.into();
+        document["host"]["name"] = host.into();
+        if let Some(label) = label {
+            document["label"] = label.into();
+        }
+        past.import(&document);
+    }
+    for (words, expected) in [
+        (&[][..], &[2, 4, 3, 1][..]),
+        (&["--suite", "quick"], &[3, 1]),
+        (&["--suite", "ipc"], &[2, 3]),
+        (&["--label", "before"], &[1]),
+        (&["--label", "after-*"], &[4, 3]),
+        (&["--label", "'; DROP TABLE run; --"], &[]),
+        (&["--host", "two"], &[4, 3]),
+        (&["--since", "2026-02-01T12:00:01Z"], &[2, 4]),
+        (&["--since", "2026-02-01"], &[2, 4, 3]),
+        (&["--host", "two", "--suite", "quick"], &[3]),
+        (&["--limit", "1"], &[2]),
+        (&["--limit", "0"], &[2, 4, 3, 1]),
+    ] {
+        assert_eq!(past.ids(words), expected, "{words:?}");
+    }
+    let table = past.history(&["--limit", "2"]);
+    assert!(table.contains("2 of 4") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let csv = past.history(&["list", "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert!(past.history(&["list", "--format", "markdown"]).starts_with("| id | when |"));
+}
+
+#[test]
+fn listing_reads_no_document() {
+    let past = Past::new();
+    past.measure(&["--label", "kept"]);
+    Connection::open(past.db()).unwrap().execute("UPDATE document SET json = 'broken'", []).unwrap();
+    assert_eq!(past.list(&[])[0]["label"], "kept");
+    let ended = past.run(&["history", "show"]);
+    assert_eq!(ended.code(), Some(1));
+    assert!(ended.stderr.contains("run 1 of") && ended.stderr.contains("export 1"), "{}", ended.stderr);
+    assert_eq!(past.history(&["export"]), "broken");
+}
+
+#[test]
+fn labels_do_nothing_to_a_terminal() {
+    let past = Past::new();
+    let hostile = "\x1b]0;owned\x07\x1b[2J\u{202e}a|b\r\nc\u{9b}31m";
+    past.measure(&["--label", hostile]);
+    for words in [&["list"][..], &["list", "--format", "markdown"], &["trend"], &["list", "--format", "csv"]] {
+        let text = past.history(words);
+        assert!(!text.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{words:?}: {text:?}");
+    }
+    let json = past.history(&["list", "--format", "json"]);
+    assert!(!json.trim_end().contains(char::is_control), "{json:?}");
+    assert_eq!(past.list(&[])[0]["label"], hostile, "programs get it as it is");
+    assert_eq!(past.ids(&["--label", hostile]), [1]);
+}
+
+#[test]
+fn what_is_deleted_is_gone_and_the_rest_stays() {
+    let past = Past::new();
+    let measured = document();
+    for day in 1..=3 {
+        past.import(&at(&measured, &format!("2026-01-0{day}T00:00:00Z"), 1.0));
+    }
+    let ended = past.run(&["history", "delete", "1", "9"]);
+    assert_eq!(ended.code(), Some(2));
+    assert!(ended.stderr.contains("no run 9") && past.ids(&[]) == [3, 2, 1], "{}", ended.stderr);
+    past.history(&["delete", "3", "#1"]);
+    assert_eq!(past.ids(&[]), [2]);
+    past.import(&at(&measured, "2026-01-04T00:00:00Z", 1.0));
+    assert_eq!(past.ids(&[]), [4, 2], "a number is given once");
+    past.history(&["delete", "--yes", "2", "4"]);
+    let database = Connection::open(past.db()).unwrap();
+    for table in ["run", "document", "trial", "measured"] {
+        let rows: u32 = database.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
+}
+
+/// A pseudo-terminal by Python's pty: the question is asked there, and only there.
+#[test]
+fn deleting_asks_at_a_terminal() {
+    let past = Past::new();
+    past.import(&document());
+    let script = "import os, pty, sys\n\
+                  answer = sys.argv[1]\n\
+                  process, terminal = pty.fork()\n\
+                  if process == 0: os.execv(sys.argv[2], sys.argv[2:])\n\
+                  said = b''\n\
+                  while b'[y/N]' not in said: said += os.read(terminal, 4096)\n\
+                  os.write(terminal, answer.encode() + b'\\n')\n\
+                  try:\n  while os.read(terminal, 4096): pass\n\
+                  except OSError: pass\n\
+                  sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))";
+    let flag = past.flag();
+    for (answer, code, left) in [("n", 1, 1), ("", 1, 1), ("y", 0, 0)] {
+        let words = ["-c", script, answer, PIPEMARK, "history", "delete", "1", &flag[0], &flag[1]];
+        let status = Command::new("python3").args(words).status().unwrap();
+        assert_eq!((status.code(), past.ids(&[]).len()), (Some(code), left), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_trend_tells_changes_from_noise() {
+    let past = Past::new();
+    let measured = document();
+    for (day, speed) in [(1, 1.0), (2, 1.0005), (3, 0.7), (4, 0.91)] {
+        past.import(&at(&measured, &format!("2026-01-0{day}T00:00:00Z"), speed));
+    }
+    // Another machine is no predecessor, and another kernel is worth a word.
+    let mut other = at(&measured, "2026-01-03T12:00:00Z", 5.0);
+    other["host"]["name"] = "elsewhere".into();
+    past.import(&other);
+    let mut newer = at(&measured, "2026-01-05T00:00:00Z", 0.91);
+    newer["host"]["kernel"] = "99.1 #1 SMP".into();
+    past.import(&newer);
+
+    let flags = ["block=4k", "place=free"];
+    let json = past.history(&[&["trend", "--format", "json"], &flags[..]].concat());
+    let points: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let verdicts: Vec<Option<&str>> = points.iter().map(|point| point["verdict"].as_str()).collect();
+    assert_eq!(verdicts, [None, Some("same"), Some("worse"), None, Some("better"), Some("same")], "{json}");
+    let change = points[2]["change"].as_f64().unwrap();
+    assert!((change + 0.3).abs() < 0.01, "{change}");
+    assert!(points[2]["change_low"].as_f64().unwrap() < change && change < points[2]["change_high"].as_f64().unwrap());
+    assert_eq!(points[5]["differs"][0], "kernel 99.1");
+
+    let table = past.history(&[&["trend"], &flags[..]].concat());
+    assert!(
+        table.contains("worse -30") && table.contains('█') && table.contains("Run 6 is the first with kernel 99.1."),
+        "{table}"
+    );
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert_eq!(
+        past.history(&[&["trend", "--format", "csv", "--host", "elsewhere"], &flags[..]].concat()).lines().count(),
+        2
+    );
+
+    // By its whole key, and what else there is.
+    let key = points_key(&past);
+    assert!(past.history(&["trend", &key]).starts_with(&key));
+    let ended = past.run(&["history", "trend", "link=shm"]);
+    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    let ended = past.run(&["history", "trend", "blok=4k"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("did you mean block?"), "{ended:?}");
+    let ended = past.run(&["history", "trend", "block=4k,64k"]);
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
+}
+
+/// The key of the trial that is no memory copy.
+fn points_key(past: &Past) -> String {
+    let trials: Vec<serde_json::Value> = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
+    let keys: Vec<&str> = trials.iter().map(|trial| trial["trial"].as_str().unwrap()).collect();
+    (*keys.iter().find(|key| key.starts_with("pipe ")).expect("the pipe's")).to_owned()
+}
+
+#[test]
+fn nothing_kept_yet_is_no_error_to_list() {
+    let past = Past::new();
+    for words in [&["history"][..], &["history", "list"]] {
+        let ended = past.run(words);
+        assert_eq!((ended.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(ended.stderr.contains("nothing was kept yet"));
+    }
+    assert!(!past.db().exists(), "looking makes nothing");
+    for words in [&["history", "show"][..], &["history", "export", "1"], &["history", "delete", "1"]] {
+        assert_eq!(past.run(words).code(), Some(1), "{words:?}");
+    }
+    past.measure(&[]);
+    assert_eq!(past.run(&["history", "show", "7"]).code(), Some(2));
+}
+
+#[test]
+fn bad_usage_is_a_sentence() {
+    for (words, expected) in [
+        (&["history", "show", "x"][..], "no run's number"),
+        (&["history", "show", "0"], "no run's number"),
+        (&["history", "--since", "yesterday"], "how long ago"),
+        (&["history", "import"], "required"),
+        (&["bw", "--label", ""], "an empty label"),
+        (&["bw", "--label", &"x".repeat(201)], "at most 200"),
+        (&["bw", "--db", ""], "empty file name"),
+        (&["bw", "--json", "-", "--format", "csv"], "both want standard output"),
+    ] {
+        let ended = pipemark(words);
+        assert_eq!(ended.code(), Some(2), "{words:?}");
+        assert!(ended.stderr.contains(expected), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn nothing_but_a_result_is_taken_in() {
+    let past = Past::new();
+    let mut document = document();
+    for (field, value, expected) in
+        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "no time of measurement")]
+    {
+        let before = document[field].take();
+        document[field] = value.into();
+        let path = past.file("bad.json");
+        fs::write(&path, document.to_string()).unwrap();
+        let ended = past.run(&["history", "import", path.to_str().unwrap()]);
+        assert_eq!(ended.code(), Some(1));
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        document[field] = before;
+    }
+    for path in ["/dev/null", "/nonexistent", "/"] {
+        let ended = past.run(&["history", "import", path]);
+        assert!(ended.code() == Some(1) && ended.stderr.contains(path), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn only_the_user_s_own_file_is_written() {
+    let victim = tempfile::NamedTempFile::new().unwrap();
+    let past = Past::new();
+    for (name, expected) in [("link", "symbolic link"), ("folder", "is a folder"), ("open", "written by others")] {
+        let path = past.db();
+        match name {
+            "link" => symlink(victim.path(), &path).unwrap(),
+            "folder" => fs::create_dir(&path).unwrap(),
+            _ => {
+                fs::write(&path, "").unwrap();
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o622)).unwrap();
+            }
+        }
+        let ended = past.run(&small(&["--json", "-"]));
+        assert!(ended.code() == Some(0) && ended.stderr.contains(expected), "{name}: {}", ended.stderr);
+        assert_eq!(ended.document()["schema"], "pipemark/1");
+        assert_eq!(past.run(&["history"]).code(), Some(1), "{name}");
+        fs::remove_file(&path).or_else(|_| fs::remove_dir(&path)).unwrap();
+    }
+    // A journal that someone put there would be played back into the history.
+    past.measure(&[]);
+    symlink(victim.path(), past.file("history.db-journal")).unwrap();
+    assert!(past.run(&small(&[])).stderr.contains("symbolic link"));
+    fs::remove_file(past.file("history.db-journal")).unwrap();
+    assert_eq!(past.ids(&[]), [1]);
+    assert_eq!(fs::metadata(victim.path()).unwrap().len(), 0);
+    if rustix::process::getuid().is_root() {
+        std::os::unix::fs::chown(past.db(), Some(65534), None).unwrap();
+        assert!(past.run(&small(&[])).stderr.contains("belongs to user 65534"));
+    }
+}

@@ -1,0 +1,354 @@
+//! The history when something goes wrong: kills at any point, full disks, folders that may not be written to, databases of
+//! other versions or none. What was kept stays whole, and a measurement is never lost.
+
+mod program;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use program::past::{Past, document, small};
+use program::{PIPEMARK, run};
+use rusqlite::Connection;
+use serde_json::Value;
+
+/// A file to import, called so.
+fn labelled(past: &Past, document: &Value, label: &str) -> String {
+    let mut document = document.clone();
+    document["label"] = label.into();
+    let path = past.file(&format!("{label}.json"));
+    fs::write(&path, document.to_string()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn import(past: &Past, file: &str) -> Command {
+    let mut command = Command::new(PIPEMARK);
+    command.args(["history", "import", file]).args(past.flag()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A measurement that goes well though the history cannot take it, which is said in a sentence.
+fn measured_all_the_same(past: &Past, launcher: &[&str], expected: &str) {
+    let flag = past.flag();
+    let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
+    let ended = run(launcher, &words);
+    assert_eq!(ended.measured()["schema"], "pipemark/1");
+    assert!(ended.stderr.starts_with("pipemark: this measurement is not kept in the history: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{expected}: {}", ended.stderr);
+}
+
+#[test]
+fn many_writers_take_turns() {
+    let past = Past::new();
+    let document = document();
+    let files: Vec<String> = (0..24).map(|number| labelled(&past, &document, &format!("w{number}"))).collect();
+    // The first of them makes the file, whoever that is.
+    let children: Vec<Child> = files.iter().map(|file| import(&past, file).spawn().unwrap()).collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let mut labels = past.intact();
+    labels.sort();
+    labels.dedup();
+    assert_eq!(labels.len(), 24);
+}
+
+#[test]
+fn two_measurements_at_once_are_both_kept() {
+    let past = Past::new();
+    let (one, other) = (small(&["--label", "one"]), small(&["--label", "other"]));
+    let both = [one, other].map(|words| Command::new(PIPEMARK).args(words).args(past.flag()).spawn().unwrap());
+    for mut child in both {
+        assert!(child.wait().unwrap().success());
+    }
+    let mut labels = past.intact();
+    labels.sort();
+    assert_eq!(labels, [Some("one".to_owned()), Some("other".to_owned())]);
+}
+
+/// After each kill everything that was said to be kept is there, and the killed one is there whole or not at all.
+#[test]
+fn a_kill_at_any_time_leaves_whole_runs() {
+    let past = Past::new();
+    let document = document();
+    let mut kept = Vec::new();
+    let mut maybe: Vec<String> = Vec::new();
+    for number in 0..60u64 {
+        let label = format!("k{number}");
+        let mut child = import(&past, &labelled(&past, &document, &label)).spawn().unwrap();
+        // Starting takes a few milliseconds and saving some more: steps of a fraction meet all of it.
+        thread::sleep(Duration::from_micros(1000 + number * 400));
+        child.kill().unwrap();
+        match child.wait().unwrap().success() {
+            true => kept.push(label),
+            false => maybe.push(label),
+        }
+        if number % 10 == 9 {
+            check(&past, &kept, &maybe);
+        }
+    }
+    past.measure(&["--label", "after"]);
+    kept.push("after".to_owned());
+    check(&past, &kept, &maybe);
+}
+
+fn check(past: &Past, kept: &[String], maybe: &[String]) {
+    if !past.db().exists() {
+        assert!(kept.is_empty());
+        return;
+    }
+    // The program itself looks first: it has to cope with what a kill left.
+    past.ids(&["--limit", "0"]);
+    let found: Vec<String> = past.intact().into_iter().map(|label| label.unwrap()).collect();
+    for label in kept {
+        assert!(found.contains(label), "{label} was kept and is gone");
+    }
+    for label in &found {
+        assert!(kept.contains(label) || maybe.contains(label), "{label} comes from nowhere");
+    }
+    assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), found.len(), "nothing twice");
+}
+
+/// strace kills the program as it enters the N-th call that changes a file, for each N until there are no more.
+#[test]
+fn a_kill_before_each_system_call_leaves_whole_runs() {
+    let usable = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).status();
+    if !usable.is_ok_and(|status| status.success()) {
+        eprintln!("strace cannot trace here, so only kills at other times are tried");
+        return;
+    }
+    let document = document();
+    for fresh in [true, false] {
+        for call in ["openat", "pwrite64", "fsync,fdatasync", "unlink"] {
+            let mut kills = 0;
+            for number in 1.. {
+                let past = Past::new();
+                let mut kept = Vec::new();
+                if !fresh {
+                    assert!(import(&past, &labelled(&past, &document, "first")).status().unwrap().success());
+                    kept.push("first".to_owned());
+                }
+                let inject = format!("inject={call}:signal=KILL:when={number}");
+                let file = labelled(&past, &document, "killed");
+                let mut traced = Command::new("strace");
+                traced.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject]);
+                traced.arg(PIPEMARK).args(["history", "import", &file]).args(past.flag()).stdout(Stdio::null());
+                if traced.status().unwrap().success() {
+                    kept.push("killed".to_owned());
+                    check(&past, &kept, &[]);
+                    break;
+                }
+                kills += 1;
+                check(&past, &kept, &["killed".to_owned()]);
+                // The next one is kept, whatever was left.
+                assert!(import(&past, &labelled(&past, &document, "next")).status().unwrap().success());
+                kept.push("next".to_owned());
+                check(&past, &kept, &["killed".to_owned()]);
+            }
+            assert!(kills > 0, "{call} is never called");
+        }
+    }
+}
+
+/// What is made is never, not even for a moment, open to others: it is made with its final mode.
+#[test]
+fn files_are_made_with_their_final_mode() {
+    let past = Past::new();
+    let log = past.file("log");
+    let mut traced = Command::new("sh");
+    let script = format!(
+        "umask 0; exec strace -f -qq -o {} -e trace=openat,open,creat,mkdir,mkdirat,chmod,fchmod {PIPEMARK} {}",
+        log.display(),
+        small(&[]).join(" ")
+    );
+    let status = traced.args(["-c", &script]).env("XDG_DATA_HOME", past.file("data")).status();
+    let Ok(calls) = fs::read_to_string(&log) else {
+        eprintln!("strace cannot trace here: {status:?}");
+        return;
+    };
+    let data = past.file("data");
+    let made = calls.lines().filter(|line| line.contains(data.to_str().unwrap()));
+    let made: Vec<&str> = made.filter(|line| line.contains("O_CREAT") || line.contains("mkdir")).collect();
+    assert!(made.len() >= 3, "{calls}");
+    for line in made {
+        assert!(line.contains("0600") || line.contains("0700") || line.contains("EEXIST"), "{line}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_loses_nothing() {
+    let past = Past::new();
+    past.measure(&["--label", "before"]);
+    let size = fs::metadata(past.db()).unwrap().len();
+    let limit = format!("--fsize={size}");
+    // The document needs pages that there is no room for.
+    measured_all_the_same(&past, &["prlimit", &limit, PIPEMARK], "ulimit -f");
+    assert_eq!(past.intact(), [Some("before".to_owned())]);
+    let empty = Past::new();
+    measured_all_the_same(&empty, &["prlimit", "--fsize=5000", PIPEMARK], "ulimit -f");
+    empty.measure(&["--label", "room again"]);
+    assert_eq!(empty.intact(), [Some("room again".to_owned())]);
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let past = Past::new();
+    let result = past.file("result.json");
+    let db = past.file("disk/history.db");
+    // The mount is gone with the shell that made it.
+    let script = format!(
+        "set -e; mkdir disk; mount -t tmpfs -o size=256k pipemark-test disk
+        {PIPEMARK} {words} --label before --db {db}
+        head -c 1m /dev/zero >disk/filler 2>/dev/null || true
+        {PIPEMARK} {words} --json {result} --db {db} 2>said
+        cp disk/history.db full.db
+        rm disk/filler
+        {PIPEMARK} {words} --label after --db {db}
+        cp disk/history.db history.db",
+        words = small(&[]).join(" "),
+        db = db.display(),
+        result = result.display(),
+    );
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(past.folder()).output().unwrap();
+    if said(&output).contains("unshare") || said(&output).contains("mount") {
+        eprintln!("nothing can be mounted here, so no disk was filled: {}", said(&output));
+        return;
+    }
+    assert!(output.status.success(), "{}", said(&output));
+    let sentence = fs::read_to_string(past.file("said")).unwrap();
+    assert!(sentence.contains("disk of") && sentence.contains("is full"), "{sentence}");
+    assert!(fs::read_to_string(&result).unwrap().starts_with('{'), "the measurement is there");
+    assert_eq!(past.intact(), [Some("before".to_owned()), Some("after".to_owned())]);
+}
+
+const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--"];
+
+#[test]
+fn a_folder_that_may_not_be_written_to_can_be_read() {
+    let may = Command::new(NOBODY[0]).args(&NOBODY[1..]).args([PIPEMARK, "--version"]).stdout(Stdio::null()).status();
+    if !may.is_ok_and(|status| status.success()) {
+        eprintln!("nobody may run the program here");
+        return;
+    }
+    let nobody = [&NOBODY[..], &[PIPEMARK]].concat();
+    let past = Past::new();
+    let mode = |mode| fs::set_permissions(past.folder(), fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o777);
+    let flag = past.flag();
+    let flag = [flag[0].as_str(), flag[1].as_str()];
+    let ended = run(&nobody, &[&small(&["--label", "before"])[..], &flag].concat());
+    assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
+    mode(0o555);
+    measured_all_the_same(&past, &nobody, "can't be");
+    let listed = run(&nobody, &[&["history"][..], &flag].concat());
+    assert!(listed.code() == Some(0) && listed.stdout.contains("before"), "{listed:?}");
+    assert_eq!(run(&nobody, &[&["history", "delete", "1"][..], &flag].concat()).code(), Some(1));
+    mode(0o777);
+}
+
+#[test]
+fn what_is_not_understood_is_left_as_it_is() {
+    let foreign = |past: &Past| {
+        let database = Connection::open(past.db()).unwrap();
+        database.execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');").unwrap();
+    };
+    let newer = |past: &Past| {
+        past.measure(&[]);
+        Connection::open(past.db()).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    };
+    let garbage = |past: &Past| fs::write(past.db(), "not a database at all\n".repeat(400)).unwrap();
+    let torn = |past: &Past| {
+        past.measure(&[]);
+        let whole = fs::read(past.db()).unwrap();
+        fs::write(past.db(), &whole[..whole.len() / 2 + 100]).unwrap();
+    };
+    let cases: [(&dyn Fn(&Past), &str); 4] = [
+        (&foreign, "a database of another program"),
+        (&newer, "written by a newer pipemark (form 99"),
+        (&garbage, "is no SQLite database"),
+        (&torn, "is damaged"),
+    ];
+    for (make, expected) in cases {
+        let past = Past::new();
+        make(&past);
+        fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
+        let before = fs::read(past.db()).unwrap();
+        measured_all_the_same(&past, &[PIPEMARK], expected);
+        let ended = past.run(&["history", "delete", "1"]);
+        assert!(ended.code() == Some(1) && ended.stderr.contains(expected), "{}", ended.stderr);
+        assert_eq!(fs::read(past.db()).unwrap(), before, "{expected}: not a byte is changed");
+        assert!(!past.file("history.db-journal").exists());
+    }
+}
+
+/// The first form, by hand, as no pipemark makes it any more.
+fn first_form(path: &Path, documents: &[&Value]) {
+    let database = Connection::open(path).unwrap();
+    database
+        .execute_batch(
+            "PRAGMA application_id = 1885958245; PRAGMA user_version = 1;
+            CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, started INTEGER NOT NULL, suite TEXT NOT NULL,
+                title TEXT NOT NULL, label TEXT, host TEXT NOT NULL, kernel TEXT NOT NULL, cpu TEXT NOT NULL,
+                version TEXT NOT NULL, trials INTEGER NOT NULL, measured INTEGER NOT NULL, outcome TEXT NOT NULL,
+                headline TEXT NOT NULL) STRICT;
+            CREATE INDEX run_by_time ON run (started, id);
+            CREATE TABLE document (run INTEGER PRIMARY KEY REFERENCES run (id) ON DELETE CASCADE, json TEXT NOT NULL)
+                STRICT;",
+        )
+        .unwrap();
+    for (number, document) in documents.iter().enumerate() {
+        let run = "INSERT INTO run (started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, \
+                   headline) VALUES (?1, 'bw', '', ?2, 'h', 'k', 'c', '0.0.1', 1, 1, 'ok', '1 GiB/s')";
+        database.execute(run, (number as i64, document["label"].as_str())).unwrap();
+        let json = document.to_string();
+        database.execute("INSERT INTO document (run, json) VALUES (last_insert_rowid(), ?)", [json]).unwrap();
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+#[test]
+fn older_forms_are_brought_up_to_date_or_stay() {
+    let document = document();
+    // Version 0 is an empty file: a kill after it was made and before it was filled.
+    let past = Past::new();
+    fs::write(past.db(), "").unwrap();
+    fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(past.ids(&[]), [0; 0]);
+    past.measure(&[]);
+    assert_eq!(past.intact().len(), 1);
+
+    let past = Past::new();
+    first_form(&past.db(), &[&document, &document]);
+    let before = fs::read(past.db()).unwrap();
+    // There is no room for the new tables, so nothing changes.
+    measured_all_the_same(&past, &["prlimit", &format!("--fsize={}", before.len()), PIPEMARK], "ulimit -f");
+    assert_eq!(fs::read(past.db()).unwrap(), before);
+    // The trials of old runs are found as those of new ones are.
+    let trials: Value = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
+    assert_eq!(trials[0]["runs"], 2, "{trials}");
+    past.measure(&[]);
+    assert_eq!(past.ids(&[]), [3, 2, 1]);
+    let database = Connection::open(past.db()).unwrap();
+    let version: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+    assert_eq!(past.history(&["export", "1"]), document.to_string());
+}
+
+#[test]
+fn a_lock_is_waited_for_and_not_for_ever() {
+    let past = Past::new();
+    past.measure(&[]);
+    let database = Connection::open(past.db()).unwrap();
+    database.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    measured_all_the_same(&past, &[PIPEMARK], "locked by another process");
+    database.execute_batch("COMMIT").unwrap();
+    assert_eq!(past.ids(&[]), [1]);
+}
