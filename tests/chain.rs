@@ -218,7 +218,8 @@ fn a_run_that_is_killed_takes_its_stages_along() {
 #[test]
 fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
     let limited = |limit: &str, length: &str| {
-        let script = format!("ulimit -n {limit}; exec {PIPEMARK} chain --length {length} --total 64k --runs 1");
+        let script =
+            format!("ulimit -n {limit}; exec {PIPEMARK} chain --no-save --length {length} --total 64k --runs 1");
         Command::new("bash").args(["-c", &script]).output().unwrap()
     };
     let output = limited("300", "1024");
@@ -226,7 +227,7 @@ fn a_thousand_stages_need_no_more_descriptors_than_are_allowed() {
     let shown = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("needs 1") && shown.contains("may have 300 (RLIMIT_NOFILE)"), "{shown}");
     // A soft limit below is raised.
-    let script = format!("ulimit -Sn 200; exec {PIPEMARK} chain --length 256 --total 64k --runs 1 -q");
+    let script = format!("ulimit -Sn 200; exec {PIPEMARK} chain --no-save --length 256 --total 64k --runs 1 -q");
     assert!(Command::new("bash").args(["-c", &script]).status().unwrap().success());
 }
 

@@ -270,7 +270,8 @@ fn what_is_not_understood_is_left_as_it_is() {
         let whole = fs::read(past.db()).unwrap();
         fs::write(past.db(), &whole[..whole.len() / 2 + 100]).unwrap();
     };
-    let cases: [(&dyn Fn(&Past), &str); 4] = [
+    type Make<'a> = &'a dyn Fn(&Past);
+    let cases: [(Make<'_>, &str); 4] = [
         (&foreign, "a database of another program"),
         (&newer, "written by a newer pipemark (form 99"),
         (&garbage, "is no SQLite database"),
