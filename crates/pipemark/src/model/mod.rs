@@ -4,6 +4,7 @@
 
 mod document;
 mod entrant;
+mod filter;
 mod host;
 mod methods;
 mod params;
@@ -15,11 +16,12 @@ mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, Warning};
 pub use entrant::{EntrantStats, Language, Program};
+pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
-pub use trial::{Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use trial::{CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

@@ -3,14 +3,18 @@
 //! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
 
 mod control;
+mod counters;
 mod end;
 mod entrant;
+mod feed;
+mod filter;
 mod interrupt;
 mod job;
 mod keeper;
 mod limits;
 mod pair;
 mod process;
+mod proof;
 mod refusal;
 mod schedule;
 mod stage;

@@ -23,7 +23,7 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 16] = [
+const EXPENDABLE: [Column; 25] = [
     Column::RatioInterval,
     Column::P90,
     Column::Slowest,
@@ -32,6 +32,15 @@ const EXPENDABLE: [Column; 16] = [
     Column::Runs,
     Column::Bar,
     Column::OfCopy,
+    Column::BranchMisses,
+    Column::Faults,
+    Column::Instructions,
+    Column::Migrations,
+    Column::Cycles,
+    Column::TaskClock,
+    Column::FilterCpu,
+    Column::Switches,
+    Column::Cpus,
     Column::PerHop,
     Column::Inside,
     Column::Cpu,

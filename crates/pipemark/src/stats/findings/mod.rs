@@ -9,6 +9,7 @@ mod chain;
 mod contrast;
 mod copying;
 mod cost;
+mod filters;
 mod gap;
 mod harness;
 mod languages;
@@ -41,6 +42,10 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let (foreign, own): (Vec<&Record>, Vec<&Record>) =
         plain.iter().copied().partition(|record| record.params.entrant().is_some());
     let entrants = streams(foreign);
+    // Nor does what filters of lines do.
+    let (of_lines, own): (Vec<&Record>, Vec<&Record>) =
+        own.into_iter().partition(|record| record.params.lines().is_some());
+    let of_lines = streams(of_lines);
     let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
     let rules = [
         link::best(&streams),
@@ -71,6 +76,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     ];
     languages::of_entrants(&entrants, records)
         .into_iter()
+        .chain(filters::of_lines(&of_lines))
         .chain(rules)
         .flat_map(|mut found| {
             found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
@@ -272,7 +278,7 @@ mod tests {
                 };
                 outcome.status = status;
                 outcome.trial.published =
-                    published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned() });
+                    published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned(), relative: false });
                 records(vec![outcome]).remove(0)
             },
         )
