@@ -2,7 +2,7 @@
 """What `pipemark lines` promises, each as a ratio of two things measured in the same run.
 
     cargo build --release -p pipemark
-    cargo build --release --manifest-path entrants/lines/Cargo.toml
+    cargo build --release --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
     bench/lines.py [ROUNDS]
 
 Each round runs everything once, in a shuffled order; a ratio is the median over the rounds of ratios within a round.
@@ -22,9 +22,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
 PIPEMARK = os.path.join(TARGET, "release", "pipemark")
-BASELINE = os.path.join(
-    os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "entrants", "lines", "target")), "release", "std-baseline"
-)
+BASELINE = os.path.join(ROOT, "build", "entrants", "lines", "release", "std-baseline")
 LONG = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284]
 SHORT = "abcdefg"
 # Large enough that starting a process does not show.
