@@ -33,6 +33,8 @@ tools:
 
 bench: build build/pair
 	bench/run.py
+	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
+	bench/lines.py
 	bench/languages.py
 
 build/pair: bench/pair.c

@@ -18,6 +18,10 @@ need prlimit util-linux
 need g++ g++
 need gfortran gfortran
 need perl perl
+need mawk mawk
+need gawk gawk
+need sed sed
+need pv pv
 python3 -m pip --version >/dev/null 2>&1 || need pip3 python3-pip
 
 if [ -n "$missing" ]; then

@@ -166,7 +166,8 @@ impl Engine {
 
     /// The batch at the start of `buffer`.
     pub(super) fn whole<'b>(&self, buffer: &'b Region, extent: Extent) -> Batch<'b> {
-        Batch::new(&buffer[extent.start..extent.start + extent.len], self.terminator).at(extent.offset, extent.first_line)
+        Batch::new(&buffer[extent.start..extent.start + extent.len], self.terminator)
+            .at(extent.offset, extent.first_line)
     }
 }
 

@@ -109,14 +109,14 @@ impl<'fd> Run<'_, 'fd> {
             let (batch, read) = match &self.stretches {
                 Some(stretches) => stretches.take(&mut buffer),
                 None => {
-                        let mut input =
-                            wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
-                        if self.over.load(Ordering::Relaxed) {
-                            return;
-                        }
-                        let batch = input.batches;
-                        input.batches += 1;
-                        (batch, input.reader.next(&mut buffer))
+                    let mut input =
+                        wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
+                    if self.over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let batch = input.batches;
+                    input.batches += 1;
+                    (batch, input.reader.next(&mut buffer))
                 }
             };
             let extent = match read {

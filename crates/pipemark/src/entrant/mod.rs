@@ -18,8 +18,8 @@ use crate::model::{Filter, Language, Program};
 
 pub use answer::{Answer, Fault, judge};
 pub use expected::Stream;
-pub use filters::on_path;
 use filters::Filters;
+pub use filters::on_path;
 use form::Form;
 pub use tool::Found;
 use workshop::Workshop;

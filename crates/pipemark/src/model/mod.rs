@@ -23,5 +23,7 @@ pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
-pub use trial::{CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use trial::{
+    CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial,
+};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

@@ -508,11 +508,14 @@ impl Params {
         let (feed, filter) = match (self.feed, self.filter) {
             (None, None) => return Ok(()),
             (Some(feed), Some(filter)) => (feed, filter),
-            (None, Some(filter)) => return Err(BadValue(format!("the filter {filter} needs lines; give a feed as well"))),
+            (None, Some(filter)) => {
+                return Err(BadValue(format!("the filter {filter} needs lines; give a feed as well")));
+            }
             (Some(feed), None) => return Err(BadValue(format!("the feed {feed} needs a filter; give one as well"))),
         };
         if feed.endless() != matches!(self.volume, Volume::Time(_)) {
-            let what = if feed.endless() { "never ends; give a time" } else { "is made as large as its total; give one" };
+            let what =
+                if feed.endless() { "never ends; give a time" } else { "is made as large as its total; give one" };
             return Err(BadValue(format!("the feed {feed} {what}")));
         }
         if self.place != Place::Free {

@@ -17,8 +17,8 @@ use super::counters::Counters;
 use super::feed::{Feeds, Input};
 use super::interrupt::Interrupt;
 use super::pair::{Measured, RunError, Setting};
-use super::refusal::explained;
 use super::proof;
+use super::refusal::explained;
 use super::stage::{Begin, Running};
 use crate::entrant::{Absent, Entrants};
 use crate::model::{ByteSize, Feed, Filter, Params, PipelineStats, ProcessStats, Sample, Volume};
@@ -145,7 +145,8 @@ impl Pipeline {
         let until = Instant::now() + READY;
         for process in self.all() {
             loop {
-                let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+                let options =
+                    WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
                 match waitid(WaitId::Pid(process.pid()), options) {
                     Ok(Some(status)) if status.stopped() => break,
                     Ok(None) | Err(Errno::INTR) if Instant::now() < until => {}
@@ -215,9 +216,9 @@ impl Pipeline {
         let read = moved(&self.filter, "rchar:");
         // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
         match written.max(read) {
-            0 => Err(RunError::NotHere(
-                "how many bytes passed is not known: /proc/PID/io does not tell here".to_owned(),
-            )),
+            0 => {
+                Err(RunError::NotHere("how many bytes passed is not known: /proc/PID/io does not tell here".to_owned()))
+            }
             _ if written >= read / 2 => Ok(written),
             _ => Ok(read),
         }

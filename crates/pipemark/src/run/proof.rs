@@ -30,8 +30,7 @@ const QUOTE: usize = 60;
 /// # Errors
 /// That its output is wrong, that it failed, or that it could not be run.
 pub fn prove(filter: Filter, words: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), RunError> {
-    let failed =
-        |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
+    let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
     let text = text();
     let output = {
         let mut input = nameless("text").map_err(failed)?;

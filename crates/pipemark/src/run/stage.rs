@@ -158,7 +158,9 @@ impl Stages {
         }
         match self.culprit(|status| !status.success()) {
             Some(sentence) => Err(RunError::Failed(sentence)),
-            None => Ok(self.list.iter().filter_map(|stage| stage.end.as_ref().map(|(_, usage)| stats(usage))).collect()),
+            None => {
+                Ok(self.list.iter().filter_map(|stage| stage.end.as_ref().map(|(_, usage)| stats(usage))).collect())
+            }
         }
     }
 
@@ -183,7 +185,8 @@ impl Stages {
 
     /// The first stage that ended in such a way, in a sentence.
     fn culprit(&self, guilty: impl Fn(ExitStatus) -> bool) -> Option<String> {
-        let ended = self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end.as_ref()?.0)));
+        let ended =
+            self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end.as_ref()?.0)));
         let (position, stage, status) = ended.into_iter().find(|&(_, _, status)| guilty(status))?;
         Some(format!("{} {}", stage.called(position, self.list.len()), stage.how(status)))
     }

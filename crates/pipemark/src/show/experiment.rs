@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use crate::model::{
-    self, ByteSize, CounterEstimates, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status,
-    Throughput, Volume, WaitPolicy, three_digits,
+    self, ByteSize, CounterEstimates, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published,
+    Record, Status, Throughput, Volume, WaitPolicy, three_digits,
 };
 
 use super::footnotes::Footnotes;
@@ -456,7 +456,8 @@ impl<'a> Experiment<'a> {
             .into_iter()
             .filter_map(|(column, word)| lacks(column).then_some(word))
             .collect();
-            notes.push(("counters".to_owned(), "of all processes of the pipeline, from start to end, a run".to_owned()));
+            notes
+                .push(("counters".to_owned(), "of all processes of the pipeline, from start to end, a run".to_owned()));
             if !missing.is_empty() {
                 let text = format!(
                     "{}: perf_event_open(2) counts none here (no hardware counters, or /proc/sys/kernel/perf_event_paranoid above 1)",

@@ -86,7 +86,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         real_ns: None,
         start_up_ns: None,
         max_rss: None,
-            counters: None,
+        counters: None,
         latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);

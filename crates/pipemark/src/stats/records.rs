@@ -10,8 +10,8 @@ use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
 use crate::model::{
-    ByteSize, Capacity, CounterEstimates, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind, Mode, Outcome,
-    Params, PipelineStats, Place, Record, Sample, Status, Stopped, Warning,
+    ByteSize, Capacity, CounterEstimates, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind,
+    Mode, Outcome, Params, PipelineStats, Place, Record, Sample, Status, Stopped, Warning,
 };
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.

@@ -117,15 +117,13 @@ fn fed_by(feed: Feed) -> &'static str {
 
 fn batching(feed: Feed, fed: &Fed) -> Option<Found> {
     let step = Step::of(fed, Filter::StdBaseline, Filter::LinesOne)?;
-    let text =
-        format!("Batching alone, {}: lines-1 has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
+    let text = format!("Batching alone, {}: lines-1 has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
     Some(step.found("lines-batching", text))
 }
 
 fn second_core(feed: Feed, fed: &Fed) -> Option<Found> {
     let step = Step::of(fed, Filter::LinesOne, Filter::LinesAll)?;
-    let text =
-        format!("More threads, {}: lines-all has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
+    let text = format!("More threads, {}: lines-all has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
     Some(step.found("lines-threads", text))
 }
 
@@ -142,12 +140,7 @@ fn scheduler(feed: Feed, fed: &Fed) -> Option<Found> {
 
 fn queues(feed: Feed, fed: &Fed) -> Option<Found> {
     let step = Step::of(fed, Filter::Baseline, Filter::Pipeline)?;
-    let text = format!(
-        "Queues between tasks, {}: pipeline has {}, {}.",
-        fed_by(feed),
-        step.throughput(),
-        step.cost()?
-    );
+    let text = format!("Queues between tasks, {}: pipeline has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
     Some(step.found("lines-queues", text))
 }
 
@@ -243,4 +236,102 @@ fn published(feed: Feed, fed: &Fed) -> Option<Found> {
             .collect::<Vec<_>>(),
     });
     Some(Found::new("lines-published", others.len() as f64, text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Finding, Outcome, PipelineStats, ProcessStats, Published};
+    use crate::stats::findings::findings;
+    use crate::stats::fixture::{STEADY, outcome};
+    use crate::stats::records::records;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with so many switches.
+    fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
+        let mut outcome = outcome("e", &[("feed", feed), ("filter", filter), ("place", "free")], throughput, &STEADY);
+        for sample in &mut outcome.samples {
+            (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
+            let filter = ProcessStats {
+                user_ns: (own * SECOND as f64) as u64,
+                context_switches: switches,
+                ..ProcessStats::default()
+            };
+            let feed = ProcessStats { sys_ns: SECOND / 2, ..ProcessStats::default() };
+            sample.pipeline = Some(PipelineStats { feed: Some(feed), filter });
+        }
+        outcome
+    }
+
+    fn told(outcomes: Vec<Outcome>) -> Vec<Finding> {
+        findings(&records(outcomes), None)
+    }
+
+    fn text<'f>(found: &'f [Finding], rule: &str) -> &'f str {
+        &found.iter().find(|finding| finding.rule == rule).unwrap_or_else(|| panic!("no {rule}: {found:?}")).text
+    }
+
+    #[test]
+    fn each_step_is_told_with_its_cost() {
+        let found = told(vec![
+            filter("yes-long", "sink", 4.0, 0.5, 100),
+            filter("yes-long", "std-baseline", 0.5, 0.9, 5120),
+            filter("yes-long", "baseline", 0.25, 1.0, 51200),
+            filter("yes-long", "pipeline", 0.125, 1.5, 102400),
+            filter("yes-long", "lines-1", 2.5, 0.5, 2560),
+            filter("yes-long", "lines-all", 2.5, 1.0, 5120),
+        ]);
+        assert_eq!(
+            text(&found, "lines-batching"),
+            "Batching alone, fed by yes with lines of 285 bytes: lines-1 has 5.00 times (5.00 to 5.00) the throughput of \
+             std-baseline, with 0.20 s of its own CPU time per GiB instead of 1.80 s, and 1.00 context switches per MiB \
+             instead of 10.0."
+        );
+        let threads = text(&found, "lines-threads");
+        assert!(threads.contains("lines-all has the throughput of lines-1, as far as can be told"), "{threads}");
+        assert!(
+            text(&found, "lines-scheduler").contains("has 0.50 times (0.50 to 0.50) the throughput of std-baseline")
+        );
+        assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
+        let top = text(&found, "lines-top-line");
+        assert!(
+            top.starts_with("Of the top line fed by yes with lines of 285 bytes, 4.00 GiB/s, the fastest"),
+            "{top}"
+        );
+        // Filters say nothing of pipemark's own senders and receivers.
+        assert!(found.iter().all(|finding| finding.rule.starts_with("lines-")), "{found:?}");
+    }
+
+    #[test]
+    fn the_conjecture_is_answered_from_two_lengths() {
+        // 40 ns for a line and 1 ns for a byte.
+        let cpu = |length: f64| (40.0 / length + 1.0) * super::GIB / 1e9;
+        let found = told(vec![
+            filter("yes-short", "std-baseline", 1.0, cpu(8.0), 0),
+            filter("yes-long", "std-baseline", 1.0, cpu(285.0), 0),
+        ]);
+        let conjecture = text(&found, "lines-conjecture");
+        assert!(conjecture.contains("40.0 ns of its CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
+        assert!(conjecture.contains("83 % of the cost with 8 bytes, and 12 % with 285."), "{conjecture}");
+    }
+
+    #[test]
+    fn published_times_of_an_unknown_log_are_compared_among_themselves() {
+        let seconds = |name: &str, ours: f64, seconds: f64| {
+            let mut outcome = filter("zcat", name, ours, 1.0, 1);
+            let source = "stress.sh".to_owned();
+            outcome.trial.published = Some(Published { throughput: super::GIB / seconds, source, relative: true });
+            outcome
+        };
+        let found = told(vec![
+            seconds("std-baseline", 1.0, 4.0),
+            seconds("baseline", 0.5, 5.0),
+            seconds("pipeline", 0.25, 6.0),
+        ]);
+        assert_eq!(
+            text(&found, "lines-published"),
+            "Published, from other hardware (stress.sh), in times of std-baseline: baseline 1.25 times, here 2.00; \
+             pipeline 1.50 times, here 4.00; fed by zcat."
+        );
+    }
 }

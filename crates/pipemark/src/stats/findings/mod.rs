@@ -277,8 +277,11 @@ mod tests {
                     false => outcome("e", &params, throughput, &runs),
                 };
                 outcome.status = status;
-                outcome.trial.published =
-                    published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned(), relative: false });
+                outcome.trial.published = published.map(|throughput| crate::model::Published {
+                    throughput,
+                    source: "a paper".to_owned(),
+                    relative: false,
+                });
                 records(vec![outcome]).remove(0)
             },
         )
