@@ -32,10 +32,8 @@ tools:
 	tests/tools.sh
 
 bench: build build/pair
-	bench/run.py
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
-	bench/lines.py
-	bench/languages.py
+	@broken=0; for bench in run chain languages lines; do bench/$$bench.py || broken=1; done; exit $$broken
 
 build/pair: bench/pair.c
 	mkdir -p build

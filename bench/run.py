@@ -195,18 +195,15 @@ def perf_sched(rounds):
     promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", in_turns(rounds, ours, perf), least=1.0)
 
 
-CHECKS = [against_c, zero_copy, fresh, quick, own_cost, links, perf_sched]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(checks, about):
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORD", help="the checks whose name holds WORD")
     parser.add_argument("--rounds", type=int, default=9, help="rounds per ratio [default: 9]")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
         print(f"note: the load average is {load:.2f}; the figures mean little unless the machine is idle", file=sys.stderr)
-    for check in CHECKS:
+    for check in checks:
         if not options.only or options.only in check.__name__:
             check(options.rounds)
     if BROKEN:
@@ -214,4 +211,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main([against_c, zero_copy, fresh, quick, own_cost, links, perf_sched], __doc__)

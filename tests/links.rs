@@ -197,7 +197,10 @@ fn other_ways_to_send_over_sockets() {
         bw_under(&[PIPEMARK], "--link tcp --send zerocopy --block 1,5000,100001,1048577 --verify full --time 3ms")
             .document();
     for trial in trials(&document) {
-        assert!(trial["status"] == "skipped" || measured(trial) && trial["verified"] == true, "{trial}");
+        // Small messages need little locked memory: those are there wherever the kernel has MSG_ZEROCOPY.
+        let fits = number(&trial["params"]["block"]) <= 5000;
+        let verified = measured(trial) && trial["verified"] == true;
+        assert!(verified || !fits && text(trial, "reason").contains("locked memory"), "{trial}");
     }
     let document = bw("--link socketpair,tcp --send sendfile --block 1,5000,100001 --verify xor --time 3ms");
     assert!(trials(&document).into_iter().all(|trial| trial["verified"] == true));

@@ -15,6 +15,7 @@ need python3 python3
 need setpriv util-linux
 need taskset util-linux
 need prlimit util-linux
+need pv pv
 need g++ g++
 need gfortran gfortran
 need perl perl

@@ -263,7 +263,7 @@ pub fn posix_queues() -> Option<Vec<String>> {
 
 /// Words that start a program which gets `error` (EPERM) from the system calls called `names`, as in a container.
 pub fn refusing<'a>(error: &'a str, names: &'a str) -> Vec<&'a str> {
-    vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/program/refused.py"), error, names]
+    vec!["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py"), error, names]
 }
 
 fn send(process: u32, signal: Signal) {

@@ -120,7 +120,8 @@ impl fmt::Display for Warning {
                 )
             }
             Warning::Outliers { count, runs } => {
-                write!(f, "{count} of {runs} runs lie far from the others; close other programs or use more --runs")
+                let lie = if *count == 1 { "lies" } else { "lie" };
+                write!(f, "{count} of {runs} runs {lie} far from the others; close other programs or use more --runs")
             }
             Warning::Drift { change } => {
                 write!(
@@ -143,7 +144,11 @@ impl fmt::Display for Warning {
             }
             Warning::Sender { text } => f.write_str(text),
             Warning::CapacityChanged { before, after } => {
-                write!(f, "the capacity went from {before} to {after} bytes during the run; something resized the pipe")
+                // No stage but pipemark relay is known to do so.
+                write!(
+                    f,
+                    "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
+                )
             }
             Warning::Misplaced { cpu } => write!(f, "an end was seen on CPU {cpu}, which it was not placed on"),
             Warning::NoHugePages { reason } => write!(f, "no huge pages here ({reason}); base pages were used"),

@@ -80,6 +80,11 @@ impl Sample {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / (1u64 << 30) as f64)
     }
 
+    /// Context switches of all processes per MiB moved, voluntary and not.
+    pub fn switches_per_mib(&self) -> f64 {
+        (self.voluntary_switches + self.involuntary_switches) as f64 / (self.bytes as f64 / (1u64 << 20) as f64)
+    }
+
     /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
     pub fn headline(&self) -> f64 {
         self.latency.as_ref().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)

@@ -112,6 +112,9 @@ pub struct Estimates {
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<Estimate>,
+    /// Context switches of all processes per MiB moved, voluntary and not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches_per_mib: Option<Estimate>,
     /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_up_ns: Option<Estimate>,

@@ -1,5 +1,6 @@
 //! One process of a run: started, listened to, ended and reaped, whatever happens.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,6 +16,18 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::job::{self, Job, Report, Role};
 use super::refusal::explained;
+
+/// The C library's settings for an end: those of ours, and no restartable sequences. glibc registers one for each thread,
+/// and the kernel then reads and writes that thread's memory whenever it comes back from a switch of processes: 4 % of a
+/// round trip on one CPU here, which is the instrument's and not the link's. No end uses them.
+fn without_rseq(ours: Option<OsString>) -> OsString {
+    let mut settings = ours.unwrap_or_default();
+    if !settings.is_empty() {
+        settings.push(":");
+    }
+    settings.push("glibc.pthread.rseq=0");
+    settings
+}
 
 /// An end of a run, as its parent sees it. Dropping it kills and reaps it.
 pub struct Process {
@@ -44,6 +57,7 @@ impl Process {
         let child = Command::new("/proc/self/exe")
             .arg0("pipemark")
             .arg(job::END_VERB)
+            .env("GLIBC_TUNABLES", without_rseq(std::env::var_os("GLIBC_TUNABLES")))
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             // A group of its own: Ctrl-C is for the parent, which keeps what was measured and then ends its children.

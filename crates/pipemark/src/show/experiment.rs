@@ -48,6 +48,8 @@ pub(super) enum Column {
     OfCopy,
     /// CPU seconds per GiB.
     Cpu,
+    /// Context switches per MiB, of chains.
+    Switches,
     /// Of an entrant, the time that its own clock took.
     Inside,
     /// Of an entrant, the time besides that.
@@ -61,7 +63,7 @@ pub(super) enum Column {
     /// How many CPUs that is.
     Cpus,
     /// Its context switches.
-    Switches,
+    AllSwitches,
     /// Its moves to other CPUs.
     Migrations,
     /// Its page faults.
@@ -118,13 +120,14 @@ impl Column {
             Column::RatioInterval => words("ratio's", "interval"),
             Column::OfCopy => words("% of", "copy"),
             Column::Cpu => words("CPU", "s/GiB"),
+            Column::Switches => words("switches", "/MiB"),
             Column::Inside => words("time", "inside"),
             Column::StartUp => words("start", "and end"),
             Column::Memory => words("peak", "memory"),
             Column::FilterCpu => words("filter", "s/GiB"),
             Column::TaskClock => words("task-", "clock"),
             Column::Cpus => words("CPUs", "used"),
-            Column::Switches => words("context", "switches"),
+            Column::AllSwitches => words("context", "switches"),
             Column::Migrations => words("migra-", "tions"),
             Column::Faults => words("page", "faults"),
             Column::Cycles => words("", "cycles"),
@@ -286,6 +289,7 @@ impl<'a> Experiment<'a> {
             (Column::RatioInterval, compared),
             (Column::OfCopy, measured && !latency && self.copy.is_some()),
             (Column::Cpu, measured && !latency),
+            (Column::Switches, measured && chained),
             (Column::Inside, entrants),
             (Column::StartUp, entrants),
             (
@@ -295,7 +299,7 @@ impl<'a> Experiment<'a> {
             (Column::FilterCpu, counted),
             (Column::TaskClock, counted),
             (Column::Cpus, counted),
-            (Column::Switches, counted),
+            (Column::AllSwitches, counted),
             (Column::Migrations, has(|counters| counters.migrations)),
             (Column::Faults, counted),
             (Column::Cycles, has(|counters| counters.cycles)),
@@ -368,6 +372,7 @@ impl<'a> Experiment<'a> {
                 self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
             }
             Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
+            Column::Switches => estimate.switches_per_mib.map_or_else(String::new, |figure| digits(figure.median)),
             Column::Inside => match record.params.volume {
                 Volume::Total(total) => nanos(total.0 as f64 / estimate.throughput.median * 1e9),
                 Volume::Time(_) => String::new(),
@@ -379,7 +384,7 @@ impl<'a> Experiment<'a> {
             Column::FilterCpu => of_counters(|counters| Some(counters.filter_cpu_seconds_per_gib), digits),
             Column::TaskClock => of_counters(|counters| Some(counters.task_clock_ns), time),
             Column::Cpus => of_counters(|counters| Some(counters.cpus), |cpus| format!("{cpus:.2}")),
-            Column::Switches => of_counters(|counters| Some(counters.context_switches), counted),
+            Column::AllSwitches => of_counters(|counters| Some(counters.context_switches), counted),
             Column::Migrations => of_counters(|counters| counters.migrations, counted),
             Column::Faults => of_counters(|counters| Some(counters.page_faults), counted),
             Column::Cycles => of_counters(|counters| counters.cycles, counted),

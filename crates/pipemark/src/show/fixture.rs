@@ -84,6 +84,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         cpu_seconds_per_gib: estimate(cpu, margin),
         ratio: None,
         real_ns: None,
+        switches_per_mib: None,
         start_up_ns: None,
         max_rss: None,
         counters: None,

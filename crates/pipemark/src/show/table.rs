@@ -23,7 +23,7 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 25] = [
+const EXPENDABLE: [Column; 26] = [
     Column::RatioInterval,
     Column::P90,
     Column::Slowest,
@@ -39,8 +39,9 @@ const EXPENDABLE: [Column; 25] = [
     Column::Cycles,
     Column::TaskClock,
     Column::FilterCpu,
-    Column::Switches,
+    Column::AllSwitches,
     Column::Cpus,
+    Column::Switches,
     Column::PerHop,
     Column::Inside,
     Column::Cpu,

@@ -95,6 +95,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         cpu_seconds_per_gib: of(Sample::cpu_seconds_per_gib)?,
         ratio: None,
         real_ns: of(|sample| sample.wall_ns as f64),
+        switches_per_mib: of(Sample::switches_per_mib),
         start_up_ns: of_entrant(samples, |sample| Some(sample.start_up_ns())),
         max_rss: of_entrant(samples, |sample| sample.entrant.as_ref()?.max_rss),
         counters: counters(samples),

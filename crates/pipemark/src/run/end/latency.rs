@@ -66,7 +66,7 @@ impl<'a> Side<'a> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&mut self) -> io::Result<()> {
         let block = self.params.block.as_usize();
         if self.params.fresh() {
@@ -79,7 +79,7 @@ impl<'a> Side<'a> {
     }
 
     /// Waits for a whole message; false if there is none and will be none.
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self) -> io::Result<bool> {
         let block = self.params.block.as_usize();
         let mut arrived = 0;
@@ -99,6 +99,9 @@ impl<'a> Side<'a> {
         Ok(true)
     }
 
+    // A switch of processes makes the processor forget where it was to return to, so each call that is still open then costs a
+    // wrong guess.
+    #[inline(always)]
     fn round_trip(&mut self) -> io::Result<()> {
         self.send()?;
         if self.receive()? {

@@ -12,7 +12,7 @@ use crate::model::{ByteSize, LinkKind, Mode, Params};
 /// Of more than so many that cannot be told apart it is not said that they win.
 const MOST_LEADERS: usize = 3;
 /// The most pairs of links of which it is told in one sentence where they change places.
-const MOST_PAIRS: usize = 4;
+const MOST_PAIRS: usize = 3;
 
 /// The fastest links at one size.
 struct Lead<'a> {

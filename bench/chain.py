@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""What chains and `pipemark relay` promise, measured: ratios of two things measured in turns in this run.
+
+    bench/chain.py [--only WORD] [--rounds N]
+
+Prints and exits as bench/run.py does. Needs 2 GiB of disk or memory for a file in the temporary folder."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import run
+from run import PIPEMARK, command, in_turns, promise
+
+
+def chain(stage, length, total, *flags):
+    """One run of one chain: the bytes per second while they flow, and the seconds from first start to last end."""
+    words = ["chain", "--length", length, "--stage", stage, "--total", total, "--runs", "1", "--json", "-", "--quiet", *flags]
+    done = command([PIPEMARK, *words])
+    trial = json.loads(done.stdout)["trials"][-1]
+    if trial["status"] != "ok":
+        sys.exit(f"chain of {length} {stage}: {trial['reason']}")
+    return trial["estimate"]["throughput"]["median"], trial["estimate"]["real_ns"]["median"] / 1e9
+
+
+def per_hop(rounds):
+    """A chain of relays against one of cats, while bytes flow."""
+    for length, total in ((16, "1g"), (64, "512m")):
+        ratios = in_turns(
+            min(rounds, 5), lambda: chain("relay", length, total)[0], lambda: chain("cat", length, total)[0]
+        )
+        promise(f"throughput per hop of {length} stages: relay / cat", ratios, least=20)
+
+
+def thousand(rounds):
+    """The same with 1024 stages, from the start of the first process until the last is gone; and starting alone."""
+    total = "128m"
+    rounds = min(rounds, 3)
+    ratios = in_turns(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
+    promise("real time of 1024 stages and 128 MiB, start included: cat / relay", ratios, least=10)
+    for stage in ("cat", "relay"):
+        seconds = [chain(stage, 1024, "64k")[1] / 3 for _ in range(rounds)]
+        promise(f"start and end of 1024 {stage} processes, of their 3 s", seconds, most=1.0)
+
+
+def file_to(stage, place, path):
+    """Bytes per second from a file through one stage into `pipemark sink`."""
+    on = {"same": ("taskset -c 0", "taskset -c 0"), "cross": ("taskset -c 0", "taskset -c 1"), "free": ("", "")}[place]
+    pipeline = f"{on[0]} {stage} <{path} | {on[1]} {PIPEMARK} sink 2>/dev/null >&2"
+    begin = time.monotonic()
+    subprocess.run(["sh", "-c", pipeline], check=True)
+    return 1 / (time.monotonic() - begin)
+
+
+def one_relay(rounds):
+    """One stage between a fast source and sink: ours against cat and pv, in every placement, from pipe and from file."""
+    others = ["cat"] + (["pv -q"] if shutil.which("pv") else [])
+    if len(others) == 1:
+        print("skipped  pv: it is not installed (Debian's pv)")
+    with tempfile.NamedTemporaryFile(prefix="pipemark-bench-") as file:
+        subprocess.run([PIPEMARK, "gen", "random", "--total", "1g"], stdout=file, check=True)
+        for place in ("same", "cross", "free"):
+            for other in others:
+                for send, recv in (("splice", "splice"), ("write", "read")):
+                    flags = ["--place", place, "--send", send, "--recv", recv]
+                    ratios = in_turns(
+                        rounds, lambda: chain("relay", 1, "512m", *flags)[0], lambda: chain(other, 1, "512m", *flags)[0]
+                    )
+                    promise(f"{send} → one stage → {recv}, place {place}: relay / {other}", ratios, least=1.0)
+                ratios = in_turns(
+                    rounds,
+                    lambda: file_to(f"{PIPEMARK} relay", place, file.name),
+                    lambda: file_to(other, place, file.name),
+                )
+                promise(f"file → one stage → pipemark sink, place {place}: relay / {other}", ratios, least=1.0)
+
+
+if __name__ == "__main__":
+    run.main([per_hop, thousand, one_relay], __doc__)
