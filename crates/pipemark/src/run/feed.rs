@@ -22,7 +22,7 @@ pub const SHORT_LINE: &str = "abcdefg";
 /// 285 bytes with its newline, as a line of a log has them.
 pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
-dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over t";
+dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
 
 /// Tells this log from others: `pipemark gen log:3` writes the same.
 pub const LOG: Content = Content::Log { seed: 3 };
