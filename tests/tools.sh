@@ -19,6 +19,10 @@ need pv pv
 need g++ g++
 need gfortran gfortran
 need perl perl
+need mawk mawk
+need gawk gawk
+need sed sed
+need pv pv
 python3 -m pip --version >/dev/null 2>&1 || need pip3 python3-pip
 need unshare util-linux
 need strace strace

@@ -86,7 +86,7 @@ impl State for Line {
                 return Ok(value);
             }
             let tired = match wait {
-                Wait::Block => true,
+                Wait::Block | Wait::Shared => true,
                 Wait::Poll => looks >= LOOKS,
                 Wait::Spin => false,
             };

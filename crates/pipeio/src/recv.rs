@@ -121,7 +121,7 @@ impl Receiver for VmspliceReceiver {
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
         let buffer = self.buffer.bytes_mut();
-        let flags = if self.wait == Wait::Block { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+        let flags = if self.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
         let bytes =
             self.wait.retry(self.pipe.as_fd(), Direction::In, &mut calls, || take(self.pipe.as_fd(), buffer, flags))?;
         Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
@@ -138,7 +138,7 @@ struct SpliceReceiver {
 impl Receiver for SpliceReceiver {
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
-        let flags = if self.wait == Wait::Block { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+        let flags = if self.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
         let bytes = self.wait.retry(self.pipe.as_fd(), Direction::In, &mut calls, || {
             splice(&self.pipe, None, &self.null, None, self.block, flags)
         })?;

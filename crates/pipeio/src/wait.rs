@@ -17,6 +17,9 @@ pub enum Wait {
     /// Calls on a non-blocking descriptor, repeated at once. Costs a whole CPU, and on one CPU shared by both ends the
     /// rest of a time slice per wait.
     Spin,
+    /// Calls on a descriptor that is shared with others, whose flag is left as it is: the kernel puts the caller to sleep,
+    /// or where the descriptor is non-blocking poll(2) does.
+    Shared,
 }
 
 /// Which way bytes go through a descriptor: what poll(2) has to wait for.
@@ -36,7 +39,17 @@ impl Wait {
     /// When `fd` is not open.
     pub fn configure(self, fd: impl AsFd) -> io::Result<()> {
         let flags = fcntl_getfl(&fd)?;
-        Ok(fcntl_setfl(&fd, if self == Wait::Block { flags - OFlags::NONBLOCK } else { flags | OFlags::NONBLOCK })?)
+        match self {
+            Wait::Block => fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?,
+            Wait::Poll | Wait::Spin => fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?,
+            Wait::Shared => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a call is to sleep when it has to wait, if the descriptor lets it.
+    pub(crate) fn sleeps(self) -> bool {
+        matches!(self, Wait::Block | Wait::Shared)
     }
 
     /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.

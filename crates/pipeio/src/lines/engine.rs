@@ -47,18 +47,19 @@ impl Engine {
         self
     }
 
-    /// The number of threads which is fastest for a transform that does little, on the CPUs this process may use: two for
-    /// a file, one for anything else.
+    /// The number of threads which is fastest for a transform that does little, on the CPUs this process may use: up to
+    /// four for a file, one for anything else.
     ///
-    /// Threads take turns to read, so a third would find two waiting. And a pipe is written to by someone who wants the
-    /// second CPU. A transform that works longer on a batch than it takes to read it is faster with more.
+    /// Of a file each thread reads its own parts, until memory is as fast as it can be. Of anything else threads take
+    /// turns to read, and a pipe is written to by someone who wants the second CPU. A transform that works longer on a
+    /// batch than it takes to read it is faster with more.
     ///
     /// # Errors
     /// When `input` can't be looked at.
     pub fn suggested_threads(input: impl AsFd) -> Result<NonZeroUsize, Error> {
         let cpus = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let two = NonZeroUsize::MIN.saturating_add(1);
-        Ok(if is_file(input.as_fd())? { cpus.min(two) } else { NonZeroUsize::MIN })
+        let most = NonZeroUsize::MIN.saturating_add(3);
+        Ok(if is_file(input.as_fd())? { cpus.min(most) } else { NonZeroUsize::MIN })
     }
 
     /// The byte which ends a line.
@@ -88,8 +89,19 @@ impl Engine {
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let mut reader = self.reader(input.as_fd(), None, transform.numbered())?;
         let mut writer = self.writer(output.as_fd())?;
+        let ended = self.drain(&mut reader, &mut writer, transform)?;
+        Ok(Report::of(ended, &reader, &writer))
+    }
+
+    /// Takes what is left of the input.
+    pub(super) fn drain<T: Transform>(
+        &self,
+        reader: &mut Reader<'_>,
+        writer: &mut Writer<'_>,
+        transform: &mut T,
+    ) -> Result<Ended, Error> {
         let (mut buffer, mut store) = reader.memory()?;
-        let ended = loop {
+        Ok(loop {
             let Some(extent) = reader.next(&mut buffer)? else { break Ended::Input };
             let mut output = Output::new(store);
             let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
@@ -99,15 +111,16 @@ impl Engine {
                 (Flow::Stop, _) => break Ended::Stopped,
                 (Flow::Continue, _) => store = output.into_store(),
             }
-        };
-        Ok(Report::of(ended, &reader, &writer))
+        })
     }
 
     /// Transforms all lines of `input` to `output` on several threads, each with a clone of `transform` and all its
     /// batches in their order of input. One thread is the calling one.
     ///
-    /// Threads take turns to read and to write, and transform at the same time. There are no queues: who has to wait for
-    /// its turn to write isn't reading, so a slow reader slows the whole run.
+    /// Of a regular file each thread reads parts of its own by pread(2), unless the transform is
+    /// [numbered](Transform::numbered); of anything else they take turns to read. They take turns to write, and transform
+    /// at the same time. There are no queues: who has to wait for its turn to write isn't reading, so a slow reader slows
+    /// the whole run.
     ///
     /// # Errors
     ///
@@ -153,7 +166,8 @@ impl Engine {
 
     /// The batch at the start of `buffer`.
     pub(super) fn whole<'b>(&self, buffer: &'b Region, extent: Extent) -> Batch<'b> {
-        Batch::new(&buffer[..extent.len], self.terminator).at(extent.offset, extent.first_line)
+        Batch::new(&buffer[extent.start..extent.start + extent.len], self.terminator)
+            .at(extent.offset, extent.first_line)
     }
 }
 

@@ -44,6 +44,7 @@ mod parallel;
 mod reader;
 mod region;
 mod simd;
+mod stretches;
 mod transform;
 pub mod transforms;
 mod writer;

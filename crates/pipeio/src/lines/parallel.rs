@@ -14,6 +14,7 @@ use super::error::Error;
 use super::output::{Output, Store};
 use super::reader::Reader;
 use super::region::Region;
+use super::stretches::Stretches;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
@@ -25,6 +26,8 @@ const PATIENCE: Duration = Duration::from_micros(50);
 struct Run<'e, 'fd> {
     engine: &'e Engine,
     input: Mutex<Input<'fd>>,
+    /// Where a file is read by all at once, from which they take their batches instead.
+    stretches: Option<Stretches<'fd>>,
     output: Mutex<Turns<'fd>>,
     /// The batch whose output is to be written next. Changed with `output` locked.
     next: AtomicU64,
@@ -62,8 +65,10 @@ pub(super) fn run<T: Transform + Clone + Send>(
     // waited for, which is over sooner than a sleeper is awake.
     let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
     let memory = (0..threads.get()).map(|_| reader.memory()).collect::<Result<Vec<_>, _>>()?;
+    let stretches = Stretches::of(input, reader.plan());
     let run = Run {
         engine,
+        stretches,
         input: Mutex::new(Input { reader, batches: 0 }),
         output: Mutex::new(Turns { writer, ended: None }),
         next: AtomicU64::new(0),
@@ -83,25 +88,36 @@ pub(super) fn run<T: Transform + Clone + Send>(
             run.work(&mut transform, buffer, store);
         }
     });
-    let input = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let turns = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let ended = turns.ended.unwrap_or(Ok(Ended::Input))?;
-    Ok(Report::of(ended, &input.reader, &turns.writer))
+    let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Turns { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
+    if let Some(stretches) = run.stretches {
+        let (bytes, reads) = stretches.leave()?;
+        reader.go_on_after(bytes, reads);
+        if ended == Ended::Input {
+            // A last line without an end, one that is too long, or what was appended meanwhile.
+            ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
+        }
+    }
+    Ok(Report::of(ended, &reader, &writer))
 }
 
 impl<'fd> Run<'_, 'fd> {
     fn work<T: Transform>(&self, transform: &mut T, mut buffer: Region, mut store: Store) {
         let _unwinding = EndIfUnwinding(self);
         loop {
-            let (batch, read) = {
-                let mut input =
-                    wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
-                if self.over.load(Ordering::Relaxed) {
-                    return;
+            let (batch, read) = match &self.stretches {
+                Some(stretches) => stretches.take(&mut buffer),
+                None => {
+                    let mut input =
+                        wait_awake(self.patience, || self.input.try_lock().ok()).unwrap_or_else(|| lock(&self.input));
+                    if self.over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let batch = input.batches;
+                    input.batches += 1;
+                    (batch, input.reader.next(&mut buffer))
                 }
-                let batch = input.batches;
-                input.batches += 1;
-                (batch, input.reader.next(&mut buffer))
             };
             let extent = match read {
                 Ok(Some(extent)) => extent,
@@ -109,8 +125,15 @@ impl<'fd> Run<'_, 'fd> {
                 Err(error) => return self.end(self.turn_of(batch), Err(error)),
             };
             let mut output = Output::new(store);
-            let flow = transform.batch(&self.engine.whole(&buffer, extent), &mut output);
+            // A stretch in which no line begins.
+            let flow = match extent.len {
+                0 => Ok(Flow::Continue),
+                _ => transform.batch(&self.engine.whole(&buffer, extent), &mut output),
+            };
             let Some(mut turns) = self.turn_of(batch) else { return };
+            if self.stretches.as_ref().is_some_and(|stretches| stretches.is_behind(batch)) {
+                return self.end(Some(turns), Ok(Ended::Input));
+            }
             let written = turns.writer.write(&mut output);
             let ended = match (written, flow) {
                 (Err(error), _) | (Ok(_), Err(error)) => Err(error),

@@ -55,6 +55,7 @@ enum State {
 /// What there is of the input: in which part of the buffer, and where in the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
+    pub(super) start: usize,
     pub(super) len: usize,
     pub(super) offset: u64,
     pub(super) first_line: u64,
@@ -68,6 +69,11 @@ impl<'fd> Reader<'fd> {
         Ok(Self { input, cancel, kind, plan, pending, filled: 0, offset: 0, line: 1, state: State::Open, reads: 0 })
     }
 
+    /// What it is to do.
+    pub(super) fn plan(&self) -> Plan {
+        self.plan
+    }
+
     /// Whether a read never waits for someone else.
     pub(super) fn never_waits(&self) -> bool {
         self.kind == FileType::RegularFile
@@ -77,6 +83,12 @@ impl<'fd> Reader<'fd> {
     pub(super) fn memory(&self) -> Result<(Region, Store), Error> {
         let block = self.plan.block;
         Ok((Region::new(block).map_err(Error::Memory)?, Store::new(block.max(STORE))?))
+    }
+
+    /// Goes on behind what others have read: so many bytes of whole lines, by so many calls.
+    pub(super) fn go_on_after(&mut self, bytes: u64, reads: u64) {
+        self.offset += bytes;
+        self.reads += reads;
     }
 
     /// Bytes of all batches so far.
@@ -136,7 +148,7 @@ impl<'fd> Reader<'fd> {
     }
 
     fn pass(&mut self, len: usize, lines: u64) -> Extent {
-        let extent = Extent { len, offset: self.offset, first_line: self.line };
+        let extent = Extent { start: 0, len, offset: self.offset, first_line: self.line };
         self.offset += len as u64;
         if self.plan.numbered {
             self.line += lines;

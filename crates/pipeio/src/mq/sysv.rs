@@ -131,7 +131,7 @@ struct Queue {
 impl Queue {
     /// Makes `call` with the flags that the policy asks for until it went through.
     fn retry<T>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> Option<T>) -> io::Result<T> {
-        let mut flags = if self.wait == Wait::Block { 0 } else { libc::IPC_NOWAIT };
+        let mut flags = if self.wait.sleeps() { 0 } else { libc::IPC_NOWAIT };
         loop {
             *calls += 1;
             if let Some(value) = call(flags) {

@@ -35,7 +35,7 @@ pub(super) struct FileSender {
 impl FileSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options, call: Call) -> io::Result<Self> {
         let file = memfd_create("pipemark", MemfdFlags::CLOEXEC)?;
-        let flags = if options.wait == Wait::Block { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+        let flags = if options.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
         Ok(FileSender {
             pipe,
             file,

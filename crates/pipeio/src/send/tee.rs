@@ -47,7 +47,7 @@ impl TeeSender {
         let store = Pipe::new()?;
         // A user over the page limit keeps a small store, which works just as well, only slower.
         let _ = set_capacity(&store.writer, STORE);
-        let flags = if options.wait == Wait::Block { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
+        let flags = if options.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
         Ok(TeeSender { pipe, store, period: period(options.block), flags, wait: options.wait })
     }
 

@@ -36,7 +36,7 @@ impl VmspliceSender {
             Content::Fresh => Memory::Fresh(GiveAway::new(options.block, options.align, REGION, options.pages)?),
         };
         // A pipe end that is non-blocking does not make vmsplice so: the call has a flag of its own.
-        let flags = if options.wait == Wait::Block { flags } else { flags | SpliceFlags::NONBLOCK };
+        let flags = if options.wait.sleeps() { flags } else { flags | SpliceFlags::NONBLOCK };
         Ok(VmspliceSender { pipe, memory, flags, wait: options.wait })
     }
 }

@@ -123,6 +123,56 @@ fn a_file_from_where_it_stands() {
     }
 }
 
+proptest! {
+    /// Files are read in parts by all threads at once.
+    #[test]
+    fn files_as_the_reference(
+        lines in prop::collection::vec(prop::collection::vec(prop::sample::select(&b"ab \0\r"[..]), 0..40), 0..400),
+        ended in any::<bool>(),
+        skipped in 0usize..9000,
+        batch in 1usize..200,
+        workers in 2usize..5,
+    ) {
+        use std::io::{Read, Seek, SeekFrom, Write};
+        let mut input = lines.join(&b'\n');
+        if ended {
+            input.push(b'\n');
+        }
+        let mut file = tempfile();
+        file.write_all(&vec![b'\n'; skipped]).unwrap();
+        file.write_all(&input).unwrap();
+        file.seek(SeekFrom::Start(skipped as u64)).unwrap();
+        let (mut result, pipe) = std::io::pipe().unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            result.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let engine = Engine::new().batch(NonZeroUsize::new(batch).unwrap());
+        let report = engine.run_parallel(&file, pipe, Identity, threads(workers)).unwrap();
+        prop_assert!(reader.join().unwrap().unwrap() == input);
+        prop_assert_eq!(report.bytes_in, input.len() as u64);
+        prop_assert_eq!(file.stream_position().unwrap(), (skipped + input.len()) as u64);
+    }
+}
+
+#[test]
+fn a_line_too_long_in_a_file_is_the_same_error_on_any_number_of_threads() {
+    use std::io::{Read, Seek, Write};
+    let mut file = tempfile();
+    file.write_all(&[&b"short\n".repeat(100)[..], &[b'x'; 1000], b"\nafter\n", &b"more\n".repeat(500)].concat())
+        .unwrap();
+    for workers in [1, 2, 4] {
+        file.rewind().unwrap();
+        let (mut result, pipe) = std::io::pipe().unwrap();
+        let engine = Engine::new().batch(NonZeroUsize::new(64).unwrap()).max_line(999);
+        let error = engine.run_parallel(&file, pipe, Identity, threads(workers)).unwrap_err();
+        assert!(matches!(error, pipeio::lines::Error::LineTooLong { offset: 600, limit: 999 }), "{workers}: {error}");
+        let mut text = Vec::new();
+        result.read_to_end(&mut text).unwrap();
+        assert!(text == b"short\n".repeat(100), "{workers}");
+    }
+}
+
 fn tempfile() -> std::fs::File {
     rustix::fs::memfd_create("lines", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
 }

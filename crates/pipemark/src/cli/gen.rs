@@ -101,7 +101,7 @@ fn sender(output: BorrowedFd<'_>, stream: &Stream) -> io::Result<Option<Box<dyn 
         block: repeated.len(),
         align: 0,
         pages: Pages::Base,
-        wait: Wait::Block,
+        wait: Wait::Shared,
         content: send::Content::Prepared,
     };
     let mut sender = send::open(Method::Vmsplice, output.try_clone_to_owned()?, &options)?;

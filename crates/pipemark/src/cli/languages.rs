@@ -14,7 +14,7 @@ use super::rows::{self, Row};
 use super::schedule::ScheduleOptions;
 use super::{exit, measure, usage, written};
 use crate::entrant::{Absent, Build, Entrants, Step};
-use crate::model::{Language, Program, nearest};
+use crate::model::{Filter, Language, Program, nearest};
 use crate::plan::{Plan, Scale, Suite, embedded};
 use crate::show::neutral;
 
@@ -227,17 +227,22 @@ fn measured(options: &RunOptions) -> Result<ExitCode, String> {
 /// # Errors
 /// When there are no entrants though some are wanted.
 pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
-    let trials = plans.iter().flat_map(|plan| &plan.trials);
-    let wanted: BTreeSet<&Language> = trials.filter_map(|trial| trial.params.language.as_ref()).collect();
-    if wanted.is_empty() {
-        return match &options.entrants {
-            Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),
-            None => Ok(Entrants::default()),
-        };
+    let trials = || plans.iter().flat_map(|plan| &plan.trials);
+    let wanted: BTreeSet<&Language> = trials().filter_map(|trial| trial.params.language.as_ref()).collect();
+    let filters = trials().filter_map(|trial| trial.params.filter).any(Filter::is_the_documents);
+    if wanted.is_empty() && !filters && options.entrants.is_some() {
+        return Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned());
     }
-    let mut entrants = Entrants::find(options.entrants.as_deref())?;
-    let waiting = Waiting::new(quiet, wanted.len());
+    let mut entrants = match wanted.is_empty() {
+        true => Entrants::default(),
+        false => Entrants::find(options.entrants.as_deref())?,
+    };
+    let waiting = Waiting::new(quiet, wanted.len() + usize::from(filters));
     entrants.prepare(wanted, Build::Stale, |step| waiting.show(&step));
+    if filters {
+        waiting.bar.set_message("lines");
+        entrants.prepare_filters(options.entrants.as_deref());
+    }
     Ok(entrants)
 }
 
@@ -252,7 +257,7 @@ impl Waiting {
             true => ProgressBar::new(languages as u64),
             false => ProgressBar::hidden(),
         };
-        let style = ProgressStyle::with_template("{spinner} {pos} of {len} languages built · {msg} · {elapsed}");
+        let style = ProgressStyle::with_template("{spinner} {pos} of {len} built · {msg} · {elapsed}");
         bar.set_style(style.expect("the template is constant"));
         bar.enable_steady_tick(Duration::from_millis(200));
         Waiting { bar }

@@ -133,7 +133,7 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
             Method::Splice
         }
     };
-    let options = recv::Options { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Block };
+    let options = recv::Options { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };
     recv::open(method, input.try_clone_to_owned()?, &options)
 }
 

@@ -2,23 +2,27 @@
 //! they answer. entrants/README.md is the contract. Running them is `run`'s part; nothing here knows a language.
 
 mod answer;
-mod build;
 mod command;
 mod expected;
+mod filters;
 mod form;
 mod tool;
+mod workshop;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::model::{Language, Program};
+use crate::model::{Filter, Language, Program};
 
 pub use answer::{Answer, Fault, judge};
 pub use expected::Stream;
+use filters::Filters;
+pub use filters::on_path;
 use form::Form;
 pub use tool::Found;
+use workshop::Workshop;
 
 /// Where entrants are looked for when nobody says where.
 const FOLDER: &str = "entrants";
@@ -27,6 +31,8 @@ const FOLDER: &str = "entrants";
 #[derive(Default)]
 pub struct Entrants {
     all: BTreeMap<Language, Entrant>,
+    /// The document's four filters of lines, or why there are none.
+    filters: Option<Result<Filters, String>>,
     /// Where they were looked for.
     root: PathBuf,
     /// Programs, with the kind of checksum, that have shown that they look at the bytes.
@@ -36,21 +42,7 @@ pub struct Entrants {
 /// One language's folder.
 pub struct Entrant {
     form: Form,
-    folder: PathBuf,
-    out: PathBuf,
-    state: State,
-}
-
-/// How far an entrant has come.
-enum State {
-    /// Only its form was read.
-    Found,
-    /// Its tools are not here: why, and what to do.
-    Missing(String),
-    /// Its tools are here, and it could not be built.
-    Broken(String),
-    /// It can be run with these tools.
-    Ready(Vec<Found>),
+    workshop: Workshop,
 }
 
 /// Why an entrant cannot be run.
@@ -118,12 +110,13 @@ impl Entrants {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let language: Language = name.parse().map_err(|error| format!("{}: {error}", folder.display()))?;
             let form = Form::read(&file)?;
-            all.insert(language, Entrant { form, folder, out: build.join(name), state: State::Found });
+            let workshop = Workshop::new(&form.tools, &form.build, folder, build.join(name));
+            all.insert(language, Entrant { form, workshop });
         }
         if all.is_empty() {
             return Err(format!("the folder {} holds no entrants: no FOLDER/entrant.toml", root.display()));
         }
-        Ok(Entrants { all, root, proven: RefCell::default() })
+        Ok(Entrants { all, filters: None, root, proven: RefCell::default() })
     }
 
     /// The languages that have a folder, by its name.
@@ -147,25 +140,25 @@ impl Entrants {
         for language in languages {
             let Some(entrant) = self.all.get_mut(language) else { continue };
             told(Step::Begun(language));
-            let tools = match entrant.detect() {
-                Ok(tools) => tools,
-                Err(reason) => {
-                    entrant.state = State::Missing(reason.clone());
-                    told(Step::Absent(language, Absent::Missing(reason)));
-                    continue;
-                }
-            };
-            match entrant.build(&tools, when) {
-                Ok(built) => {
-                    entrant.state = State::Ready(tools);
-                    told(Step::Ready { language, built });
-                }
-                Err(reason) => {
-                    entrant.state = State::Broken(reason.clone());
-                    told(Step::Absent(language, Absent::Broken(reason)));
-                }
+            match entrant.workshop.prepare(when) {
+                Ok(built) => told(Step::Ready { language, built }),
+                Err(absent) => told(Step::Absent(language, absent)),
             }
         }
+    }
+
+    /// Builds the document's filters of lines where that is due, from `folder` or the folder `entrants` of the working
+    /// directory. What fails is kept: it is the outcome of the trials that want them.
+    pub fn prepare_filters(&mut self, folder: Option<&Path>) {
+        self.filters = Some(Filters::prepared(folder));
+    }
+
+    /// The command of a filter of lines.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub fn filter(&self, filter: Filter) -> Result<Vec<String>, Absent> {
+        filters::words(filter, self.filters.as_ref())
     }
 
     /// How to start a program.
@@ -177,16 +170,11 @@ impl Entrants {
             let place = if self.root.as_os_str().is_empty() { FOLDER.into() } else { self.root.display().to_string() };
             return Err(Absent::Missing(format!("there is no entrant '{language}' in {place}")));
         };
-        match &entrant.state {
-            State::Found => Err(Absent::Missing(format!("the entrant '{language}' was not built"))),
-            State::Missing(reason) => Err(Absent::Missing(reason.clone())),
-            State::Broken(reason) => Err(Absent::Broken(reason.clone())),
-            State::Ready(tools) => Ok(Runnable {
-                name: entrant.form.name.clone(),
-                words: entrant.expand(&entrant.program(program).run, tools),
-                folder: entrant.folder.clone(),
-            }),
-        }
+        Ok(Runnable {
+            name: entrant.form.name.clone(),
+            words: entrant.workshop.command(&entrant.program(program).run)?,
+            folder: entrant.workshop.folder().to_owned(),
+        })
     }
 
     /// Whether this program has still to show that it looks at the bytes; asked once, then no more.
@@ -211,7 +199,7 @@ impl Entrant {
     /// # Errors
     /// Which tool is missing, why it is not accepted, and how to install it.
     pub fn detect(&self) -> Result<Vec<Found>, String> {
-        self.form.tools.iter().map(|tool| tool.detect(&self.folder)).collect()
+        self.workshop.detect()
     }
 
     fn program(&self, program: Program) -> &form::ProgramForm {
@@ -219,17 +207,5 @@ impl Entrant {
             Program::Idiomatic => &self.form.idiomatic,
             Program::Tuned => &self.form.tuned,
         }
-    }
-
-    /// A command with its tools and folder put in; a tool may be more than one word.
-    fn expand(&self, words: &[String], tools: &[Found]) -> Vec<String> {
-        let out = self.out.to_string_lossy();
-        words
-            .iter()
-            .flat_map(|word| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
-                Some(tool) => tool.words.clone(),
-                None => vec![word.replace("{out}", &out)],
-            })
-            .collect()
     }
 }

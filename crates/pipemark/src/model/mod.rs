@@ -4,6 +4,7 @@
 
 mod document;
 mod entrant;
+mod filter;
 mod gains;
 mod host;
 mod methods;
@@ -16,6 +17,7 @@ mod units;
 
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
+pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
@@ -23,5 +25,7 @@ pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
-pub use trial::{Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial};
+pub use trial::{
+    CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial,
+};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};

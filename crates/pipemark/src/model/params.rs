@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use super::entrant::{Language, Program};
+use super::filter::{Feed, Filter};
 use super::methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
@@ -182,6 +183,8 @@ pub enum Key {
     Time,
     Language,
     Program,
+    Feed,
+    Filter,
 }
 
 impl Key {
@@ -259,6 +262,12 @@ pub struct Params {
     /// Which of the entrant's programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<Program>,
+    /// Where lines come from, where a trial is of a filter of lines; set together with `filter`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<Feed>,
+    /// What transforms them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
 }
 
 impl Default for Params {
@@ -290,6 +299,8 @@ impl Default for Params {
             volume: Volume::Time(Nanos(250_000_000)),
             language: None,
             program: None,
+            feed: None,
+            filter: None,
         }
     }
 }
@@ -397,6 +408,8 @@ impl Params {
             }
             Key::Language => self.language = Some(text.parse()?),
             Key::Program => self.program = Some(word("program of an entrant", text)?),
+            Key::Feed => self.feed = Some(word("feed of lines", text)?),
+            Key::Filter => self.filter = Some(word("filter of lines", text)?),
         }
         Ok(())
     }
@@ -436,6 +449,8 @@ impl Params {
             },
             Key::Language => self.language.as_ref().map_or_else(String::new, Language::to_string),
             Key::Program => self.program.map_or_else(String::new, |program| program.to_string()),
+            Key::Feed => self.feed.map_or_else(String::new, |feed| feed.to_string()),
+            Key::Filter => self.filter.map_or_else(String::new, |filter| filter.to_string()),
         }
     }
 
@@ -497,6 +512,39 @@ impl Params {
         self.language.as_ref().zip(self.program)
     }
 
+    /// The filter of lines and its feed, if the trial is of one.
+    pub fn lines(&self) -> Option<(Feed, Filter)> {
+        self.feed.zip(self.filter)
+    }
+
+    /// A pipeline of lines is as a shell starts it: nothing but its feed, its filter and its volume can be chosen.
+    fn check_lines(&self) -> Result<(), BadValue> {
+        let (feed, filter) = match (self.feed, self.filter) {
+            (None, None) => return Ok(()),
+            (Some(feed), Some(filter)) => (feed, filter),
+            (None, Some(filter)) => {
+                return Err(BadValue(format!("the filter {filter} needs lines; give a feed as well")));
+            }
+            (Some(feed), None) => return Err(BadValue(format!("the feed {feed} needs a filter; give one as well"))),
+        };
+        if feed.endless() != matches!(self.volume, Volume::Time(_)) {
+            let what =
+                if feed.endless() { "never ends; give a time" } else { "is made as large as its total; give one" };
+            return Err(BadValue(format!("the feed {feed} {what}")));
+        }
+        if self.place != Place::Free {
+            return Err(BadValue(format!("the filter {filter} may have several threads; use place free")));
+        }
+        let open = [Key::Total, Key::Time, Key::Place, Key::Feed, Key::Filter];
+        let own = Params::default();
+        match Key::iter().find(|key| !open.contains(key) && self.exact(*key) != own.exact(*key)) {
+            Some(key) => {
+                Err(BadValue(format!("the filter {filter} does not take {key} {}; leave it out", self.get(key))))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What an entrant's contract leaves open is the block, the total and the pattern; the rest is its own business.
     fn check_entrant(&self) -> Result<(), BadValue> {
         let (language, program) = match (&self.language, self.program) {
@@ -533,6 +581,7 @@ impl Params {
     /// The contradiction, as a sentence that says which options to change.
     pub fn check(&self) -> Result<(), BadValue> {
         self.check_entrant()?;
+        self.check_lines()?;
         if let Volume::Total(total) = self.volume
             && self.block > total
         {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entrant::EntrantStats;
+use super::filter::PipelineStats;
 use super::place::Cpu;
 
 /// What one run of a trial measured, over all of its pairs.
@@ -57,6 +58,10 @@ pub struct Sample {
     /// time and switches are those of all its processes from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entrant: Option<EntrantStats>,
+    /// What the processes of a pipeline of lines used, which has neither sources nor sinks of ours. Its `bytes` are those
+    /// that went into the filter, its `ns` is from before its programs began until the filter had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipeline: Option<PipelineStats>,
 }
 
 impl Sample {

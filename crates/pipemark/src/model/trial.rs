@@ -30,6 +30,10 @@ pub struct Published {
     pub throughput: f64,
     /// Where it was published.
     pub source: String,
+    /// Whether it is not known how many bytes took the published time. `throughput` is then as if they had been one GiB,
+    /// and means something only beside others of the same source.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relative: bool,
 }
 
 /// How a trial ended.
@@ -117,6 +121,9 @@ pub struct Estimates {
     /// Of an entrant, the most memory that its largest process had resident, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<Estimate>,
+    /// Of a pipeline of lines, what its processes used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<CounterEstimates>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<LatencyEstimates>,
@@ -127,6 +134,29 @@ impl Estimates {
     pub fn headline(&self) -> &Estimate {
         self.latency.as_ref().map_or(&self.throughput, |latency| &latency.p50)
     }
+}
+
+/// What perf stat counts, over all processes of a pipeline and a whole run; `None` where it isn't counted here.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CounterEstimates {
+    /// CPU time in nanoseconds.
+    pub task_clock_ns: Estimate,
+    /// CPU time over elapsed time: how many CPUs were used.
+    pub cpus: Estimate,
+    /// Context switches.
+    pub context_switches: Estimate,
+    /// Moves to another CPU.
+    pub migrations: Option<Estimate>,
+    /// Page faults.
+    pub page_faults: Estimate,
+    /// CPU cycles.
+    pub cycles: Option<Estimate>,
+    /// Instructions.
+    pub instructions: Option<Estimate>,
+    /// Branches predicted wrongly.
+    pub branch_misses: Option<Estimate>,
+    /// CPU seconds per GiB of the filter alone, without what feeds it.
+    pub filter_cpu_seconds_per_gib: Estimate,
 }
 
 /// Round trips over all runs. Each run has its own percentiles, and these are estimated: runs are not pooled.

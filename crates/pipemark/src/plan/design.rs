@@ -122,6 +122,8 @@ pub struct PublishedFigures {
     pub source: String,
     /// They belong to the trials with these settings only.
     pub when: Vec<Setting>,
+    /// Whether it is not known how many bytes took the published times.
+    pub relative: bool,
     /// Each figure; all settings have the same key.
     pub figures: Vec<PublishedFigure>,
 }

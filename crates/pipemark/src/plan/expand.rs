@@ -251,6 +251,7 @@ struct Shelf<'a> {
 struct Table<'a> {
     source: &'a str,
     by: Key,
+    relative: bool,
     when: Vec<(Key, String)>,
     figures: HashMap<String, Figure<'a>>,
 }
@@ -272,6 +273,7 @@ impl<'a> Shelf<'a> {
             Some(Table {
                 source: &column.source,
                 by,
+                relative: column.relative,
                 when: column.when.iter().map(|setting| (setting.key(), setting.exact())).collect(),
                 figures: column.figures.iter().map(figure).collect(),
             })
@@ -287,7 +289,7 @@ impl<'a> Shelf<'a> {
             }
             let figure = table.figures.get_mut(&params.exact(table.by))?;
             figure.found = true;
-            Some(Published { throughput: figure.throughput, source: table.source.to_owned() })
+            Some(Published { throughput: figure.throughput, source: table.source.to_owned(), relative: table.relative })
         })
     }
 

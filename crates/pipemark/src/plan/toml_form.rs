@@ -139,6 +139,9 @@ enum Unit {
     Gibibytes,
     #[serde(rename = "s")]
     Seconds,
+    /// Seconds for a number of bytes that the document does not give.
+    #[serde(rename = "s, total unknown")]
+    SecondsOfSomething,
 }
 
 impl Unit {
@@ -146,6 +149,7 @@ impl Unit {
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         let bytes = match self {
             Unit::Seconds => return total.unwrap_or(0) as f64 / figure,
+            Unit::SecondsOfSomething => return (1u64 << 30) as f64 / figure,
             Unit::Bytes => 1.0,
             Unit::Kilobytes => 1e3,
             Unit::Kibibytes => 1024.0,
@@ -293,6 +297,7 @@ fn published(form: &PublishedForm) -> Result<PublishedFigures, Refusal> {
     Ok(PublishedFigures {
         source: format!("{} ({})", title(&form.source)?, title(&form.hardware)?),
         when: settings(&form.when)?,
+        relative: matches!(unit, Unit::SecondsOfSomething),
         figures,
     })
 }

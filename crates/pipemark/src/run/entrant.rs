@@ -75,6 +75,7 @@ pub fn run(
         sources: Vec::new(),
         sinks: Vec::new(),
         entrant: Some(EntrantStats { runtime: answer.runtime, max_rss: outcome.max_rss }),
+        pipeline: None,
     };
     Ok(Measured { sample, notes: Vec::new() })
 }

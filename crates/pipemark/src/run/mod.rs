@@ -3,8 +3,11 @@
 //! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
 
 mod control;
+mod counters;
 mod end;
 mod entrant;
+mod feed;
+mod filter;
 mod interrupt;
 mod job;
 mod keeper;
@@ -12,6 +15,7 @@ mod limits;
 mod pair;
 mod pipeline;
 mod process;
+mod proof;
 mod refusal;
 mod schedule;
 mod stage;

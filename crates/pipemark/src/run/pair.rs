@@ -298,6 +298,7 @@ fn measured(
         sources,
         sinks,
         entrant: None,
+        pipeline: None,
     };
     if sample.bytes == 0 || sample.ns == 0 {
         return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));

@@ -137,7 +137,7 @@ impl Pipeline {
                 (pipe.writer, Stdio::from(pipe.reader))
             };
             let group = stages.group().map_or(0, |group| group.as_raw_nonzero().get());
-            let child = stage::command(None)
+            let child = stage::command(None, stage::Begin::AtOnce)
                 .args(["/bin/sh", "-c", text])
                 .stdin(input)
                 .stdout(writer)

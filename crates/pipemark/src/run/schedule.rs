@@ -6,12 +6,13 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::entrant;
+use super::filter;
 use super::interrupt::Interrupt;
 use super::limits;
 use super::pair::{self, Measured, RunError, Setting};
-use crate::entrant::{Absent, Entrants};
+use crate::entrant::{Absent, Entrants, on_path};
 use crate::host;
-use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
+use crate::model::{Estimate, Feed, Filter, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
 use crate::plan::{Plan, Runs, Schedule};
 use crate::show::Progress;
 
@@ -84,6 +85,7 @@ pub fn measure(
         Runs::Adaptive { min, .. } => min,
     };
     let mut random = SplitMix64::seed_from_u64(schedule.seed);
+    let mut lines = filter::State::default();
     let mut partial = false;
     let mut done = 0;
     'rounds: for round in 0.. {
@@ -107,9 +109,10 @@ pub fn measure(
             let Some(setting) = &mut turn.setting else { continue };
             setting.seed = seed;
             let params = &turn.outcome.trial.params;
-            let run = match params.entrant() {
-                Some(entrant) => entrant::run(entrant, params, setting, entrants),
-                None => pair::run(params, setting),
+            let run = match (params.entrant(), params.lines()) {
+                (Some(entrant), _) => entrant::run(entrant, params, setting, entrants),
+                (None, Some(pipeline)) => filter::run(pipeline, params, setting, entrants, &mut lines),
+                (None, None) => pair::run(params, setting),
             };
             match run {
                 Ok(Measured { sample, notes }) => {
@@ -167,12 +170,32 @@ fn turn<'a>(
             Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
         }
     }
+    if let Some((feed, filter)) = trial.params.lines() {
+        match absent(feed, filter, entrants) {
+            None => {}
+            Some(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
+            Some(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
+        }
+    }
     match cpus {
         _ if turn.outcome.reason.is_some() => {}
         Ok(cpus) => turn.setting = Some(Setting { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
         Err(reason) => turn.end(Status::Skipped, Some(reason)),
     }
     turn
+}
+
+/// What a pipeline of lines lacks here.
+fn absent(feed: Feed, filter: Filter, entrants: &Entrants) -> Option<Absent> {
+    let tools: &[&str] = match feed {
+        Feed::YesShort | Feed::YesLong => &["yes"],
+        Feed::File => &[],
+        Feed::Zcat => &["gzip", "zcat"],
+    };
+    match tools.iter().find(|tool| on_path(tool).is_none()) {
+        Some(tool) => Some(Absent::Missing(format!("{tool}, which feeds the filter, is not installed"))),
+        None => entrants.filter(filter).err(),
+    }
 }
 
 fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {

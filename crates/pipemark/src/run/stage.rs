@@ -1,7 +1,8 @@
 //! The stages of a chain: started between the links, watched, ended with the run, each named should it fail.
 //!
 //! A stage is a foreign program, which knows nothing of us. So this program is started in its place, arranges that it dies
-//! with the run and where it runs, and then becomes the stage.
+//! with the run, where it runs and when, and then becomes the stage. The processes of a pipeline of lines are started in
+//! the same way.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,12 +13,12 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use pipeio::usage::{Patience, reap};
+use pipeio::usage::{Patience, Usage, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, pidfd_open,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group, pidfd_open,
     set_parent_process_death_signal, waitid,
 };
 
@@ -36,15 +37,15 @@ const STDERR: usize = 4096;
 /// How long after the failure of an end the stage behind it may take to be gone.
 const MOMENT: Duration = Duration::from_millis(200);
 
-/// Becomes the stage that `words` (the hidden verb, the parent's number, the CPU or -, and the command) say. Returns only
+/// Becomes the stage that `words` (the hidden verb, the parent's number, the CPU or -, when, and the command) say. Returns only
 /// if the stage is this program itself, with the words that it is to be called by, or if it failed.
 ///
 /// # Errors
 /// The exit code, when the stage could not be started; the reason is on standard error by then.
 pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
-    let (Some(parent), Some(cpu), [_, _, _, _, program, arguments @ ..]) =
-        (text(2).and_then(|word| word.parse().ok()).and_then(Pid::from_raw), text(3), words)
+    let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
+        (text(2).and_then(|word| word.parse().ok()).and_then(Pid::from_raw), text(3), text(4), words)
     else {
         eprintln!("pipemark: '{STAGE_VERB}' is for pipemark itself; try pipemark --help");
         return Err(ExitCode::from(2));
@@ -60,6 +61,9 @@ pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
         eprintln!("{error}");
         return Err(ExitCode::FAILURE);
     }
+    if begin == HELD {
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
     if program == "relay" {
         return Ok(["pipemark".into(), program.clone()].into_iter().chain(arguments.iter().cloned()).collect());
     }
@@ -69,23 +73,36 @@ pub fn become_stage(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     Err(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
 }
 
+/// When a program begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// As soon as it can.
+    AtOnce,
+    /// When its stopped process is sent SIGCONT.
+    Held,
+}
+
+/// The word of [`Begin::Held`].
+const HELD: &str = "held";
+
 /// The command that starts this program in the place of a stage, whose words are the arguments to add.
-pub(super) fn command(cpu: Option<Cpu>) -> Command {
+pub(super) fn command(cpu: Option<Cpu>, begin: Begin) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("pipemark")
         .arg(STAGE_VERB)
         .arg(getpid().to_string())
-        .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()));
+        .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()))
+        .arg(if begin == Begin::Held { HELD } else { "at-once" });
     command
 }
 
-/// A running stage. Its number stays its own until it is reaped.
-struct Running {
+/// A running stage. Its number stays its own until it is reaped; dropping it ends it and what it started.
+pub(super) struct Running {
     name: String,
     pid: Pid,
     stderr: OwnedFd,
-    end: Option<(ExitStatus, StageStats)>,
+    end: Option<(ExitStatus, Usage)>,
 }
 
 /// The stages of a run, from the source on. Dropping them ends them.
@@ -134,19 +151,7 @@ impl Stages {
     }
 
     fn add(&mut self, stage: &Stage, input: OwnedFd, output: OwnedFd, cpu: Option<Cpu>) -> io::Result<()> {
-        // Sealed at its size, it takes so many bytes and no more.
-        let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&stderr, STDERR as u64)?;
-        fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
-        let child = command(cpu)
-            .args(stage.words())
-            .stdin(Stdio::from(input))
-            .stdout(Stdio::from(output))
-            .stderr(Stdio::from(stderr.try_clone()?))
-            // A group of its own: Ctrl-C is for the parent, and what the stage starts ends with it.
-            .process_group(0)
-            .spawn()?;
-        self.list.push(Running { name: stage.to_string(), pid: Pid::from_child(&child), stderr, end: None });
+        self.list.push(Running::start(stage.to_string(), stage.words(), (input, output), cpu, Begin::AtOnce)?);
         Ok(())
     }
 
@@ -167,7 +172,9 @@ impl Stages {
         }
         match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
-            None => Ok(self.list.iter().filter_map(|stage| stage.end.map(|(_, stats)| stats)).collect()),
+            None => {
+                Ok(self.list.iter().filter_map(|stage| stage.end.as_ref().map(|(_, usage)| stats(usage))).collect())
+            }
         }
     }
 
@@ -192,28 +199,80 @@ impl Stages {
 
     /// The first stage that ended in such a way, in a sentence.
     fn culprit(&self, guilty: impl Fn(ExitStatus) -> bool) -> Option<String> {
-        let ended = self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end?.0)));
+        let ended =
+            self.list.iter().enumerate().filter_map(|(position, stage)| Some((position, stage, stage.end.as_ref()?.0)));
         let (position, stage, status) = ended.into_iter().find(|&(_, _, status)| guilty(status))?;
-        let how = match (status.code(), status.signal()) {
-            (Some(0), _) if self.exit == 0 => "ended before its input did".to_owned(),
-            (Some(code), _) if self.exit != 0 => format!("ended with exit code {code} instead of {}", self.exit),
-            (Some(code), _) => format!("ended with exit code {code}"),
-            (None, Some(signal)) => format!("was ended by signal {signal}"),
-            (None, None) => format!("ended ({status})"),
-        };
-        let said = stage.said();
-        let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-        Some(format!("{} {how}{said}", stage.called(position, self.list.len())))
+        Some(format!("{} {}", stage.called(position, self.list.len()), stage.how(status, self.exit)))
+    }
+}
+
+fn stats(usage: &Usage) -> StageStats {
+    StageStats {
+        user_ns: usage.user_ns,
+        sys_ns: usage.sys_ns,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
     }
 }
 
 impl Running {
+    /// Starts `words`, which people know as `name`, with these standard streams.
+    pub(super) fn start(
+        name: String,
+        words: &[String],
+        (input, output): (OwnedFd, OwnedFd),
+        cpu: Option<Cpu>,
+        begin: Begin,
+    ) -> io::Result<Running> {
+        // Sealed at its size, it takes so many bytes and no more.
+        let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&stderr, STDERR as u64)?;
+        fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
+        let child = command(cpu, begin)
+            .args(words)
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(stderr.try_clone()?))
+            // A group of its own: Ctrl-C is for the parent, and what the stage starts ends with it.
+            .process_group(0)
+            .spawn()?;
+        Ok(Running { name, pid: Pid::from_child(&child), stderr, end: None })
+    }
+
+    /// Its process.
+    pub(super) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What people know it as.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it ended and what it used, once it has been waited for.
+    pub(super) fn end(&self) -> Option<(ExitStatus, Usage)> {
+        self.end
+    }
+
+    /// `ended with exit code 2: what it said`, where `wanted` was another.
+    pub(super) fn how(&self, status: ExitStatus, wanted: u8) -> String {
+        let how = match (status.code(), status.signal()) {
+            (Some(0), _) if wanted == 0 => "ended before its input did".to_owned(),
+            (Some(code), _) if wanted != 0 => format!("ended with exit code {code} instead of {wanted}"),
+            (Some(code), _) => format!("ended with exit code {code}"),
+            (None, Some(signal)) => format!("was ended by signal {signal}"),
+            (None, None) => format!("ended ({status})"),
+        };
+        let said = self.said();
+        if said.is_empty() { how } else { format!("{how}: {said}") }
+    }
+
     fn called(&self, position: usize, count: usize) -> String {
         format!("stage {} of {count} ({})", position + 1, self.name)
     }
 
     /// Waits for the end and takes it; false if it did not come in time.
-    fn wait(&mut self, deadline: Instant, interrupt: &Interrupt) -> Result<bool, RunError> {
+    pub(super) fn wait(&mut self, deadline: Instant, interrupt: &Interrupt) -> Result<bool, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("a stage could not be waited for: {error}"));
         if self.end.is_some() {
             return Ok(true);
@@ -244,14 +303,8 @@ impl Running {
         }
         // Before it is reaped: then its number, which is its group's as well, may belong to another.
         let _ = kill_process_group(self.pid, Signal::KILL);
-        if let Some((status, usage)) = reap(self.pid, patience)? {
-            let stats = StageStats {
-                user_ns: usage.user_ns,
-                sys_ns: usage.sys_ns,
-                voluntary_switches: usage.voluntary_switches,
-                involuntary_switches: usage.involuntary_switches,
-            };
-            self.end = Some((status, stats));
+        if let Some(end) = reap(self.pid, patience)? {
+            self.end = Some(end);
         }
         Ok(())
     }
@@ -268,13 +321,18 @@ impl Running {
 
 impl Drop for Stages {
     fn drop(&mut self) {
-        let running = || self.list.iter().filter(|stage| stage.end.is_none());
         // All at once, and only then wait: each that dies would make its neighbours work once more.
-        for stage in running() {
+        for stage in self.list.iter().filter(|stage| stage.end.is_none()) {
             let _ = kill_process_group(stage.pid, Signal::KILL);
         }
-        for stage in running() {
-            let _ = reap(stage.pid, Patience::Wait);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            let _ = reap(self.pid, Patience::Wait);
         }
     }
 }

@@ -21,6 +21,7 @@ pub struct Csv;
 /// of all ends, `ratio*` is how many times as fast as the baseline in the same round: by throughput, or in latency mode by
 /// the median round trip. `low` and `high` are the 95 % interval.
 /// `bytes`, `ns` and `wall_ns` are sums over `runs`; `start_up_ns` and `max_rss` (bytes) are medians, of entrants only.
+/// `feed` to `branch_misses` are of pipelines of lines only, the counters medians over all processes of a run.
 /// `status` is ok, skipped or failed; `verified` true, false or empty where nothing was proven; `warnings` are sentences
 /// with ` | ` between.
 ///
@@ -28,7 +29,7 @@ pub struct Csv;
 /// bytes. In latency mode `rate` is messages per second, empty where each follows the last; `round_trips` is the sum over
 /// `runs`; percentiles are estimates of each run's own, in nanoseconds, empty where a run had too few round trips to tell;
 /// `cpu_seconds_per_million` is CPU time of both ends per million messages.
-pub const COLUMNS: [&str; 86] = [
+pub const COLUMNS: [&str; 97] = [
     "suite",
     "started",
     "host",
@@ -115,6 +116,17 @@ pub const COLUMNS: [&str; 86] = [
     "wall_ns",
     "start_up_ns",
     "max_rss",
+    "feed",
+    "filter",
+    "filter_cpu_seconds_per_gib",
+    "task_clock_ns",
+    "cpus",
+    "context_switches",
+    "migrations",
+    "page_faults",
+    "cycles",
+    "instructions",
+    "branch_misses",
 ];
 
 impl Format for Csv {
@@ -215,8 +227,28 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         sum(|sample| sample.wall_ns),
         optional(record.estimate.as_ref().and_then(|e| e.start_up_ns).map(|e| e.median)),
         optional(record.estimate.as_ref().and_then(|e| e.max_rss).map(|e| e.median)),
+        optional(params.feed),
+        optional(params.filter),
     ]);
+    row.extend(counters(record));
     row
+}
+
+/// Medians of what the processes of a pipeline of lines used.
+fn counters(record: &Record) -> [String; 9] {
+    let counters = record.estimate.as_ref().and_then(|estimate| estimate.counters.as_ref());
+    [
+        counters.map(|counters| counters.filter_cpu_seconds_per_gib),
+        counters.map(|counters| counters.task_clock_ns),
+        counters.map(|counters| counters.cpus),
+        counters.map(|counters| counters.context_switches),
+        counters.and_then(|counters| counters.migrations),
+        counters.map(|counters| counters.page_faults),
+        counters.and_then(|counters| counters.cycles),
+        counters.and_then(|counters| counters.instructions),
+        counters.and_then(|counters| counters.branch_misses),
+    ]
+    .map(|estimate| optional(estimate.map(|estimate| estimate.median)))
 }
 
 /// How many round trips there were, and for each quantity of them the median, low and high.

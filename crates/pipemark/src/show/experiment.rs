@@ -6,12 +6,14 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use crate::model::{
-    self, ByteSize, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published, Record, Status,
-    Throughput, Volume, WaitPolicy,
+    self, ByteSize, CounterEstimates, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published,
+    Record, Status, Throughput, Volume, WaitPolicy, three_digits,
 };
 
 use super::footnotes::Footnotes;
 use super::text::{Side, digits, neutral, percent};
+
+const GIB: f64 = (1u64 << 30) as f64;
 
 /// What a column shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,24 @@ pub(super) enum Column {
     StartUp,
     /// Of an entrant, its largest process's peak.
     Memory,
+    /// CPU seconds per GiB of a filter of lines alone.
+    FilterCpu,
+    /// CPU time of a pipeline of lines, as perf calls it.
+    TaskClock,
+    /// How many CPUs that is.
+    Cpus,
+    /// Its context switches.
+    AllSwitches,
+    /// Its moves to other CPUs.
+    Migrations,
+    /// Its page faults.
+    Faults,
+    /// Its CPU cycles.
+    Cycles,
+    /// Its instructions.
+    Instructions,
+    /// Its wrongly predicted branches.
+    BranchMisses,
     /// What others measured on other hardware.
     Published,
     /// Median round trip.
@@ -104,6 +124,15 @@ impl Column {
             Column::Inside => words("time", "inside"),
             Column::StartUp => words("start", "and end"),
             Column::Memory => words("peak", "memory"),
+            Column::FilterCpu => words("filter", "s/GiB"),
+            Column::TaskClock => words("task-", "clock"),
+            Column::Cpus => words("CPUs", "used"),
+            Column::AllSwitches => words("context", "switches"),
+            Column::Migrations => words("migra-", "tions"),
+            Column::Faults => words("page", "faults"),
+            Column::Cycles => words("", "cycles"),
+            Column::Instructions => words("instruc-", "tions"),
+            Column::BranchMisses => words("branch", "misses"),
             Column::Published => words("published,", "elsewhere"),
         }
     }
@@ -121,7 +150,9 @@ impl Column {
                 | Key::Place
                 | Key::Verify
                 | Key::Language
-                | Key::Program,
+                | Key::Program
+                | Key::Feed
+                | Key::Filter,
             )
             | Column::Name
             | Column::Touched
@@ -236,9 +267,11 @@ impl<'a> Experiment<'a> {
                 .filter_map(|record| record.estimate.as_ref()?.latency.as_ref())
                 .any(|latency| what(latency).is_some())
         };
+        let has = |what: fn(&CounterEstimates) -> Option<Estimate>| counters(records).any(|c| what(c).is_some());
+        let counted = counters(records).next().is_some();
         columns.push(if latency { Column::P50 } else { Column::Throughput });
         let optional = [
-            (Column::Touched, measured),
+            (Column::Touched, measured && !counted),
             (Column::Flags, !self.footnotes.is_empty()),
             (Column::PerHop, chained),
             (Column::Real, chained),
@@ -263,6 +296,15 @@ impl<'a> Experiment<'a> {
                 Column::Memory,
                 entrants && records.iter().any(|r| r.estimate.as_ref().is_some_and(|e| e.max_rss.is_some())),
             ),
+            (Column::FilterCpu, counted),
+            (Column::TaskClock, counted),
+            (Column::Cpus, counted),
+            (Column::AllSwitches, counted),
+            (Column::Migrations, has(|counters| counters.migrations)),
+            (Column::Faults, counted),
+            (Column::Cycles, has(|counters| counters.cycles)),
+            (Column::Instructions, has(|counters| counters.instructions)),
+            (Column::BranchMisses, has(|counters| counters.branch_misses)),
             (Column::Published, !self.sources.is_empty() && !chained),
             (Column::Bar, !latency && records.iter().filter(|record| ranked(record)).count() > 1),
         ];
@@ -286,6 +328,9 @@ impl<'a> Experiment<'a> {
             estimate.latency.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |estimate| shown(estimate.median))
         };
         let time = |ns: f64| Nanos(ns.round() as u64).to_string();
+        let of_counters = |figure: fn(&CounterEstimates) -> Option<Estimate>, shown: fn(f64) -> String| {
+            estimate.counters.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |e| shown(e.median))
+        };
         match column {
             Column::P50 => of_latency(|latency| Some(latency.p50), time),
             Column::P90 => of_latency(|latency| latency.p90, time),
@@ -336,6 +381,15 @@ impl<'a> Experiment<'a> {
             Column::Memory => {
                 estimate.max_rss.map_or_else(|| "–".to_owned(), |peak| ByteSize(peak.median as u64).to_string())
             }
+            Column::FilterCpu => of_counters(|counters| Some(counters.filter_cpu_seconds_per_gib), digits),
+            Column::TaskClock => of_counters(|counters| Some(counters.task_clock_ns), time),
+            Column::Cpus => of_counters(|counters| Some(counters.cpus), |cpus| format!("{cpus:.2}")),
+            Column::AllSwitches => of_counters(|counters| Some(counters.context_switches), counted),
+            Column::Migrations => of_counters(|counters| counters.migrations, counted),
+            Column::Faults => of_counters(|counters| Some(counters.page_faults), counted),
+            Column::Cycles => of_counters(|counters| counters.cycles, counted),
+            Column::Instructions => of_counters(|counters| counters.instructions, counted),
+            Column::BranchMisses => of_counters(|counters| counters.branch_misses, counted),
             Column::Param(_) | Column::Name | Column::Published | Column::PublishedReal | Column::Bar => String::new(),
         }
     }
@@ -346,7 +400,10 @@ impl<'a> Experiment<'a> {
 
     fn published(&self, record: &Record) -> String {
         let Some(published) = &record.published else { return String::new() };
-        let figure = Throughput(published.throughput).to_string();
+        let figure = match published.relative {
+            true => format!("{} s", three_digits(GIB / published.throughput)),
+            false => Throughput(published.throughput).to_string(),
+        };
         match self.sources.iter().position(|source| *source == published.source) {
             Some(index) if self.sources.len() > 1 => format!("{figure} [{}]", index + 1),
             _ => figure,
@@ -393,6 +450,27 @@ impl<'a> Experiment<'a> {
             let text = "transfers nothing, it is what the harness itself costs; not ranked";
             notes.push(("null".to_owned(), text.to_owned()));
         }
+        if self.columns.contains(&Column::TaskClock) {
+            let lacks = |column| !self.columns.contains(&column);
+            let missing: Vec<&str> = [
+                (Column::Migrations, "migrations"),
+                (Column::Cycles, "cycles"),
+                (Column::Instructions, "instructions"),
+                (Column::BranchMisses, "branch misses"),
+            ]
+            .into_iter()
+            .filter_map(|(column, word)| lacks(column).then_some(word))
+            .collect();
+            notes
+                .push(("counters".to_owned(), "of all processes of the pipeline, from start to end, a run".to_owned()));
+            if !missing.is_empty() {
+                let text = format!(
+                    "{}: perf_event_open(2) counts none here (no hardware counters, or /proc/sys/kernel/perf_event_paranoid above 1)",
+                    missing.join(", ")
+                );
+                notes.push(("not supported".to_owned(), text));
+            }
+        }
         for (index, source) in self.sources.iter().enumerate() {
             let mark =
                 if self.sources.len() > 1 { format!("published [{}]", index + 1) } else { "published".to_owned() };
@@ -400,6 +478,11 @@ impl<'a> Experiment<'a> {
         }
         notes
     }
+}
+
+/// What pipelines of lines were counted to use.
+fn counters<'r>(records: &'r [&Record]) -> impl Iterator<Item = &'r CounterEstimates> {
+    records.iter().filter_map(|record| record.estimate.as_ref()?.counters.as_ref())
 }
 
 /// A number of things: 950, 12.3k, 4.56M.
@@ -453,7 +536,8 @@ pub(super) fn touched(record: &Record) -> Touched {
 /// The legend of the marks that a document's tables use.
 pub(super) fn legend(document: &Document) -> Vec<String> {
     let measured = || document.trials.iter().filter(|record| record.estimate.is_some());
-    let mut marks: Vec<Touched> = measured().map(touched).collect();
+    let moved = || measured().filter(|record| record.params.lines().is_none());
+    let mut marks: Vec<Touched> = moved().map(touched).collect();
     marks.sort_unstable();
     marks.dedup();
     let mut legend: Vec<String> = marks.into_iter().map(|mark| mark.meaning().to_owned()).collect();

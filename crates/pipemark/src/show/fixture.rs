@@ -70,6 +70,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         sources: vec![end.clone()],
         sinks: vec![end],
         entrant: None,
+        pipeline: None,
     }
 }
 
@@ -86,6 +87,7 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
         switches_per_mib: None,
         start_up_ns: None,
         max_rss: None,
+        counters: None,
         latency: None,
     });
     record.verified = (record.verify != Verify::None).then_some(true);
@@ -278,6 +280,7 @@ pub(super) fn block_size() -> Document {
         record.published = Some(Published {
             throughput: published * MIB,
             source: "pipe_bandwidth.c, average of three runs".to_owned(),
+            relative: false,
         });
         trials.push(record);
     }
@@ -308,7 +311,7 @@ pub(super) fn hostile() -> Document {
     broken.reason = Some(format!("byte 4096 is wrong {evil}"));
     let mut record = measured(evil, &[("block", "64k")], 2.0, Some(0.01), 0.5);
     record.name = "=HYPERLINK(\"http://evil\")\u{9b}31m".to_owned();
-    record.published = Some(Published { throughput: GIB, source: evil.to_owned() });
+    record.published = Some(Published { throughput: GIB, source: evil.to_owned(), relative: false });
     record.warnings.push(Warning::NoHugePages { reason: evil.to_owned() });
     let mut document = document(evil, evil, vec![broken, record]);
     document.host.cpu = evil.to_owned();

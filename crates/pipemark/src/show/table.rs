@@ -24,7 +24,7 @@ pub struct Table {
 /// Below this nothing is legible, so lines may be longer than the terminal is wide.
 const NARROWEST: usize = 40;
 /// What goes first when there is not enough room. Parameters, throughput, marks and flags always stay.
-const EXPENDABLE: [Column; 17] = [
+const EXPENDABLE: [Column; 26] = [
     Column::RatioInterval,
     Column::P90,
     Column::Slowest,
@@ -33,6 +33,15 @@ const EXPENDABLE: [Column; 17] = [
     Column::Runs,
     Column::Bar,
     Column::OfCopy,
+    Column::BranchMisses,
+    Column::Faults,
+    Column::Instructions,
+    Column::Migrations,
+    Column::Cycles,
+    Column::TaskClock,
+    Column::FilterCpu,
+    Column::AllSwitches,
+    Column::Cpus,
     Column::Switches,
     Column::PerHop,
     Column::Inside,

@@ -92,5 +92,6 @@ fn sample(round: u32, throughput: f64) -> Sample {
         sources: vec![end.clone()],
         sinks: vec![end],
         entrant: None,
+        pipeline: None,
     }
 }

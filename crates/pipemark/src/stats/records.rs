@@ -10,8 +10,8 @@ use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
 use crate::model::{
-    ByteSize, Capacity, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind, Mode, Outcome,
-    Params, Place, Record, Sample, Status, Stopped, Warning,
+    ByteSize, Capacity, CounterEstimates, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind,
+    Mode, Outcome, Params, PipelineStats, Place, Record, Sample, Status, Stopped, Warning,
 };
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
@@ -98,6 +98,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
         switches_per_mib: of(Sample::switches_per_mib),
         start_up_ns: of_entrant(samples, |sample| Some(sample.start_up_ns())),
         max_rss: of_entrant(samples, |sample| sample.entrant.as_ref()?.max_rss),
+        counters: counters(samples),
         latency: latency(samples),
     })
 }
@@ -121,6 +122,30 @@ fn latency(samples: &[Sample]) -> Option<LatencyEstimates> {
         round_trips_per_second: of(&|sample, latency| Some(latency.round_trips as f64 * 1e9 / sample.ns as f64))?,
         cpu_seconds_per_million: of(&|sample, latency| {
             Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages(latency) * 1e6)
+        })?,
+    })
+}
+
+fn counters(samples: &[Sample]) -> Option<CounterEstimates> {
+    let all: Vec<(&Sample, PipelineStats)> =
+        samples.iter().map(|sample| Some((sample, sample.pipeline?))).collect::<Option<_>>()?;
+    // A counter that one run did not have is no counter.
+    let of = |figure: &dyn Fn(&Sample, &PipelineStats) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = all.iter().map(|(sample, stats)| figure(sample, stats)).collect();
+        Estimate::of(&figures?)
+    };
+    let whole = |count: u64| Some(count as f64);
+    Some(CounterEstimates {
+        task_clock_ns: of(&|_, stats| whole(stats.sum().task_clock_ns()))?,
+        cpus: of(&|sample, stats| Some(stats.sum().task_clock_ns() as f64 / sample.ns as f64))?,
+        context_switches: of(&|_, stats| whole(stats.sum().context_switches))?,
+        migrations: of(&|_, stats| stats.sum().migrations.and_then(whole)),
+        page_faults: of(&|_, stats| whole(stats.sum().page_faults))?,
+        cycles: of(&|_, stats| stats.sum().cycles.and_then(whole)),
+        instructions: of(&|_, stats| stats.sum().instructions.and_then(whole)),
+        branch_misses: of(&|_, stats| stats.sum().branch_misses.and_then(whole)),
+        filter_cpu_seconds_per_gib: of(&|sample, stats| {
+            Some(stats.filter.task_clock_ns() as f64 / 1e9 / (sample.bytes as f64 / (1u64 << 30) as f64))
         })?,
     })
 }
@@ -208,8 +233,9 @@ fn in_words(params: &Params, keys: &[Key]) -> String {
         match key {
             Key::Send if both_methods => Some(format!("{value} → {}", params.recv)),
             Key::Recv if both_methods => None,
-            Key::Language | Key::Program if value.is_empty() => None,
-            Key::Link | Key::Place | Key::Language | Key::Program => Some(value),
+            Key::Language | Key::Program | Key::Feed | Key::Filter if value.is_empty() => None,
+            Key::Feed => Some(format!("fed by {value}")),
+            Key::Link | Key::Place | Key::Language | Key::Program | Key::Filter => Some(value),
             Key::Block => Some(format!("{value} blocks")),
             Key::Pages => Some(format!("{value} pages")),
             Key::Length if params.length == 1 => Some("1 stage".to_owned()),
@@ -603,7 +629,7 @@ mod tests {
     #[test]
     fn what_was_planned_is_kept() {
         let mut planned = outcome("e", &[("verify", "full")], 1.0, &STEADY);
-        planned.trial.published = Some(Published { throughput: 1.0, source: "a paper".to_owned() });
+        planned.trial.published = Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false });
         planned.verified = Some(true);
         let record = one(planned.clone());
         assert_eq!((record.id, record.params), (planned.trial.id, planned.trial.params));

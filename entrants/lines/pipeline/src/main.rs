@@ -4,8 +4,11 @@
 
 use std::io;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// A line and the header before it.
+type Transformed = (&'static str, String);
 
 /// Lines a queue holds before its sender waits.
 const QUEUE: usize = 1024;
@@ -34,19 +37,20 @@ async fn read(lines: Sender<String>) -> io::Result<()> {
     Ok(())
 }
 
-async fn transform(mut lines: Receiver<String>, transformed: Sender<String>) {
+async fn transform(mut lines: Receiver<String>, transformed: Sender<Transformed>) {
     while let Some(line) = lines.recv().await {
-        let line = format!("{}{line}\n", header::header(&line));
-        if transformed.send(line).await.is_err() {
+        if transformed.send((header::header(&line), line)).await.is_err() {
             break;
         }
     }
 }
 
-async fn write(mut lines: Receiver<String>) -> io::Result<()> {
-    let mut output = tokio::io::stdout();
-    while let Some(line) = lines.recv().await {
+async fn write(mut lines: Receiver<Transformed>) -> io::Result<()> {
+    let mut output = BufWriter::new(tokio::io::stdout());
+    while let Some((header, line)) = lines.recv().await {
+        output.write_all(header.as_bytes()).await?;
         output.write_all(line.as_bytes()).await?;
+        output.write_all(b"\n").await?;
     }
     output.flush().await
 }

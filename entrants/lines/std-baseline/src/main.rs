@@ -1,14 +1,15 @@
-//! Blocking code from std in one loop. The only buffers are those std gives stdin and stdout; the latter hands every
-//! line to the kernel by itself.
+//! Blocking code from std in one loop, with the buffers that std gives to stdin and to a BufWriter.
 #![forbid(unsafe_code)]
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 
 fn main() -> io::Result<()> {
-    let mut output = io::stdout().lock();
+    let mut output = BufWriter::new(io::stdout().lock());
     for line in io::stdin().lock().lines() {
         let line = line?;
-        writeln!(output, "{}{line}", header::header(&line))?;
+        output.write_all(header::header(&line).as_bytes())?;
+        output.write_all(line.as_bytes())?;
+        output.write_all(b"\n")?;
     }
     output.flush()
 }

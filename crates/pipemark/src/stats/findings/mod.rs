@@ -9,6 +9,7 @@ mod chain;
 mod contrast;
 mod copying;
 mod cost;
+mod filters;
 mod gains;
 mod gap;
 mod harness;
@@ -44,6 +45,10 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let (foreign, own): (Vec<&Record>, Vec<&Record>) =
         plain.iter().copied().partition(|record| record.params.entrant().is_some());
     let entrants = streams(foreign);
+    // Nor does what filters of lines do.
+    let (of_lines, own): (Vec<&Record>, Vec<&Record>) =
+        own.into_iter().partition(|record| record.params.lines().is_some());
+    let of_lines = streams(of_lines);
     let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
     let rules = [
         link::best(&streams),
@@ -74,6 +79,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     ];
     languages::of_entrants(&entrants, records)
         .into_iter()
+        .chain(filters::of_lines(&of_lines))
         .chain(rules)
         .flat_map(|mut found| {
             found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
@@ -274,8 +280,11 @@ mod tests {
                     false => outcome("e", &params, throughput, &runs),
                 };
                 outcome.status = status;
-                outcome.trial.published =
-                    published.map(|throughput| crate::model::Published { throughput, source: "a paper".to_owned() });
+                outcome.trial.published = published.map(|throughput| crate::model::Published {
+                    throughput,
+                    source: "a paper".to_owned(),
+                    relative: false,
+                });
                 records(vec![outcome]).remove(0)
             },
         )

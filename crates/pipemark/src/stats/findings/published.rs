@@ -19,7 +19,8 @@ pub(super) fn against<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<
     let mut sources: BTreeMap<(&str, &str), Vec<(Subject, &Published)>> = BTreeMap::new();
     for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == Mode::Throughput)
     {
-        let published = subject.record.published.as_ref().filter(|p| p.throughput.is_finite() && p.throughput > 0.0);
+        let published =
+            subject.record.published.as_ref().filter(|p| p.throughput.is_finite() && p.throughput > 0.0 && !p.relative);
         if let Some(published) = published {
             sources.entry((&subject.record.experiment, &published.source)).or_default().push((subject, published));
         }
@@ -113,7 +114,8 @@ mod tests {
         let outcomes = PIPE_BANDWIDTH.iter().zip(figures).map(|((block, published), figure)| {
             let mut outcome = outcome("e", &[("block", block)], figure / 1024.0, runs);
             let throughput = published * 1024.0 * 1024.0;
-            outcome.trial.published = Some(Published { throughput, source: "pipe_bandwidth.c".to_owned() });
+            outcome.trial.published =
+                Some(Published { throughput, source: "pipe_bandwidth.c".to_owned(), relative: false });
             outcome
         });
         against(&records(outcomes.collect()))
@@ -151,7 +153,8 @@ mod tests {
         for (index, (block, published)) in PIPE_BANDWIDTH.iter().enumerate() {
             let runs = if index == 5 { &wild[..] } else { &STEADY[..] };
             let mut outcome = outcome("e", &[("block", block)], noisy[index] / 1024.0, runs);
-            outcome.trial.published = Some(Published { throughput: *published, source: "a paper".to_owned() });
+            outcome.trial.published =
+                Some(Published { throughput: *published, source: "a paper".to_owned(), relative: false });
             all.extend(records(vec![outcome]));
         }
         let found = &against(&all)[0].finding;

@@ -1,14 +1,16 @@
-//! Building an entrant, when its sources, commands or tools are not those that it was last built from.
+//! A folder of sources with the tools that make programs of them: whether those are here, and building, when sources,
+//! commands or tools are not those that it was last built from.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::form::{BuildForm, ToolForm};
 use super::tool::Found;
-use super::{Build, Entrant, command};
+use super::{Absent, Build, command};
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -17,12 +19,94 @@ const MAX_QUOTE: u64 = 1500;
 /// Sources deeper than this are not looked at; ours are one folder deep.
 const MAX_DEPTH: u32 = 4;
 
-impl Entrant {
+/// A folder of sources and what became of it.
+pub(super) struct Workshop {
+    tools: Vec<ToolForm>,
+    commands: Vec<Vec<String>>,
+    folder: PathBuf,
+    out: PathBuf,
+    state: State,
+}
+
+/// How far it has come.
+enum State {
+    /// Only its form was read.
+    Found,
+    /// It cannot be used: why, and what to do.
+    Absent(Absent),
+    /// Its programs can be run with these tools.
+    Ready(Vec<Found>),
+}
+
+impl Workshop {
+    /// The sources in `folder`, of which programs are to be made in `out`.
+    pub(super) fn new(tools: &[ToolForm], build: &BuildForm, folder: PathBuf, out: PathBuf) -> Workshop {
+        Workshop { tools: tools.to_vec(), commands: build.commands.clone(), folder, out, state: State::Found }
+    }
+
+    /// Where the sources are.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The tools, each with the first way that works.
+    ///
+    /// # Errors
+    /// Which tool is missing, why it is not accepted, and how to install it.
+    pub(super) fn detect(&self) -> Result<Vec<Found>, String> {
+        self.tools.iter().map(|tool| tool.detect(&self.folder)).collect()
+    }
+
+    /// Looks for the tools and builds what has to be built; returns whether anything had to be.
+    ///
+    /// # Errors
+    /// What is missing, or why it does not build; [`command`](Self::command) says so again.
+    pub(super) fn prepare(&mut self, when: Build) -> Result<bool, Absent> {
+        let ready = self
+            .detect()
+            .map_err(Absent::Missing)
+            .and_then(|tools| self.build(&tools, when).map(|built| (tools, built)).map_err(Absent::Broken));
+        match ready {
+            Ok((tools, built)) => {
+                self.state = State::Ready(tools);
+                Ok(built)
+            }
+            Err(absent) => {
+                self.state = State::Absent(absent.clone());
+                Err(absent)
+            }
+        }
+    }
+
+    /// A command with its tools and folder put in.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub(super) fn command(&self, words: &[String]) -> Result<Vec<String>, Absent> {
+        match &self.state {
+            State::Found => Err(Absent::Missing(format!("{} was not built", self.folder.display()))),
+            State::Absent(absent) => Err(absent.clone()),
+            State::Ready(tools) => Ok(self.expand(words, tools)),
+        }
+    }
+
+    /// A tool may be more than one word.
+    fn expand(&self, words: &[String], tools: &[Found]) -> Vec<String> {
+        let out = self.out.to_string_lossy();
+        words
+            .iter()
+            .flat_map(|word| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
+                Some(tool) => tool.words.clone(),
+                None => vec![word.replace("{out}", &out)],
+            })
+            .collect()
+    }
+
     /// Builds it if that is due; returns whether it was.
     ///
     /// # Errors
     /// Which command failed, with the end of its output.
-    pub(super) fn build(&self, tools: &[Found], when: Build) -> Result<bool, String> {
+    fn build(&self, tools: &[Found], when: Build) -> Result<bool, String> {
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
         fs::create_dir_all(&self.out).map_err(failed)?;
         // Two builds into one folder would find each other's half-written files.
@@ -36,7 +120,7 @@ impl Entrant {
         }
         let _ = fs::remove_file(&stamp_file);
         log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
-        for words in &self.form.build.commands {
+        for words in &self.commands {
             let words = self.expand(words, tools);
             let ended = command::run(&words, &self.folder, &log, LIMIT);
             let trouble = match ended {
@@ -52,7 +136,7 @@ impl Entrant {
             ));
         }
         fs::write(&stamp_file, stamp).map_err(failed)?;
-        Ok(!self.form.build.commands.is_empty())
+        Ok(!self.commands.is_empty())
     }
 
     /// Everything that a build depends on, as text.
@@ -61,7 +145,7 @@ impl Entrant {
         for tool in tools {
             stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));
         }
-        stamp.push_str(&format!("{:?}\n", self.form.build.commands));
+        stamp.push_str(&format!("{:?}\n", self.commands));
         sources(&self.folder, 0, &mut stamp)?;
         Ok(stamp)
     }
@@ -73,7 +157,7 @@ fn sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
     entries.sort_by_key(fs::DirEntry::path);
     for entry in entries {
         let (path, about) = (entry.path(), entry.metadata()?);
-        if about.is_dir() && depth < MAX_DEPTH && entry.file_name() != "__pycache__" {
+        if about.is_dir() && depth < MAX_DEPTH && entry.file_name() != "__pycache__" && entry.file_name() != "target" {
             sources(&path, depth + 1, stamp)?;
         } else if about.is_file() {
             let changed = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,0 +1,140 @@
+//! A regular file read by several threads at once: each takes the next stretch and what of its last line lies beyond it,
+//! and leaves the line that began before it to the thread before.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use rustix::io::{Errno, pread};
+
+use super::error::Error;
+use super::reader::{Extent, Plan};
+use super::region::Region;
+
+/// Of memory and of files, on most machines. Elsewhere it is only a number.
+const PAGE: usize = 4096;
+
+/// Bytes asked for at first to find the end of a line; then twice as many as before.
+const MORE: usize = 16 << 10;
+
+/// The part of a file that is read so: from where its descriptor stands to the size it has now, or to the start of a last
+/// line without an end. What comes later is read as any input is.
+#[derive(Debug)]
+pub(super) struct Stretches<'fd> {
+    input: BorrowedFd<'fd>,
+    plan: Plan,
+    start: u64,
+    end: u64,
+    /// The stretch that nobody has taken yet.
+    next: AtomicU64,
+    /// Where the last whole line ends, as far as is known.
+    tail: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl<'fd> Stretches<'fd> {
+    /// None if `input` is not a file, or too little of it, or if lines have to be looked at in their order.
+    pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
+        let stat = fstat(input).ok()?;
+        let start = seek(input, SeekFrom::Current(0)).ok()?;
+        let end = u64::try_from(stat.st_size).ok()?;
+        let worthwhile = end.checked_sub(start)? >= 2 * plan.block as u64 && plan.max_line >= plan.block;
+        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && worthwhile && !plan.numbered).then(|| Self {
+            input,
+            plan,
+            start,
+            end,
+            next: AtomicU64::new(0),
+            tail: AtomicU64::new(end),
+            reads: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes the next stretch: its number, and the lines that begin in it; no line may begin there. None behind the last.
+    pub(super) fn take(&self, buffer: &mut Region) -> (u64, Result<Option<Extent>, Error>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let begin = self.start.saturating_add(number.saturating_mul(self.plan.block as u64));
+        if begin >= self.end {
+            return (number, Ok(None));
+        }
+        (number, self.lines(begin, buffer).map(Some))
+    }
+
+    /// The lines that begin in the stretch at `begin`.
+    fn lines(&self, begin: u64, buffer: &mut Region) -> Result<Extent, Error> {
+        let terminator = self.plan.terminator;
+        // Bytes lie in memory as they lie in their pages. A place one byte off, which the byte before the stretch would
+        // give them, made copying two and a half times as slow: each load looks as if it had to wait for the last store.
+        let lead = PAGE + (begin % PAGE as u64) as usize;
+        let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
+        buffer.grow(lead + wanted).map_err(Error::Memory)?;
+        let mut filled = lead + self.read(begin, &mut buffer[lead..lead + wanted])?;
+        let extent = |start: usize, end: usize| Extent {
+            start,
+            len: end - start,
+            offset: begin - self.start + (start - lead) as u64,
+            first_line: 1,
+        };
+        let first = match begin > self.start && self.read(begin - 1, &mut buffer[lead - 1..lead])? > 0 {
+            false => Some(lead),
+            // A line that begins behind the last byte is the next stretch's.
+            true => memchr::memchr(terminator, &buffer[lead - 1..filled - 1]).map(|end| lead + end),
+        };
+        let Some(first) = first.filter(|_| filled > lead) else { return Ok(extent(lead, lead)) };
+        let last_start = memchr::memrchr(terminator, &buffer[first..filled]).map_or(first, |end| first + end + 1);
+        // The lines before one that is too long or has no end are good. It is found again by who reads what is left.
+        let leave_the_last = || {
+            self.tail.fetch_min(begin + (last_start - lead) as u64, Ordering::Relaxed);
+            Ok(extent(first, last_start))
+        };
+        let mut more = MORE;
+        let mut end = last_start;
+        while end == last_start && last_start < filled {
+            // A line as long as allowed may be followed by its end only.
+            if filled - last_start > self.plan.max_line {
+                return leave_the_last();
+            }
+            let at = begin + (filled - lead) as u64;
+            let wanted = usize::try_from(self.end.saturating_sub(at)).unwrap_or(usize::MAX).min(more);
+            buffer.grow(filled + wanted).map_err(Error::Memory)?;
+            let read = self.read(at, &mut buffer[filled..filled + wanted])?;
+            match memchr::memchr(terminator, &buffer[filled..filled + read]) {
+                Some(found) if filled + found - last_start > self.plan.max_line => return leave_the_last(),
+                Some(found) => end = filled + found + 1,
+                None if read == 0 => return leave_the_last(),
+                None => {}
+            }
+            filled += read;
+            more = more.saturating_mul(2);
+        }
+        Ok(extent(first, end))
+    }
+
+    /// Fills `bytes` from `at` as far as the file goes.
+    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < bytes.len() {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            match pread(self.input, &mut bytes[filled..], at + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::Read(error.into())),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Whether the stretch `number` begins behind the last whole line.
+    pub(super) fn is_behind(&self, number: u64) -> bool {
+        self.start.saturating_add(number.saturating_mul(self.plan.block as u64)) >= self.tail.load(Ordering::Relaxed)
+    }
+
+    /// Puts the descriptor where the last whole line ends; returns the bytes up to there, and the calls made.
+    pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
+        let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
+        let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
+        seek(self.input, SeekFrom::Start(tail)).map_err(|error| Error::Read(error.into()))?;
+        Ok((tail - self.start, self.reads.load(Ordering::Relaxed)))
+    }
+}

@@ -1,0 +1,166 @@
+//! Lines of text through a filter: who feeds it, which filter it is, and what the processes of such a pipeline used.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+
+/// Where the lines come from.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Feed {
+    /// yes(1) with a line of 8 bytes, for a time.
+    YesShort,
+    /// yes(1) with a line of 285 bytes, for a time.
+    YesLong,
+    /// A web server's log in a file in memory.
+    File,
+    /// The same log, compressed by gzip, through zcat(1).
+    Zcat,
+}
+
+impl Feed {
+    /// Whether it never ends by itself.
+    pub fn endless(self) -> bool {
+        matches!(self, Feed::YesShort | Feed::YesLong)
+    }
+}
+
+/// What transforms the lines, or in the first two takes them as they are.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    Display,
+    EnumIter,
+    EnumString,
+    IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Filter {
+    /// `pipemark sink`, which only reads: the top line.
+    Sink,
+    /// pv(1), which passes pages on: the top line as the document measures it.
+    Pv,
+    /// The document's: std, one loop.
+    StdBaseline,
+    /// The document's: tokio, one task.
+    Baseline,
+    /// The document's: streams of tokio and futures, one task.
+    Streamer,
+    /// The document's: tokio, tasks with bounded queues between them.
+    Pipeline,
+    /// `pipemark lines --threads 1`.
+    #[serde(rename = "lines-1")]
+    #[strum(serialize = "lines-1")]
+    LinesOne,
+    /// `pipemark lines` with a thread for each CPU.
+    LinesAll,
+    /// awk(1), whichever that is.
+    Awk,
+    /// mawk(1).
+    Mawk,
+    /// perl(1).
+    Perl,
+    /// sed(1).
+    Sed,
+}
+
+impl Filter {
+    /// Whether it is one of the document's four programs, which have to be built.
+    pub fn is_the_documents(self) -> bool {
+        matches!(self, Filter::StdBaseline | Filter::Baseline | Filter::Streamer | Filter::Pipeline)
+    }
+
+    /// Whether it leaves the lines as they are.
+    pub fn is_top_line(self) -> bool {
+        matches!(self, Filter::Sink | Filter::Pv)
+    }
+}
+
+/// What the processes of a pipeline of lines used, each from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PipelineStats {
+    /// The process that writes the lines; `None` where a file is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<ProcessStats>,
+    /// The filter.
+    pub filter: ProcessStats,
+}
+
+impl PipelineStats {
+    /// The sum over the processes; of a counter only where each has it.
+    pub fn sum(&self) -> ProcessStats {
+        self.feed.map_or(self.filter, |feed| feed.plus(&self.filter))
+    }
+}
+
+/// What one process used, with the threads and processes that it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessStats {
+    /// User CPU time in nanoseconds.
+    pub user_ns: u64,
+    /// System CPU time in nanoseconds.
+    pub sys_ns: u64,
+    /// Context switches, voluntary or not.
+    pub context_switches: u64,
+    /// Page faults, with I/O or without.
+    pub page_faults: u64,
+    /// Moves to another CPU; `None` here and below where the machine or the kernel does not count them for us.
+    pub migrations: Option<u64>,
+    /// CPU cycles.
+    pub cycles: Option<u64>,
+    /// Instructions.
+    pub instructions: Option<u64>,
+    /// Branches.
+    pub branches: Option<u64>,
+    /// Branches predicted wrongly.
+    pub branch_misses: Option<u64>,
+}
+
+impl ProcessStats {
+    /// CPU time in nanoseconds: what perf calls task-clock.
+    pub fn task_clock_ns(&self) -> u64 {
+        self.user_ns + self.sys_ns
+    }
+
+    fn plus(&self, other: &ProcessStats) -> ProcessStats {
+        let both = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        ProcessStats {
+            user_ns: self.user_ns + other.user_ns,
+            sys_ns: self.sys_ns + other.sys_ns,
+            context_switches: self.context_switches + other.context_switches,
+            page_faults: self.page_faults + other.page_faults,
+            migrations: both(self.migrations, other.migrations),
+            cycles: both(self.cycles, other.cycles),
+            instructions: both(self.instructions, other.instructions),
+            branches: both(self.branches, other.branches),
+            branch_misses: both(self.branch_misses, other.branch_misses),
+        }
+    }
+}

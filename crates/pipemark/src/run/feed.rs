@@ -1,0 +1,155 @@
+//! What feeds a filter: yes(1) with a line, or a log in memory, as it is or compressed. The log is made once for all runs,
+//! in files without a name: nothing is left of them, however the measurement ends.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::interrupt::Interrupt;
+use super::pair::RunError;
+use super::refusal::explained;
+use super::stage::{Begin, Running};
+use crate::content::Content;
+use crate::model::{ByteSize, Feed};
+
+/// The document's line, 8 bytes with its newline.
+pub const SHORT_LINE: &str = "abcdefg";
+
+/// 285 bytes with its newline, as a line of a log has them.
+pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
+brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
+dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
+
+/// Tells this log from others: `pipemark gen log:3` writes the same.
+pub const LOG: Content = Content::Log { seed: 3 };
+
+/// gzip takes half a minute for a GiB at its fastest.
+const PACKING: Duration = Duration::from_secs(600);
+
+/// The logs that were made, by the total asked for.
+#[derive(Default)]
+pub struct Feeds {
+    logs: BTreeMap<ByteSize, Log>,
+}
+
+struct Log {
+    plain: File,
+    bytes: u64,
+    packed: Option<File>,
+}
+
+/// What a filter's input is to be.
+pub enum Input {
+    /// What this command writes for as long as it runs.
+    Endless(Vec<String>),
+    /// This file, of so many bytes.
+    File(OwnedFd, u64),
+    /// What this command makes of a file, so many bytes.
+    Unpacked(Vec<String>, OwnedFd, u64),
+}
+
+impl Feeds {
+    /// The input of a run; `total` is that of a feed that ends.
+    ///
+    /// # Errors
+    /// When there is no memory for a log, or it cannot be compressed.
+    pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<Input, RunError> {
+        let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
+        let yes = |line: &str| Ok(Input::Endless(vec!["yes".to_owned(), line.to_owned()]));
+        match feed {
+            Feed::YesShort => return yes(SHORT_LINE),
+            Feed::YesLong => return yes(LONG_LINE),
+            Feed::File | Feed::Zcat => {}
+        }
+        if !self.logs.contains_key(&total) {
+            // One after the other: experiments of different totals do not add up.
+            self.logs.clear();
+            self.logs.insert(total, Log::of(total).map_err(failed)?);
+        }
+        let log = self.logs.get_mut(&total).expect("made above");
+        if feed == Feed::File {
+            return Ok(Input::File(reopened(&log.plain).map_err(failed)?, log.bytes));
+        }
+        if log.packed.is_none() {
+            log.packed = Some(log.pack(interrupt)?);
+        }
+        let packed = reopened(log.packed.as_ref().unwrap_or(&log.plain)).map_err(failed)?;
+        Ok(Input::Unpacked(vec!["zcat".to_owned()], packed, log.bytes))
+    }
+}
+
+impl Log {
+    /// Whole lines, as many as fit `total`, at least one.
+    fn of(total: ByteSize) -> io::Result<Log> {
+        let mut plain = nameless("log")?;
+        let mut stream = LOG.stream();
+        let mut bytes = 0;
+        while bytes < total.0 {
+            let piece = stream.next(usize::MAX);
+            let room = usize::try_from(total.0 - bytes).unwrap_or(usize::MAX).min(piece.len());
+            let end = match piece[..room].iter().rposition(|&byte| byte == b'\n') {
+                Some(last) => last + 1,
+                None if bytes > 0 => break,
+                None => piece.iter().position(|&byte| byte == b'\n').map_or(room, |first| first + 1),
+            };
+            plain.write_all(&piece[..end])?;
+            bytes += end as u64;
+            if end < piece.len() {
+                break;
+            }
+        }
+        Ok(Log { plain, bytes, packed: None })
+    }
+
+    fn pack(&self, interrupt: &Interrupt) -> Result<File, RunError> {
+        let failed = |error: io::Error| RunError::Failed(format!("gzip could not be started: {}", explained(&error)));
+        let packed = nameless("log.gz").map_err(failed)?;
+        let output = OwnedFd::from(packed.try_clone().map_err(failed)?);
+        let words = ["gzip", "-1", "-c"].map(str::to_owned);
+        let input = reopened(&self.plain).map_err(failed)?;
+        let mut gzip =
+            Running::start("gzip".to_owned(), &words, (input, output), None, Begin::AtOnce).map_err(failed)?;
+        if !gzip.wait(Instant::now() + PACKING, interrupt)? {
+            return Err(RunError::Failed(format!("gzip did not compress the log within {PACKING:?}")));
+        }
+        match gzip.end() {
+            Some((status, _)) if !status.success() => Err(RunError::Failed(format!("gzip {}", gzip.how(status, 0)))),
+            _ => Ok(packed),
+        }
+    }
+}
+
+/// A file in memory.
+pub fn nameless(what: &str) -> io::Result<File> {
+    Ok(File::from(memfd_create(what, MemfdFlags::CLOEXEC)?))
+}
+
+/// The same file for reading, from its beginning.
+pub fn reopened(file: &File) -> io::Result<OwnedFd> {
+    Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_as_long_as_they_are_said_to_be() {
+        assert_eq!((SHORT_LINE.len() + 1, LONG_LINE.len() + 1), (8, 285));
+    }
+
+    #[test]
+    fn a_log_has_whole_lines_only() {
+        for total in [1, 1000, 128 << 10, 300_000] {
+            let log = Log::of(ByteSize(total)).unwrap();
+            let text = io::read_to_string(File::from(reopened(&log.plain).unwrap())).unwrap();
+            assert_eq!(text.len() as u64, log.bytes);
+            assert!(text.ends_with('\n') && (log.bytes <= total || text.lines().count() == 1), "{total}");
+            assert!(log.bytes + 400 > total, "{total}: {}", log.bytes);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether a filter does what it is timed for: its output for a fixed text, byte for byte against a reference that knows
+//! nothing of the engine. Asked once, before its first run.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use super::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
+use super::interrupt::Interrupt;
+use super::pair::RunError;
+use super::refusal::explained;
+use super::stage::{Begin, Running};
+use crate::model::Filter;
+
+/// Bytes of the log at the end of the text: several batches of any filter.
+const LOG_PART: usize = 3 << 20;
+
+/// How much more than expected a filter may write before it is refused.
+const SLACK: u64 = 64 << 10;
+
+/// Most characters of a wrong line that are quoted.
+const QUOTE: usize = 60;
+
+/// Runs the filter over the text.
+///
+/// # Errors
+/// That its output is wrong, that it failed, or that it could not be run.
+pub fn prove(filter: Filter, words: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), RunError> {
+    let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
+    let text = text();
+    let output = {
+        let mut input = nameless("text").map_err(failed)?;
+        input.write_all(&text).map_err(failed)?;
+        let (file, theirs) = bounded(2 * text.len() as u64 + SLACK).map_err(failed)?;
+        let input = reopened(&input).map_err(failed)?;
+        let mut running =
+            Running::start(filter.to_string(), words, (input, theirs), None, Begin::AtOnce).map_err(failed)?;
+        if !running.wait(Instant::now() + limit, interrupt)? {
+            return Err(RunError::Failed(format!("{filter} had not transformed {} bytes after {limit:?}", text.len())));
+        }
+        let status = running.end().map(|(status, _)| status);
+        if let Some(status) = status.filter(|status| !status.success()) {
+            return Err(RunError::Failed(format!("{filter} {}", running.how(status, 0))));
+        }
+        written(file).map_err(failed)?
+    };
+    let fault = match filter {
+        Filter::Sink => {
+            let said = String::from_utf8_lossy(&output).into_owned();
+            (!said.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", said.trim()))
+        }
+        Filter::Pv => difference(&output, &text),
+        _ => difference(&output, &expected(&text)),
+    };
+    match fault {
+        Some(fault) => Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))),
+        None => Ok(()),
+    }
+}
+
+/// Lines with 0 to 12 spaces in all places, empty ones, those of the feeds, and a log. ASCII, every line ended: what is
+/// right beyond that differs between tools.
+fn text() -> Vec<u8> {
+    let mut text = Vec::new();
+    for spaces in 0..=12 {
+        let blank = " ".repeat(spaces);
+        text.extend(format!("{blank}\n{blank}x\nx{blank}\nx{blank}y\n{}\n", vec!["x"; spaces + 1].join(" ")).bytes());
+        text.extend(format!("{}{blank}{}\n\n", "long".repeat(50), "er".repeat(900)).bytes());
+    }
+    text.extend(format!("{SHORT_LINE}\n").repeat(1000).bytes());
+    text.extend(format!("{LONG_LINE}\n").repeat(1000).bytes());
+    let mut log = LOG.stream();
+    let end = text.len() + LOG_PART;
+    while text.len() < end {
+        text.extend(log.next(usize::MAX));
+    }
+    text
+}
+
+/// What becomes of the text.
+fn expected(text: &[u8]) -> Vec<u8> {
+    let mut output = Vec::with_capacity(text.len() * 2);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match line.iter().filter(|&&byte| byte == b' ').count() {
+            7.. => output.extend(b"[spaces: >6]"),
+            count => output.extend(format!("[spaces: {count}]").bytes()),
+        }
+        output.extend(line);
+    }
+    output
+}
+
+/// Where and how two outputs differ.
+fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
+    if output == expected {
+        return None;
+    }
+    let at = output.iter().zip(expected).take_while(|(one, other)| one == other).count();
+    let start = expected[..at.min(expected.len())].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let number = expected[..start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let line = |bytes: &[u8]| {
+        let rest = &bytes[start.min(bytes.len())..];
+        let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let text = String::from_utf8_lossy(line).into_owned();
+        let mut quote: String = text.chars().take(QUOTE).collect();
+        if quote.len() < text.len() {
+            quote.push('…');
+        }
+        quote
+    };
+    Some(format!("line {number} is '{}' where '{}' was to be", line(output), line(expected)))
+}
+
+/// A file in memory that takes so many bytes and no more: ours and another descriptor of it, which share their place.
+fn bounded(bytes: u64) -> io::Result<(File, OwnedFd)> {
+    let file = File::from(memfd_create("output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.set_len(bytes)?;
+    fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK)?;
+    let theirs = file.try_clone()?.into();
+    Ok((file, theirs))
+}
+
+/// What was written to it, as far as its place has moved.
+fn written(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(file.stream_position()?).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_the_documents() {
+        let text = b"hello world\n\n      \n       \nx\n";
+        let output = b"[spaces: 1]hello world\n[spaces: 0]\n[spaces: 6]      \n[spaces: >6]       \n[spaces: 0]x\n";
+        assert_eq!(expected(text).escape_ascii().to_string(), output.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn a_difference_is_shown_in_its_line() {
+        assert_eq!(difference(b"a\nb\n", b"a\nb\n"), None);
+        assert_eq!(difference(b"a\nc\n", b"a\nb\n").unwrap(), "line 2 is 'c' where 'b' was to be");
+        assert_eq!(difference(b"a\n", b"a\nb\n").unwrap(), "line 2 is '' where 'b' was to be");
+        assert_eq!(difference(b"a\nb\nc\n", b"a\nb\n").unwrap(), "line 3 is 'c' where '' was to be");
+    }
+}

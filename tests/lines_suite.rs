@@ -1,0 +1,132 @@
+//! The suite `lines`: filters of lines as trials. What each needs, what it is proven to do before it is timed, and what
+//! comes of filters that are wrong, missing or fail.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
+
+/// Measures `feed` through `filter` once, with `tools` before all others on the path, each a script of sh.
+fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
+    let folder = TempDir::new().unwrap();
+    for (name, script) in tools {
+        let file = folder.path().join(name);
+        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    measured(folder.path(), feed, filter, &format!("{}:{path}", folder.path().display()))
+}
+
+fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
+    let volume = if feed.starts_with("yes") { "time = \"50ms\"" } else { "total = \"1m\"" };
+    let suite = format!(
+        "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"e\"\n\
+         title = \"E\"\nparams = {{ feed = \"{feed}\", filter = \"{filter}\", {volume} }}\n"
+    );
+    fs::write(folder.join("suite.toml"), suite).unwrap();
+    let output = Command::new(PIPEMARK)
+        .args(["run", "./suite.toml", "--json", "-", "--quiet"])
+        .current_dir(folder)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let trials = document["trials"].as_array().unwrap();
+    let record = trials.iter().find(|record| record["params"]["filter"] == filter).unwrap();
+    (record.clone(), output)
+}
+
+#[test]
+fn each_feed_through_ours_and_the_top_line() {
+    for feed in ["yes-short", "yes-long", "file", "zcat"] {
+        for filter in ["sink", "lines-1", "lines-all"] {
+            let (record, output) = trial(feed, filter, &[]);
+            assert_eq!(output.status.code(), Some(0), "{feed} {filter}: {record}");
+            assert_eq!(record["status"], "ok", "{feed} {filter}: {}", record["reason"]);
+            assert_eq!(record["verified"], true);
+            let sample = &record["samples"][0];
+            let bytes = sample["bytes"].as_u64().unwrap();
+            match feed.starts_with("yes") {
+                true => assert!(bytes > 0),
+                // Whole lines of the log, as many as fit.
+                false => assert!((1 << 20) - 400 < bytes && bytes <= 1 << 20, "{bytes}"),
+            }
+            let stats = &sample["pipeline"];
+            assert_eq!(stats.get("feed").is_some(), feed != "file");
+            assert!(stats["filter"]["page_faults"].as_u64().unwrap() > 0, "{stats}");
+            let counters = &record["estimate"]["counters"];
+            assert!(counters["task_clock_ns"]["median"].as_f64().unwrap() > 0.0);
+        }
+    }
+}
+
+#[test]
+fn tools_that_are_here_do_the_same_transform() {
+    for filter in ["awk", "mawk", "perl", "sed", "pv"] {
+        let (record, output) = trial("file", filter, &[]);
+        let here = Command::new(filter).arg("--version").output().is_ok();
+        assert_eq!(record["status"], if here { "ok" } else { "skipped" }, "{filter}: {}", record["reason"]);
+        assert_eq!(output.status.code(), Some(0), "{filter}");
+    }
+}
+
+#[test]
+fn a_wrong_output_is_not_timed() {
+    for (script, words) in [
+        ("cat", "line 1 is '' where '[spaces: 0]' was to be"),
+        ("cat > /dev/null", "line 1 is '' where '[spaces: 0]' was to be"),
+        // Six is not more than six.
+        (r#"exec perl -ne '$n = tr/ //; print "[spaces: ", ($n > 5 ? ">6" : $n), "]", $_'"#, "'[spaces: >6]      '"),
+    ] {
+        let (record, output) = trial("yes-short", "awk", &[("awk", script)]);
+        assert_eq!(output.status.code(), Some(3), "{script}");
+        assert_eq!((&record["status"], &record["verified"]), (&"failed".into(), &false.into()), "{script}");
+        let reason = record["reason"].as_str().unwrap();
+        assert!(reason.contains("the output of awk is wrong") && reason.contains(words), "{reason}");
+        assert!(record["estimate"].is_null() && record["samples"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_filter_that_fails_is_told_with_what_it_says() {
+    let (record, output) = trial("yes-short", "awk", &[("awk", "echo no such luck >&2; exit 4")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(record["reason"], "awk ended with exit code 4: no such luck");
+    // It passes the trial of its output and then stops early.
+    let folder = TempDir::new().unwrap();
+    let mark = folder.path().join("tried");
+    let script = format!(
+        "if [ -e {0} ]; then exit 0; fi; touch {0}; exec perl -ne '$n = tr/ //; print \"[spaces: \", ($n > 6 ? \">6\" : $n), \"]\", $_'",
+        mark.display()
+    );
+    let (record, _) = trial("yes-short", "awk", &[("awk", &script)]);
+    assert_eq!(record["status"], "failed");
+    assert!(record["reason"].as_str().unwrap().contains("ended before its input did"), "{}", record["reason"]);
+    fs::remove_file(&mark).unwrap();
+    let (record, _) = trial("file", "awk", &[("awk", &script)]);
+    assert!(record["reason"].as_str().unwrap().contains("ended when it had read 0 of"), "{}", record["reason"]);
+}
+
+#[test]
+fn what_is_not_here_is_skipped_with_a_reason() {
+    let folder = TempDir::new().unwrap();
+    for (feed, filter, words) in [
+        ("file", "mawk", "mawk is not installed; to install it: apt install mawk"),
+        ("yes-short", "lines-1", "yes, which feeds the filter, is not installed"),
+        ("zcat", "lines-1", "gzip, which feeds the filter, is not installed"),
+        ("file", "std-baseline", "there is no folder 'entrants/lines' here; start this in pipemark's source tree"),
+    ] {
+        let (record, output) = measured(folder.path(), feed, filter, "/nowhere");
+        assert_eq!(record["status"], "skipped", "{filter}");
+        let reason = record["reason"].as_str().unwrap();
+        assert!(reason.starts_with(words), "{reason}");
+        assert_eq!(output.status.code(), Some(0), "what is skipped has not failed");
+    }
+}
