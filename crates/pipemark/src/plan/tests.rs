@@ -217,8 +217,8 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("parms = {}"),
-            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published \
-             (did you mean params?)",
+            "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published, \
+             gains (did you mean params?)",
             "parms",
         ),
         (e("axes = { block = [64, 0] }"), "x.toml:6:23: block size 0 B is out of range; use 1 B to 1 GiB", "0"),
