@@ -18,6 +18,9 @@ need prlimit util-linux
 need g++ g++
 need gfortran gfortran
 need perl perl
+need chromium chromium
+need node nodejs
+need npm npm
 python3 -m pip --version >/dev/null 2>&1 || need pip3 python3-pip
 
 if [ -n "$missing" ]; then
@@ -57,3 +60,10 @@ version() {
 version java javac -version 'javac 17'
 version javascript node --version '^v(18\.[1-9]|18\.[3-9]|19|[2-9][0-9])'
 version go go version 'go1\.(2[1-9]|[3-9][0-9])'
+
+# The report is looked at in a browser. Chromium is the distribution's: nothing is downloaded but the two packages.
+installed=tests/browser/node_modules/.package-lock.json
+if [ ! -f "$installed" ] || [ tests/browser/package.json -nt "$installed" ]; then
+	(cd tests/browser && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent)
+	touch "$installed"
+fi

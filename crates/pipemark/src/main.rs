@@ -8,6 +8,7 @@ mod host;
 mod link;
 mod model;
 mod plan;
+mod report;
 mod run;
 mod show;
 mod stats;

@@ -131,13 +131,13 @@ fn verdict(document: &Document, written: bool) -> ExitCode {
 }
 
 /// Columns of the terminal, or 80 where there is none.
-fn terminal_width() -> usize {
+pub fn terminal_width() -> usize {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
     columns.ok().filter(|&columns| columns > 0).unwrap_or(80)
 }
 
 /// Colour on a terminal, unless NO_COLOR is set to anything (no-color.org).
-fn colour() -> Colour {
+pub fn colour() -> Colour {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if std::io::stdout().is_terminal() && !unwanted { Colour::Always } else { Colour::Never }
 }

@@ -6,6 +6,8 @@ use std::io;
 
 use crate::model::Document;
 
+pub mod axis;
+mod cells;
 mod csv;
 mod experiment;
 mod footnotes;
@@ -14,6 +16,7 @@ mod json;
 mod markdown;
 mod matrix;
 mod output;
+pub mod plot;
 mod progress;
 mod table;
 mod text;
@@ -23,6 +26,7 @@ mod fixture;
 #[cfg(test)]
 mod schema;
 
+pub use cells::{Grid, Words, grids, words};
 pub use csv::Csv;
 pub use json::Json;
 pub use markdown::Markdown;

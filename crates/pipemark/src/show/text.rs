@@ -20,6 +20,8 @@ pub(super) enum Style {
     Bar,
     Caution,
     Failure,
+    /// One of several curves, by its place among them.
+    Series(usize),
 }
 
 impl Colour {
@@ -32,6 +34,7 @@ impl Colour {
             Style::Bar => "36",
             Style::Caution => "33",
             Style::Failure => "31",
+            Style::Series(index) => ["36", "33", "35", "32", "34", "31"][index % 6],
         };
         match self {
             Colour::Always if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
