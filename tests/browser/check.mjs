@@ -32,7 +32,6 @@ async function open(options) {
   });
   const begin = Date.now();
   await page.goto(own);
-  await page.waitForFunction(() => !document.querySelector(".chart") || document.querySelector(".chart.drawn svg"));
   return { page, ms: Date.now() - begin, close: () => context.close() };
 }
 
@@ -53,7 +52,7 @@ found.charts = await marks(page);
 found.widths = await page.$$eval(".chart svg", (all) => all.map((svg) => svg.getBoundingClientRect().width));
 found.owned.push(...(await page.evaluate(() => Object.keys(window).filter((key) => key.startsWith("owned")))));
 // Markup that only an attack would bring: the page has no pictures, frames, links to elsewhere or handlers of its own.
-found.strange = await page.$$eval("img, iframe, object, embed, base, form, [onerror], [onload], [onclick], a[href^='http'], a[href^='javascript']", (all) => all.map((e) => e.outerHTML.slice(0, 200)));
+found.strange = await page.$$eval("img, iframe, object, embed, base, form:not(.vega-bindings), [onerror], [onload], [onclick], a[href^='http'], a[href^='javascript']", (all) => all.map((e) => e.outerHTML.slice(0, 200)));
 found.text = await page.evaluate(() => document.body.innerText);
 
 // Hovering over the first mark of each chart.
@@ -73,7 +72,7 @@ for (const chart of await page.locator(".chart").all()) {
 // The legend hides by key and by mouse, and the chart follows.
 found.legends = [];
 for (const legend of await page.locator(".legend").all()) {
-  const chart = legend.locator("xpath=../div[contains(@class, 'chart')]");
+  const chart = legend.locator("xpath=ancestor::div[@class='panel']").locator('.chart');
   const count = () => chart.locator(".mark-symbol path, .mark-rect path, .mark-line path").count();
   const before = await count();
   const first = legend.locator("button").first();

@@ -34,7 +34,10 @@ pub fn document(name: &str) -> Result<Document, String> {
         return Err(format!("{shown} is larger than {} MiB, the limit for results of pipemark", MOST_BYTES >> 20));
     }
     let damaged = |error: serde_json::Error| {
-        format!("{shown} does not hold results of pipemark: {}; use a file that --json wrote", neutral(&error.to_string()))
+        format!(
+            "{shown} does not hold results of pipemark: {}; use a file that --json wrote",
+            neutral(&error.to_string())
+        )
     };
     let form: Form = serde_json::from_slice(&bytes).map_err(damaged)?;
     match form.schema.as_deref() {
@@ -44,6 +47,8 @@ pub fn document(name: &str) -> Result<Document, String> {
             neutral(other),
             env!("CARGO_PKG_VERSION")
         )),
-        None => Err(format!("{shown} does not hold results of pipemark: it names no schema; use a file that --json wrote")),
+        None => {
+            Err(format!("{shown} does not hold results of pipemark: it names no schema; use a file that --json wrote"))
+        }
     }
 }

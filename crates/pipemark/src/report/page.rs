@@ -15,7 +15,7 @@ use minijinja::{Environment, Value, context};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::figure::{Figure, figures};
+use super::figure::{Figure, Shape, figures};
 use super::sections::{Section, labels};
 use super::vega::charts;
 use crate::model::{Document, Nanos, Throughput};
@@ -50,6 +50,8 @@ struct Part {
 struct Picture {
     title: String,
     left_out: String,
+    /// Whether the panels are so narrow that two have room beside each other.
+    side_by_side: bool,
     panels: Vec<PanelOf>,
 }
 
@@ -109,7 +111,8 @@ pub fn page(documents: &[Document], out: &mut dyn Write) -> io::Result<()> {
         (false, true) => first.title.clone(),
         _ => runs.iter().map(|run| run.suite.clone()).collect::<Vec<_>>().join(", "),
     };
-    let mut page = Page { policy: policy(&script), script, specs, heading, runs, parts, raw: Vec::new(), without_samples: false };
+    let mut page =
+        Page { policy: policy(&script), script, specs, heading, runs, parts, raw: Vec::new(), without_samples: false };
     let room = LARGEST.saturating_sub(page.render()?.len());
     page.raw = documents.iter().map(packed).collect::<Result<_, _>>()?;
     if page.raw.iter().map(String::len).sum::<usize>() > room {
@@ -148,7 +151,8 @@ impl Page {
             heading => self.heading.as_str(),
             runs => Value::from(Serde(&self.runs)),
             parts => Value::from(Serde(&self.parts)),
-            raw => Value::from(Serde(&self.raw)),
+            // Base 64 holds no character that means anything to HTML, and a script's text is not unescaped.
+            raw => self.raw.iter().map(|text| own(text)).collect::<Vec<_>>(),
             without_samples => self.without_samples,
             version => env!("CARGO_PKG_VERSION"),
         };
@@ -168,7 +172,14 @@ fn part(
             specs.push(chart.spec);
             PanelOf { chart: specs.len() - 1, title: chart.title, legend: chart.legend }
         });
-        Picture { title: figure.title.clone(), left_out: figure.left_out.clone(), panels: panels.collect() }
+        let side_by_side =
+            matches!(&figure.shape, Shape::Heat(heat) if heat.panels.len() > 1 && heat.columns.len() <= 10);
+        Picture {
+            title: figure.title.clone(),
+            left_out: figure.left_out.clone(),
+            side_by_side,
+            panels: panels.collect(),
+        }
     };
     let figures = figures(section, documents, labels).iter().map(&mut picture).collect();
     let tables = section.runs.iter().map(|run| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use strum::IntoEnumIterator;
 
-use crate::model::{Document, Estimates, Key, LinkKind, Mode, Params, Record, Status};
+use crate::model::{Document, Estimates, Key, LinkKind, Mode, PageKind, Params, Place, Record, Status, WaitPolicy};
 use crate::show::neutral;
 
 /// A trial that was measured and went well.
@@ -114,15 +114,36 @@ impl<'a> Section<'a> {
 
     /// What tells a trial from the others, in words, by `keys` alone.
     pub(super) fn name_of(&self, trial: &Trial, keys: &[Key]) -> String {
-        let words = keys.iter().map(|key| (key, trial.word(*key))).filter(|(_, word)| !word.is_empty());
-        let named = words.map(|(key, word)| match key {
-            Key::Link | Key::Send | Key::Recv | Key::Stage | Key::Language | Key::Program | Key::Mode => word,
-            Key::Pages => format!("{word} pages"),
-            Key::Gap => format!("gap {word}"),
-            Key::Length => format!("{word} stages"),
-            _ => format!("{} {word}", key.to_string().replace('-', " ")),
-        });
-        named.collect::<Vec<_>>().join(", ")
+        let params = trial.params();
+        let both = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
+        let mut words = Vec::new();
+        for key in keys {
+            let word = trial.word(*key);
+            words.push(match key {
+                _ if word.is_empty() => continue,
+                // What is usual goes without saying.
+                Key::Pages if params.pages == PageKind::Base => continue,
+                Key::Wait if params.wait == WaitPolicy::Block => continue,
+                Key::Recv if both => continue,
+                Key::Send if both => format!("{word} → {}", trial.word(Key::Recv)),
+                Key::Place => match params.place {
+                    Place::Same => "one CPU".to_owned(),
+                    Place::Cross => "two cores".to_owned(),
+                    Place::Free => "any CPUs".to_owned(),
+                    Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
+                },
+                Key::Wait if params.wait == WaitPolicy::Spin => "spinning".to_owned(),
+                Key::Link | Key::Send | Key::Recv | Key::Stage | Key::Language | Key::Program | Key::Mode => word,
+                Key::Pages => format!("{word} pages"),
+                Key::Length => format!("{word} stages"),
+                _ => format!("{} {word}", key.to_string().replace('-', " ")),
+            });
+        }
+        match words.is_empty() && !keys.is_empty() {
+            // All of it is usual, in an experiment where others are not.
+            true => keys.iter().map(|key| trial.word(*key)).collect::<Vec<_>>().join(", "),
+            false => words.join(", "),
+        }
     }
 
     /// The values of a parameter as numbers, where all trials have one.
@@ -158,9 +179,7 @@ pub(super) fn labels(documents: &[Document]) -> Vec<String> {
         |document| format!("pipemark {}", document.version),
         |document| document.started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect(),
     ];
-    let differs = |aspect: &fn(&Document) -> String| {
-        documents.iter().map(aspect).collect::<HashSet<_>>().len() > 1
-    };
+    let differs = |aspect: &fn(&Document) -> String| documents.iter().map(aspect).collect::<HashSet<_>>().len() > 1;
     let mut chosen: Vec<fn(&Document) -> String> = Vec::new();
     let named = |chosen: &[fn(&Document) -> String], document: &Document| {
         let words: Vec<String> = chosen.iter().map(|aspect| neutral(&aspect(document))).collect();

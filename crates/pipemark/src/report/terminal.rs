@@ -66,7 +66,8 @@ fn of_bars(bars: &Bars, pen: Pen) -> Vec<String> {
         .iter()
         .map(|bar| {
             let series = &bars.series[bar.series];
-            let label = match series.is_empty() {
+            let alone = bars.bars.iter().filter(|other| other.row == bar.row).count() == 1;
+            let label = match alone {
                 true => bars.rows[bar.row].clone(),
                 false => format!("{} ({series})", bars.rows[bar.row]),
             };

@@ -39,7 +39,9 @@ impl Unit {
         match self {
             Unit::Throughput => {
                 let (divisor, prefix) = unit_of(value, &BINARY);
-                format!("{} {}", two(value / divisor), prefix.trim_end_matches("iB").trim_end_matches('B')).trim().to_owned()
+                format!("{} {}", two(value / divisor), prefix.trim_end_matches("iB").trim_end_matches('B'))
+                    .trim()
+                    .to_owned()
             }
             Unit::Time => {
                 let (divisor, unit) = unit_of(value, &TIMES);
@@ -101,14 +103,14 @@ fn plain(value: f64) -> String {
 }
 
 /// How figures are laid along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     /// In proportion.
     Linear,
     /// Equal steps for equal ratios.
     Log,
-    /// As `Log`, but with a place for 0: the logarithm of 1 + the figure.
-    LogWithZero,
+    /// As `Log`, but with a place for 0: the logarithm of 1 + the figure over this unit, which has to be above 0.
+    LogWithZero(f64),
 }
 
 impl Scale {
@@ -117,7 +119,7 @@ impl Scale {
         match self {
             Scale::Linear => value,
             Scale::Log => value.max(f64::MIN_POSITIVE).log2(),
-            Scale::LogWithZero => value.max(0.0).ln_1p(),
+            Scale::LogWithZero(unit) => (value.max(0.0) / unit).ln_1p(),
         }
     }
 }
@@ -165,7 +167,8 @@ impl Axis {
             Unit::Throughput | Unit::Bytes | Unit::Times | Unit::Count => powers(2.0, low, high),
             Unit::Time | Unit::Nines => decades(low, high),
         };
-        let (low, high) = (ticks.first().map_or(low, |first| first.min(low)), ticks.last().map_or(high, |last| last.max(high)));
+        let (low, high) =
+            (ticks.first().map_or(low, |first| first.min(low)), ticks.last().map_or(high, |last| last.max(high)));
         let high = if high > low { high } else { low * 2.0 };
         let ticks = ticks.into_iter().map(|tick| (tick, unit.tick(tick))).collect();
         Axis { title: title.to_owned(), scale: Scale::Log, low, high, ticks }
@@ -239,7 +242,7 @@ mod tests {
 
     #[test]
     fn figures_stand_between_the_ends() {
-        let axis = Axis::at("", Unit::Count, Scale::LogWithZero, [0.0, 1.0, 2.0, 1024.0]);
+        let axis = Axis::at("", Unit::Count, Scale::LogWithZero(1.0), [0.0, 1.0, 2.0, 1024.0]);
         assert_eq!((axis.share(0.0), axis.share(1024.0)), (0.0, 1.0));
         assert!(axis.share(1.0) > 0.05);
         assert_eq!(Axis::log("", Unit::Bytes, [64.0, 65536.0]).share(64.0), 0.0);

@@ -54,9 +54,8 @@ pub fn grids(document: &Document, name: &str) -> (Vec<Grid>, Vec<String>) {
     let columns: Vec<Column> = experiment.columns.iter().copied().filter(|column| *column != Column::Bar).collect();
     let several = experiment.groups.len() > 1;
     let grids = experiment.groups.iter().map(|group| {
-        let row = |record: &&Record| {
-            columns.iter().map(|column| cell(&experiment, *column, record)).collect::<Vec<Cell>>()
-        };
+        let row =
+            |record: &&Record| columns.iter().map(|column| cell(&experiment, *column, record)).collect::<Vec<Cell>>();
         Grid {
             caption: match several || group.wait != WaitPolicy::Block {
                 true => group.meaning().to_owned(),

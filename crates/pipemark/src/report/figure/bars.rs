@@ -1,17 +1,17 @@
 //! One bar for each trial, the best first: what differs is no number.
 
+use super::sweep::capitalised;
 use super::{Bar, Bars, Figure, MOST_ROWS, Point, Scene, Shape, Trial, at_most};
 use crate::model::Key;
 use crate::show::axis::Axis;
 use crate::show::neutral;
-use super::sweep::capitalised;
 
 pub(super) fn figures(scene: &Scene) -> Vec<Figure> {
     // An end that spins costs a whole CPU: its bar has another colour.
     let waits = scene.section.keys.contains(&Key::Wait);
     let series_of = |trial: &Trial| match (scene.several_runs(), waits) {
         (true, _) => scene.run(trial).to_owned(),
-        (false, true) => format!("wait {}", trial.word(Key::Wait)),
+        (false, true) => format!("ends that {}", trial.word(Key::Wait)),
         (false, false) => String::new(),
     };
     let row_of = |trial: &Trial| {
@@ -46,15 +46,19 @@ pub(super) fn arranged(
     }
     rows.sort_by(|one, other| one.1.total_cmp(&other.1));
     let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
+    // In the order of the suite, whichever is faster.
     let mut series: Vec<String> = Vec::new();
+    for trial in scene.ranked() {
+        let name = series_of(trial);
+        if !series.contains(&name) {
+            series.push(name);
+        }
+    }
     let (mut bars, mut published) = (Vec::new(), Vec::new());
     for (row, (_, _, trials)) in rows.iter().enumerate() {
         for trial in trials {
             let name = series_of(trial);
-            let place = series.iter().position(|known| *known == name).unwrap_or_else(|| {
-                series.push(name);
-                series.len() - 1
-            });
+            let place = series.iter().position(|known| *known == name).unwrap_or_default();
             bars.push(Bar { row, series: place, point: point_of(trial) });
             if let Some(figure) = trial.record.published.as_ref().filter(|_| more_is_better) {
                 let point = Point {

@@ -40,7 +40,10 @@ pub(super) fn figures(scene: &Scene) -> Vec<Figure> {
         }
     }
     let all = || curves.iter().flat_map(|curve| &curve.points);
-    let x = Axis::at("stages in the chain", Unit::Count, Scale::LogWithZero, all().map(|point| point.x));
+    // The points of a fit are no lengths that were measured.
+    let measured = curves.iter().filter(|curve| curve.role != Role::Fit);
+    let lengths = measured.flat_map(|curve| &curve.points).map(|point| point.x);
+    let x = Axis::at("stages in the chain", Unit::Count, Scale::LogWithZero(1.0), lengths);
     let ys = all().flat_map(|point| [Some(point.y), point.low, point.high]).flatten();
     let y = Axis::log("real time", Unit::Time, ys);
     let title = "Real time by length of the chain; the thin lines are fits".to_owned();

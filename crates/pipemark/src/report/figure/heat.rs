@@ -1,9 +1,12 @@
 //! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
 
-use super::{Colouring, Figure, Heat, HeatCell, MOST_ROWS, Panel, Scene, Shape, Trial, at_most, is_null, number, title_of, unit_of};
+use super::sweep::capitalised;
+use super::{
+    Colouring, Figure, Heat, HeatCell, MOST_ROWS, Panel, Scene, Shape, Trial, at_most, is_null, number, title_of,
+    unit_of,
+};
 use crate::model::Key;
 use crate::show::axis::Unit;
-use super::sweep::capitalised;
 
 /// The most columns that can be read.
 const MOST_COLUMNS: usize = 24;
@@ -11,7 +14,8 @@ const MOST_COLUMNS: usize = 24;
 pub(super) fn figures(scene: &Scene, across: Key) -> Vec<Figure> {
     let trials = &scene.section.trials;
     let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
-    let aside: Vec<Key> = scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
+    let aside: Vec<Key> =
+        scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
     let down = scene.keys_but(&[across, Key::Place, Key::Verify]);
     let compared = trials.iter().filter(|trial| trial.estimates.ratio.is_some()).count() * 2 > trials.len();
     let mut panels: Vec<Panel> = Vec::new();
@@ -53,7 +57,7 @@ pub(super) fn figures(scene: &Scene, across: Key) -> Vec<Figure> {
         false => Colouring::Sequential { low, high, more_is_better: !scene.section.latency },
     };
     let measure = if compared { "how many times as fast as the baseline" } else { scene.measure() };
-    let title = format!("{} by {}", capitalised(measure), across.to_string().replace('-', " "));
+    let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
     let heat = Heat { colour, across: title_of(across), columns, panels };
     vec![Figure { title, left_out, shape: Shape::Heat(heat) }]
 }

@@ -190,7 +190,11 @@ impl<'a> Scene<'a> {
     /// The parameter that curves are drawn against: numbers, at least three of them.
     fn numeric(&self) -> Option<Key> {
         let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
-        let best = self.section.keys.iter().rev().copied().max_by_key(|key| count(*key))?;
+        // More values make a better curve, up to a point; of equals the first has the more telling axis.
+        let order =
+            [Key::Block, Key::Capacity, Key::Gap, Key::Rate].into_iter().chain(self.section.keys.iter().copied());
+        let candidates: Vec<Key> = order.filter(|key| self.section.keys.contains(key)).collect();
+        let best = candidates.into_iter().rev().max_by_key(|key| count(*key).min(8))?;
         (count(best) >= 3).then_some(best)
     }
 

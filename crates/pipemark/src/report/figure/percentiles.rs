@@ -12,7 +12,7 @@ use crate::show::axis::{Axis, Unit};
 use crate::stats::estimate::median;
 
 /// The most distributions that can be told apart in one chart.
-const MOST: usize = 12;
+const MOST: usize = 8;
 /// The most runs of one trial that are looked at: each takes some time to unpack.
 const MOST_RUNS: usize = 30;
 /// Fewer round trips than this beyond a percentile are chance.
@@ -36,7 +36,12 @@ pub(super) fn figure(scene: &Scene) -> Option<Figure> {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|point| point.x).fold(1.0, f64::max).ceil();
     let ticks = (0..=most as u32).map(f64::from).chain([0.5f64.log10().abs()]);
-    let mut x = Axis::at("share of round trips that were at most this long", Unit::Nines, crate::show::axis::Scale::Linear, ticks);
+    let mut x = Axis::at(
+        "share of round trips that were at most this long",
+        Unit::Nines,
+        crate::show::axis::Scale::Linear,
+        ticks,
+    );
     x.high = all().map(|point| point.x).fold(0.0, f64::max);
     x.ticks.retain(|(tick, _)| *tick <= x.high);
     let y = Axis::log("round trip", Unit::Time, all().map(|point| point.y));

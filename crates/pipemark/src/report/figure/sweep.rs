@@ -1,6 +1,8 @@
 //! Throughput or round trips against a number, such as the block size.
 
-use super::{Curve, Curves, Figure, MOST_CURVES, Point, Role, Scene, Shape, at_most, number, spread, thinned, title_of, unit_of};
+use super::{
+    Curve, Curves, Figure, MOST_CURVES, Point, Role, Scene, Shape, at_most, number, spread, thinned, title_of, unit_of,
+};
 use crate::model::Key;
 use crate::show::axis::{Axis, Scale};
 
@@ -17,7 +19,7 @@ pub(super) fn figures(scene: &Scene, key: Key) -> Vec<Figure> {
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let xs: Vec<f64> = all().map(|point| point.x).collect();
     let scale = match xs.iter().any(|x| *x <= 0.0) {
-        true => Scale::LogWithZero,
+        true => Scale::LogWithZero(xs.iter().copied().filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min).min(1e12)),
         false => Scale::Log,
     };
     let x = Axis::at(&title_of(key), unit_of(key), scale, xs);

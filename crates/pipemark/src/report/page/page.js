@@ -70,6 +70,8 @@
     state.view?.finalize();
     state.view = view(spec, { renderer: "svg", container: box, hover: true, tooltip: tip });
     state.view.signal("hidden", [...state.hidden]).run();
+    // The box says what the picture is, and its table has the figures: the marks would only be noise.
+    box.querySelector("svg").setAttribute("aria-hidden", "true");
     box.classList.add("drawn");
   }
 
@@ -169,7 +171,7 @@
   }
 
   for (const legend of document.querySelectorAll(".legend")) {
-    const box = legend.parentElement.querySelector(".chart");
+    const box = legend.closest(".panel").querySelector(".chart");
     const state = states.get(box);
     const buttons = [...legend.children];
     const coloured = colouredNames(specs[box.dataset.chart]);

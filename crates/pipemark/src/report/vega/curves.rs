@@ -43,13 +43,25 @@ pub(super) fn chart(title: &str, figure: &Curves) -> Chart {
     let published = json!({"detail": {"field": "s"}});
     let mut layers = vec![
         layer(json!({"type": "area", "opacity": 0.18, "line": false}), &[Role::Measured], band),
-        layer(json!({"type": "line", "strokeWidth": 1, "opacity": 0.7, "strokeDash": [2, 2]}), &[Role::Fit], measured.clone()),
+        layer(
+            json!({"type": "line", "strokeWidth": 1, "opacity": 0.7, "strokeDash": [2, 2]}),
+            &[Role::Fit],
+            measured.clone(),
+        ),
         layer(json!({"type": "line", "strokeWidth": 2}), &[Role::Measured, Role::Distribution], measured.clone()),
         layer(json!({"type": "point", "filled": true, "opacity": 1, "size": 42}), &[Role::Measured], measured),
     ];
     if !elsewhere.is_empty() {
-        layers.push(layer(json!({"type": "line", "style": "published", "strokeDash": [5, 4]}), &[Role::Published], published.clone()));
-        layers.push(layer(json!({"type": "point", "style": "published", "shape": "diamond", "size": 60}), &[Role::Published], published));
+        layers.push(layer(
+            json!({"type": "line", "style": "published", "strokeDash": [5, 4]}),
+            &[Role::Published],
+            published.clone(),
+        ));
+        layers.push(layer(
+            json!({"type": "point", "style": "published", "shape": "diamond", "size": 60}),
+            &[Role::Published],
+            published,
+        ));
     }
     // A finger is wider than a mark.
     let near = json!({"type": "point", "filled": true, "opacity": 0, "size": 320});

@@ -43,7 +43,9 @@ pub(super) fn chart(title: &str, heat: &Heat, panel: &Panel) -> Chart {
     };
     let text = |tone: &'static str| {
         let mark = json!({"type": "text", "style": format!("cell-{tone}")});
-        layer(mark, &[tone], json!({"text": {"field": "b"}}))
+        // Text that would run into its neighbours is left out; the pointer and the table have it.
+        let room = format!("width >= {}", heat.columns.len() * 30);
+        layer(mark, &[tone], json!({"text": {"condition": {"test": room, "field": "b"}, "value": ""}}))
     };
     let layers = vec![
         layer(
@@ -81,7 +83,7 @@ fn place(colour: Colouring, value: f64) -> f64 {
 /// Whether the colour is so strong that the text on it has to be of the other kind.
 fn strong(colour: Colouring, place: f64) -> bool {
     match colour {
-        Colouring::Sequential { .. } => place > 0.5,
-        Colouring::Diverging { .. } => place.abs() > 0.55,
+        Colouring::Sequential { .. } => place > 0.58,
+        Colouring::Diverging { .. } => place.abs() > 0.7,
     }
 }

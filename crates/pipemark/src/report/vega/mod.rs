@@ -69,12 +69,13 @@ fn datum(point: &Point, series: &str) -> serde_json::Map<String, Value> {
 
 /// More digits than five cannot be seen, and a page that is mailed should be small.
 fn rounded(value: f64) -> Value {
-    format!("{value:.4e}").parse::<f64>().ok().filter(|value| value.is_finite()).map_or(Value::Null, |value| {
-        match value.fract() == 0.0 && value.abs() < 9e15 {
+    format!("{value:.4e}").parse::<f64>().ok().filter(|value| value.is_finite()).map_or(
+        Value::Null,
+        |value| match value.fract() == 0.0 && value.abs() < 9e15 {
             true => json!(value as i64),
             false => json!(value),
-        }
-    })
+        },
+    )
 }
 
 /// The scale of a position, with the ends that the axis has.
@@ -82,7 +83,9 @@ fn scale(axis: &Axis) -> Value {
     let kind = match axis.scale {
         Scale::Linear => "linear",
         Scale::Log => "log",
-        Scale::LogWithZero => "symlog",
+        Scale::LogWithZero(unit) => {
+            return json!({"type": "symlog", "constant": unit, "domain": [axis.low, axis.high], "nice": false});
+        }
     };
     json!({"type": kind, "domain": [axis.low, axis.high], "nice": false, "zero": false})
 }
@@ -97,6 +100,10 @@ fn guide(axis: &Axis) -> Value {
 }
 
 fn colours(names: &[String]) -> Value {
-    let legend = if names.len() > 1 { json!({"title": null, "orient": "bottom", "columns": 2, "labelLimit": 300}) } else { Value::Null };
+    let legend = if names.len() > 1 {
+        json!({"title": null, "orient": "bottom", "columns": 2, "labelLimit": 300})
+    } else {
+        Value::Null
+    };
     json!({"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": legend})
 }
