@@ -75,7 +75,7 @@ pub fn lines(series: &[Series], x: &Axis, y: &Axis, rows: usize, pen: Pen) -> Ve
     };
     let blank = " ".repeat(margin + 1);
     out.push(pen.colour.paint(Style::Aside, &format!("{blank}{corner}{}", base.repeat(columns))));
-    out.push(pen.colour.paint(Style::Aside, &format!("{blank} {}", under(x, columns, pen)).trim_end()));
+    out.push(pen.colour.paint(Style::Aside, format!("{blank} {}", under(x, columns, pen)).trim_end()));
     if !x.title.is_empty() {
         out.push(pen.colour.paint(Style::Aside, &format!("{blank} {}", neutral(&x.title))));
     }

@@ -61,7 +61,7 @@ pub(super) fn chart(title: &str, figure: &Bars) -> Chart {
         layer(
             json!({"type": "text", "align": "left", "dx": 5, "style": "figure"}),
             "measured",
-            json!({"x": place("e"), "text": {"field": "f"}}),
+            json!({"x": place("e"), "text": {"field": "f"}, "tooltip": tooltip()}),
         ),
     ];
     if !figure.published.is_empty() {
