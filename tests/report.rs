@@ -82,8 +82,8 @@ fn measured() -> Value {
     MEASURED.clone()
 }
 
-/// Its charts: a panel for each placement of the links, and a distribution besides the round trips' own.
-const CHARTS: usize = 9;
+/// Its charts: one for each experiment, one more for the links' other placement and one for how round trips are distributed.
+const CHARTS: usize = 8;
 
 struct Files(TempDir);
 

@@ -20,7 +20,7 @@ const found = { errors: [], requests: [], owned: [] };
 
 // A page in its own context: its errors, and what it asks for besides itself.
 async function open(options) {
-  const context = await browser.newContext({ bypassCSP: false, acceptDownloads: true, ...options });
+  const context = await browser.newContext({ bypassCSP: false, acceptDownloads: true, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && found.errors.push(message.text()));
   page.on("pageerror", (error) => found.errors.push(String(error)));
@@ -61,11 +61,18 @@ for (const chart of await page.locator(".chart").all()) {
   await chart.scrollIntoViewIfNeeded();
   const mark = chart.locator(".mark-symbol path, .mark-rect path").last();
   if ((await mark.count()) === 0) continue;
-  const box = await mark.boundingBox();
-  if (!box) continue;
-  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
-  await page.waitForTimeout(30);
-  found.tips.push(await page.$eval("#tip", (tip) => (tip.hidden ? "" : tip.innerText)));
+  await mark.scrollIntoViewIfNeeded();
+  // Scrolling hides the words again, and it may not be over yet: the pointer comes back until they stay.
+  let words = "";
+  for (let tries = 0; tries < 20 && words === ""; tries++) {
+    const box = await mark.boundingBox();
+    if (!box) break;
+    await page.mouse.move(2, 2);
+    await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+    await page.waitForTimeout(50);
+    words = await page.$eval("#tip", (tip) => (tip.hidden ? "" : tip.innerText));
+  }
+  found.tips.push(words);
   await page.mouse.move(2, 2);
 }
 

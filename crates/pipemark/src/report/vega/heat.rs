@@ -45,7 +45,11 @@ pub(super) fn chart(title: &str, heat: &Heat, panel: &Panel) -> Chart {
         let mark = json!({"type": "text", "style": format!("cell-{tone}")});
         // The text lies on its cell, and would hide it from the pointer. Text that would run into its neighbours is left out; the pointer and the table have it.
         let room = format!("width >= {}", heat.columns.len() * 30);
-        layer(mark, &[tone], json!({"text": {"condition": {"test": room, "field": "b"}, "value": ""}, "tooltip": tooltip()}))
+        layer(
+            mark,
+            &[tone],
+            json!({"text": {"condition": {"test": room, "field": "b"}, "value": ""}, "tooltip": tooltip()}),
+        )
     };
     let layers = vec![
         layer(
