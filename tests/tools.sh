@@ -23,6 +23,9 @@ need mawk mawk
 need gawk gawk
 need sed sed
 need pv pv
+need chromium chromium
+need node nodejs
+need npm npm
 python3 -m pip --version >/dev/null 2>&1 || need pip3 python3-pip
 need unshare util-linux
 need strace strace
@@ -67,3 +70,10 @@ version() {
 version java javac -version 'javac 17'
 version javascript node --version '^v(18\.[1-9]|18\.[3-9]|19|[2-9][0-9])'
 version go go version 'go1\.(2[1-9]|[3-9][0-9])'
+
+# The report is looked at in a browser. Chromium is the distribution's: nothing is downloaded but the two packages.
+installed=tests/browser/node_modules/.package-lock.json
+if [ ! -f "$installed" ] || [ tests/browser/package.json -nt "$installed" ]; then
+	(cd tests/browser && npm install --no-package-lock --ignore-scripts --no-audit --no-fund --silent)
+	touch "$installed"
+fi

@@ -9,6 +9,7 @@ mod host;
 mod link;
 mod model;
 mod plan;
+mod report;
 mod run;
 mod show;
 mod stats;

@@ -1,17 +1,17 @@
 //! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::collections::HashSet;
+use std::io;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
 
+use super::keep::DbOption;
+use super::measure::{colour, terminal_width};
 use super::noise_floor;
-use super::output::OutputOptions;
-use super::{exit, failure, usage};
+use super::output::{FormatName, FormatOption, destination};
+use super::{exit, failure, read, usage};
 use crate::compare::{Party, Report};
-use crate::model::{Document, SCHEMA};
 use crate::plan::Setting;
 use crate::show::{Destination, OutputError, comparison, neutral};
 use crate::stats::verdict::{Better, Criterion, Verdict};
@@ -41,9 +41,9 @@ EXIT CODES
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// What is held against, and what is judged: results written by --json; - is standard input
+    /// What is held against, and what is judged: runs of the history by number, or files that --json wrote; - is standard input
     ///
-    /// One file is enough where --base and --new say which of its trials are which.
+    /// One is enough where --base and --new say which of its trials are which.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
     /// Only trials with these parameters as BASE
@@ -66,7 +66,75 @@ pub struct CompareOptions {
     #[command(flatten)]
     floor: noise_floor::NoiseFloorOptions,
     #[command(flatten)]
-    output: OutputOptions,
+    output: ComparisonOutput,
+}
+
+/// Where a comparison goes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+struct ComparisonOutput {
+    /// Write everything as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json: Option<Destination>,
+    /// Write one line per trial as CSV
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    csv: Option<Destination>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    markdown: Option<Destination>,
+    #[command(flatten)]
+    format: FormatOption,
+    /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
+    #[arg(long, short)]
+    quiet: bool,
+    #[command(flatten)]
+    db: DbOption,
+}
+
+/// One way to write a comparison.
+type Writer = fn(&Report, &mut dyn io::Write) -> io::Result<()>;
+
+impl ComparisonOutput {
+    fn exports(&self) -> impl Iterator<Item = (&Destination, Writer)> {
+        let wanted: [(&Option<Destination>, Writer); 3] =
+            [(&self.json, comparison::json), (&self.csv, comparison::csv), (&self.markdown, comparison::markdown)];
+        wanted.into_iter().filter_map(|(destination, writer)| Some((destination.as_ref()?, writer)))
+    }
+
+    fn takes_stdout(&self) -> bool {
+        self.exports().any(|(destination, _)| *destination == Destination::Stdout)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        match self.exports().find(|(destination, _)| !seen.insert(*destination)) {
+            None if self.takes_stdout() && self.format.format != FormatName::Table => {
+                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
+            }
+            None => Ok(()),
+            Some((Destination::Stdout, _)) => {
+                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
+            }
+            Some((Destination::File(file), _)) => {
+                Err(format!("two exports want the file '{}'; give each its own", file.display()))
+            }
+        }
+    }
+
+    fn write(&self, report: &Report, shown: bool) -> Result<(), OutputError> {
+        for (destination, writer) in self.exports() {
+            destination.write_with("comparison", &|out| writer(report, out))?;
+        }
+        let stdout = |writer: Writer| Destination::Stdout.write_with("comparison", &|out| writer(report, out));
+        match self.format.format {
+            _ if !shown => Ok(()),
+            FormatName::Json => stdout(comparison::json),
+            FormatName::Csv => stdout(comparison::csv),
+            FormatName::Markdown => stdout(comparison::markdown),
+            FormatName::Table => Destination::Stdout
+                .write_with("comparison", &|out| comparison::table(report, terminal_width(), colour(), out)),
+        }
+    }
 }
 
 /// What may end a comparison with a code of its own, the most urgent first.
@@ -140,13 +208,15 @@ pub fn run(options: &CompareOptions) -> ExitCode {
         Ok(report) => report,
         Err(sentence) => return usage(neutral(&sentence)),
     };
-    let shown = !options.output.quiet && !options.output.takes_stdout();
+    let output = &options.output;
+    let unwanted = output.quiet && output.format.format == FormatName::Table;
+    let shown = !unwanted && !output.takes_stdout();
     if !shown {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }
     }
-    if let Err(error) = write(options, &report, shown) {
+    if let Err(error) = options.output.write(&report, shown) {
         return failure(error);
     }
     if report.groups.is_empty() {
@@ -179,11 +249,11 @@ fn report(options: &CompareOptions) -> Result<Report, String> {
         [_] if same(&options.base, &options.new) => {
             return Err("--base and --new choose the same trials; a comparison needs two different ones".to_owned());
         }
-        [one] => (read(one)?, None),
+        [one] => (read::results(one, &options.output.db)?, None),
         [one, other] if one == "-" && other == "-" => {
             return Err("standard input ('-') holds one measurement; give the other as a file".to_owned());
         }
-        [one, other] => (read(one)?, Some(read(other)?)),
+        [one, other] => (read::results(one, &options.output.db)?, Some(read::results(other, &options.output.db)?)),
         _ => return Err("two files are compared, or one with --base and --new".to_owned()),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
@@ -199,61 +269,6 @@ fn same(base: &[Setting], new: &[Setting]) -> bool {
         all
     };
     all(base) == all(new)
-}
-
-fn write(options: &CompareOptions, report: &Report, shown: bool) -> Result<(), OutputError> {
-    if let Some(json) = &options.output.json {
-        json.write_with("comparison", &|out| comparison::json(report, out))?;
-    }
-    if let Some(csv) = &options.output.csv {
-        csv.write_with("comparison", &|out| comparison::csv(report, out))?;
-    }
-    if let Some(markdown) = &options.output.markdown {
-        markdown.write_with("comparison", &|out| comparison::markdown(report, out))?;
-    }
-    if shown {
-        let (width, colour) = (super::measure::terminal_width(), super::measure::colour());
-        Destination::Stdout.write_with("comparison", &|out| comparison::table(report, width, colour, out))?;
-    }
-    Ok(())
-}
-
-/// The largest file that is read: 10,000 trials of 30 runs each have less.
-const MOST_BYTES: u64 = 512 << 20;
-
-/// What has to be right before the rest is looked at.
-#[derive(Deserialize)]
-struct Form {
-    schema: Option<String>,
-}
-
-fn read(name: &str) -> Result<Document, String> {
-    let failed = |error: io::Error| format!("cannot read {name}: {error}");
-    let mut bytes = Vec::new();
-    let too_large = || format!("{name} is larger than {} MiB, the limit for a result of pipemark", MOST_BYTES >> 20);
-    if name == "-" {
-        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let file = File::open(name).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() > MOST_BYTES {
-            return Err(too_large());
-        }
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    }
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(too_large());
-    }
-    let damaged =
-        |error: serde_json::Error| format!("{name} is not a result of pipemark: {error}; use what --json wrote");
-    let form: Form = serde_json::from_slice(&bytes).map_err(damaged)?;
-    match form.schema.as_deref() {
-        Some(SCHEMA) => serde_json::from_slice(&bytes).map_err(damaged),
-        Some(other) => Err(format!(
-            "{name} has the schema '{other}' and this pipemark {} reads '{SCHEMA}'; compare with the version that wrote it",
-            env!("CARGO_PKG_VERSION")
-        )),
-        None => Err(format!("{name} is not a result of pipemark: it names no schema; use what --json wrote")),
-    }
 }
 
 #[cfg(test)]

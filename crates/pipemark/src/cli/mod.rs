@@ -16,7 +16,9 @@ mod list;
 mod measure;
 mod noise_floor;
 mod output;
+mod read;
 mod relay;
+mod report;
 mod rows;
 mod run;
 mod schedule;
@@ -135,6 +137,9 @@ enum Verb {
     /// Measure chains of processes: what one more costs
     #[command(after_long_help = chain::EXAMPLES)]
     Chain(Box<chain::ChainOptions>),
+    /// Show results as a page to mail, or as charts in the terminal
+    #[command(after_long_help = report::EXAMPLES)]
+    Report(report::ReportOptions),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
     /// Pass standard input to standard output as fast as the system can
@@ -172,6 +177,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
         Verb::Chain(options) => chain::run(&options),
+        Verb::Report(options) => report::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),
         Verb::Host(options) => host::run(&options),

@@ -30,7 +30,7 @@ const GAP: usize = 2;
 ///
 /// # Errors
 /// When `out` refuses the bytes.
-pub fn json(report: &impl Serialize, out: &mut dyn io::Write) -> io::Result<()> {
+pub fn json<T: Serialize>(report: &T, out: &mut dyn io::Write) -> io::Result<()> {
     json::line(&serde_json::to_string(report)?, out)
 }
 

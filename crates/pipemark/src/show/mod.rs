@@ -6,7 +6,9 @@ use std::io;
 
 use crate::model::Document;
 
+pub mod axis;
 mod benchmark;
+pub mod cells;
 pub mod comparison;
 mod comparison_csv;
 mod csv;
@@ -21,6 +23,7 @@ mod markdown;
 mod matrix;
 mod openmetrics;
 mod output;
+pub mod plot;
 mod progress;
 mod table;
 mod text;
@@ -31,6 +34,7 @@ mod fixture;
 mod schema;
 
 pub use benchmark::BenchmarkJson;
+pub use cells::{Words, grids, words};
 pub use csv::Csv;
 pub use grid::{Cell, Column, Form, Grid, Room};
 pub use json::Json;

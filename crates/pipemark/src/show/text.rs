@@ -28,6 +28,8 @@ pub enum Style {
     Failure,
     /// What went well.
     Success,
+    /// One of several curves, by its place among them.
+    Series(usize),
 }
 
 impl Colour {
@@ -41,6 +43,7 @@ impl Colour {
             Style::Caution => "33",
             Style::Failure => "31",
             Style::Success => "32",
+            Style::Series(index) => ["36", "33", "35", "32", "34", "31"][index % 6],
         };
         match self {
             Colour::Always if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Fetches the versions of Vega named below from the npm registry and puts them beside this file.
+set -eu
+cd "$(dirname "$0")"
+
+vega=6.4.0
+vega_lite=6.5.0
+vega_interpreter=2.3.2
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+npm install --prefix "$folder" --no-package-lock --ignore-scripts --silent \
+	"vega@$vega" "vega-lite@$vega_lite" "vega-interpreter@$vega_interpreter"
+from="$folder/node_modules"
+
+plain() {
+	sed '/^\/\/# sourceMappingURL=/d' "$1"
+}
+plain "$from/vega/build/vega.min.js" >vega.min.js
+plain "$from/vega-lite/build/vega-lite.min.js" >vega-lite.min.js
+# The interpreter comes as a module only: the two lines that make it one are changed.
+{
+	echo '(() => {'
+	plain "$from/vega-interpreter/build/vega-interpreter.js" |
+		sed -e "s/^import {\(.*\)} from 'vega-util';/const {\1} = vega;/" \
+			-e 's/^export { expression as expressionInterpreter };/vega.expressionInterpreter = expression;/'
+	echo '})();'
+} >vega-interpreter.js
+
+{
+	echo "vega $vega, vega-lite $vega_lite and vega-interpreter $vega_interpreter, with what vega.min.js bundles:"
+	for package in vega vega-lite vega-interpreter d3-array d3-delaunay delaunator topojson-client internmap \
+		robust-predicates; do
+		for license in "$from/$package"/LICENSE*; do
+			[ ! -f "$license" ] || { printf '\n== %s\n\n' "$package" && tr -d '\r' <"$license"; }
+		done
+	done
+} >LICENSE
+sed -i "s/^| vega .*/| vega | $vega |/; s/^| vega-lite .*/| vega-lite | $vega_lite |/; s/^| vega-interpreter .*/| vega-interpreter | $vega_interpreter |/" README.md

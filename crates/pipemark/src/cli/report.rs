@@ -1,0 +1,94 @@
+//! `pipemark report`: results as a page that can be mailed, or as charts in the terminal.
+
+use std::collections::HashSet;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::keep::DbOption;
+use super::measure::{colour, terminal_width};
+use super::output::destination;
+use super::{failure, read, usage};
+use crate::model::Document;
+use crate::report;
+use crate::show::Destination;
+use crate::show::plot::{Characters, Pen};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  Measure, and make a page of it; without a name the newest measurement of the history is taken:
+      pipemark run quick && pipemark report -o quick.html
+
+  Two machines, or before and after, laid over one another:
+      pipemark report here.json there.json -o both.html
+      pipemark report 12 15 -o both.html
+
+
+  The main charts, here in the terminal:
+      pipemark report --terminal
+
+  The page is one file that loads nothing from anywhere: it can be mailed and opened without a network.";
+
+/// The most documents that can be told apart on one page.
+const MOST_FILES: usize = 12;
+
+/// What `report` takes.
+#[derive(Debug, Clone, Args)]
+pub struct ReportOptions {
+    /// Runs of the history by number, or files that --json wrote; - is standard input [default: the newest run]
+    #[arg(value_name = "RUN|FILE")]
+    files: Vec<String>,
+    /// Write the page to FILE, or to standard output for '-'
+    #[arg(long, short, value_name = "FILE|-", value_parser = destination, default_value = "report.html")]
+    output: Destination,
+    /// Draw the main charts as text on standard output instead
+    #[arg(long, conflicts_with = "output")]
+    terminal: bool,
+    #[command(flatten)]
+    db: DbOption,
+}
+
+/// Writes the page, or draws.
+pub fn run(options: &ReportOptions) -> ExitCode {
+    let documents = match documents(&options.files, &options.db) {
+        Ok(documents) => documents,
+        Err(sentence) => return usage(sentence),
+    };
+    let outcome = if options.terminal {
+        let pen = Pen { width: terminal_width(), colour: colour(), characters: characters() };
+        Destination::Stdout.write_with("charts", &|out| report::terminal(&documents, pen, out))
+    } else {
+        options.output.write_with("report", &|out| report::page(&documents, out))
+    };
+    match outcome {
+        Ok(()) => {
+            if let (false, Destination::File(_)) = (options.terminal, &options.output) {
+                eprintln!("wrote {}", options.output);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => failure(error),
+    }
+}
+
+fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, String> {
+    if files.is_empty() {
+        return Ok(vec![read::kept(None, db)?]);
+    }
+    if files.len() > MOST_FILES {
+        return Err(format!("{} files are more than the {MOST_FILES} that one page can tell apart", files.len()));
+    }
+    let mut seen = HashSet::new();
+    if let Some(twice) = files.iter().find(|file| !seen.insert(*file)) {
+        return Err(format!("'{}' is named twice; name each file once", crate::show::neutral(twice)));
+    }
+    files.iter().map(|file| read::results(file, db)).collect()
+}
+
+/// What the terminal shows, by the locale: the first of these variables that is set decides (locale(7)).
+fn characters() -> Characters {
+    let set = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default();
+    let locale = locale.to_string_lossy().to_ascii_lowercase();
+    if locale.contains("utf-8") || locale.contains("utf8") { Characters::Unicode } else { Characters::Ascii }
+}

@@ -1,0 +1,318 @@
+//! The report: pages made of real measurements, opened in a real browser; charts in the terminal; files that are no results.
+//!
+//! `PIPEMARK_PICTURES=FOLDER cargo test --test report` keeps screenshots of each page there.
+
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use program::{PIPEMARK, file, pipemark};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// An experiment of each kind that has a chart of its own, small enough to be run in a moment.
+const SUITE: &str = r#"
+name = "small"
+title = "One experiment for each kind of chart"
+
+[schedule]
+runs = 3
+
+[defaults]
+place = "free"
+time = "5ms"
+
+[[experiment]]
+name = "sizes"
+title = "Throughput by block size"
+about = "What a call costs and what a byte costs."
+axes = { send = ["write", "vmsplice"], block = ["256", "1k", "4k", "64k", "256k"] }
+
+[[experiment.published]]
+source = "a paper, by others"
+hardware = "other hardware"
+unit = "MiB/s"
+by = "block"
+
+[experiment.published.values]
+1024 = 500.0
+4096 = 1500.0
+65536 = 3000.0
+
+[[experiment]]
+name = "senders"
+title = "Senders"
+cases = [{ send = "write" }, { send = "vmsplice" }, { send = "tee", recv = "splice" }, { send = "write", wait = "spin", place = "cross" }]
+
+[[experiment]]
+name = "links"
+title = "Links by message size"
+across = "block"
+axes = { link = ["pipe", "socketpair", "shm", "null"], place = ["same", "cross"], block = ["64", "4k", "64k"] }
+
+[[experiment]]
+name = "improvement"
+title = "Capacity by block size, against one page"
+across = "capacity"
+axes = { block = ["2k", "8k", "32k"], capacity = ["4k", "64k", "1m"] }
+baseline = { capacity = "4k" }
+
+[[experiment]]
+name = "spoken"
+title = "Round trips"
+params = { mode = "latency", block = "64" }
+axes = { link = ["pipe", "socketpair", "tcp"] }
+
+[[experiment]]
+name = "chain"
+title = "Chains of relays"
+params = { link = "pipe", stage = "relay", total = "256k" }
+axes = { length = [0, 1, 2, 4] }
+"#;
+
+/// The document of a real run of [`SUITE`].
+fn measured() -> Value {
+    static MEASURED: LazyLock<Value> = LazyLock::new(|| {
+        let suite = file(SUITE.as_bytes(), ".toml");
+        pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured()
+    });
+    MEASURED.clone()
+}
+
+/// Its charts: one for each experiment, one more for the links' other placement and one for how round trips are distributed.
+const CHARTS: usize = 8;
+
+struct Files(TempDir);
+
+impl Files {
+    fn new() -> Files {
+        Files(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn document(&self, name: &str, document: &Value) -> String {
+        let path = self.path(name);
+        fs::write(&path, serde_json::to_vec(document).unwrap()).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The page of these documents.
+    fn page(&self, documents: &[&Value]) -> PathBuf {
+        let files: Vec<String> =
+            documents.iter().enumerate().map(|(n, document)| self.document(&format!("{n}.json"), document)).collect();
+        let page = self.path("report.html");
+        let mut words = vec!["report", "-o", page.to_str().unwrap()];
+        words.extend(files.iter().map(String::as_str));
+        let ended = pipemark(&words);
+        assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+        page
+    }
+}
+
+/// What a browser finds on the page.
+fn browsed(page: &Path, name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser");
+    assert!(folder.join("node_modules").is_dir(), "the browser's tools are missing; run tests/tools.sh");
+    let mut node = Command::new("node");
+    node.arg(folder.join("check.mjs")).arg(page);
+    if let Some(pictures) = std::env::var_os("PIPEMARK_PICTURES") {
+        let pictures = Path::new(&pictures).join(name);
+        fs::create_dir_all(&pictures).unwrap();
+        node.arg("--pictures").arg(pictures);
+    }
+    let output = node.output().expect("node, which tests/tools.sh installs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What holds for every page.
+fn assert_sound(found: &Value) {
+    for nothing in ["errors", "requests", "owned", "strange", "axe", "axe_dark"] {
+        assert_eq!(found[nothing], json!([]), "{nothing}");
+    }
+    let charts = found["charts"].as_array().unwrap();
+    assert!(charts.iter().all(|marks| marks.as_u64().unwrap() > 1), "every chart has marks: {charts:?}");
+    assert_eq!(found["printed"], charts.len(), "printing draws all");
+    for tip in found["tips"].as_array().unwrap() {
+        assert!(!tip.as_str().unwrap().is_empty(), "hovering shows nothing: {}", found["tips"]);
+    }
+    for legend in found["legends"].as_array().unwrap() {
+        assert_ne!(legend["before"], legend["hidden"], "a click hides: {legend}");
+        assert_eq!(legend["before"], legend["after"], "another shows it again: {legend}");
+    }
+    for view in ["light", "dark", "phone"] {
+        assert_eq!(found[format!("{view}_overflow")], 0, "nothing is wider than the {view} screen");
+    }
+}
+
+#[test]
+fn a_page_of_a_real_run_is_whole_and_works() {
+    let document = measured();
+    let files = Files::new();
+    let page = files.page(&[&document]);
+    assert!(fs::metadata(&page).unwrap().len() < 2 << 20, "it can be mailed");
+    let found = browsed(&page, "measured");
+    assert_sound(&found);
+    assert_eq!(found["charts"].as_array().unwrap().len(), CHARTS);
+    assert!(found["legends"].as_array().unwrap().len() >= 3, "{}", found["legends"]);
+    let text = found["text"].as_str().unwrap();
+    for words in ["One experiment for each kind of chart", "Findings", "memory copy here", "published: a paper", "seed"]
+    {
+        assert!(text.contains(words), "'{words}' is not in\n{text}");
+    }
+    assert!(found["svg"]["begin"].as_str().unwrap().starts_with("<svg"), "{}", found["svg"]);
+    assert!(found["png"]["begin"].as_str().unwrap().contains("PNG"), "{}", found["png"]);
+    let trials = document["trials"].as_array().unwrap();
+    let samples: usize = trials.iter().map(|trial| trial["samples"].as_array().unwrap().len()).sum();
+    assert_eq!(found["raw"], json!({"schema": "pipemark/1", "trials": trials.len(), "samples": samples}));
+}
+
+/// What someone could try to do to whoever opens the page.
+const ATTACKS: [&str; 5] = [
+    "</script><script>owned_1=1;alert(1)</script>",
+    "<img src=x onerror=\"owned_2=1\">",
+    "{{ 7*7 }}'\"><svg onload=owned_3=1>",
+    "\u{202e}gnirts\u{2028}\x1b[31m\u{9b}2J",
+    "javascript:owned_4=1 --><!-- ']; owned_5=1; //",
+];
+
+/// Puts the attacks wherever a document holds text of someone's choosing.
+fn attacked(document: &Value) -> Value {
+    let mut document = document.clone();
+    let attack = ATTACKS.join(" ");
+    for pointer in [
+        "/suite",
+        "/title",
+        "/host/name",
+        "/host/kernel",
+        "/host/cpu",
+        "/host/virtualization",
+        "/version",
+        "/started",
+        "/command/0",
+    ] {
+        *document.pointer_mut(pointer).unwrap() = json!(attack);
+    }
+    document["findings"] = json!([{"rule": attack, "text": attack, "evidence": {attack.as_str(): attack}}]);
+    document["warnings"] = json!([{"kind": "governor", "governor": attack}]);
+    for experiment in document["experiments"].as_array_mut().unwrap() {
+        let name = format!("{} {attack}", experiment["name"].as_str().unwrap());
+        experiment["name"] = json!(name);
+        experiment["title"] = json!(name);
+        experiment["about"] = json!(attack);
+    }
+    for (n, trial) in document["trials"].as_array_mut().unwrap().iter_mut().enumerate() {
+        trial["experiment"] = json!(format!("{} {attack}", trial["experiment"].as_str().unwrap()));
+        trial["name"] = json!(attack);
+        if !trial["published"].is_null() {
+            trial["published"]["source"] = json!(attack);
+        }
+        // The one parameter that is any text: the command of a stage.
+        if trial["params"]["length"].as_u64() > Some(0) {
+            trial["params"]["stage"] = json!("cat '<img src=x onerror=owned_6=1></script>'");
+        }
+        if n == 5 {
+            trial["status"] = json!("failed");
+            trial["reason"] = json!(attack);
+        }
+    }
+    document
+}
+
+#[test]
+fn text_from_a_file_does_nothing() {
+    let document = attacked(&measured());
+    let files = Files::new();
+    let found = browsed(&files.page(&[&document]), "attacked");
+    assert_sound(&found);
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("</script><script>owned_1=1"), "it is shown as text:\n{text}");
+    assert!(text.contains("\\u{202e}") && !text.contains('\u{202e}'), "what reorders text is shown, not obeyed");
+
+    let path = files.document("attacked.json", &document);
+    let ended = pipemark(&["report", &path, "--terminal"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!ended.stdout.contains(harmful), "{:?}", ended.stdout);
+}
+
+#[test]
+fn runs_are_laid_over_one_another() {
+    let document = measured();
+    let mut other = document.clone();
+    other["host"]["name"] = json!("another machine");
+    let files = Files::new();
+    let found = browsed(&files.page(&[&document, &other]), "overlaid");
+    assert_sound(&found);
+    assert!(found["text"].as_str().unwrap().contains("another machine"));
+}
+
+#[test]
+fn charts_are_drawn_in_the_terminal() {
+    let files = Files::new();
+    let path = files.document("run.json", &measured());
+    for (locale, unicode) in [("C.UTF-8", true), ("C", false)] {
+        let output =
+            Command::new(PIPEMARK).args(["report", &path, "--terminal"]).env("LC_ALL", locale).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(!text.is_ascii(), unicode, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        for title in ["Throughput by block size", "Senders", "Links by message size", "Round trips", "Chains of relays"]
+        {
+            assert!(text.contains(title), "'{title}' is not in\n{text}");
+        }
+        assert!(!text.contains('\x1b'), "no colours into a pipe");
+    }
+}
+
+#[test]
+fn a_file_that_holds_no_results_is_named() {
+    let files = Files::new();
+    let write = |name: &str, text: &str| {
+        fs::write(files.path(name), text).unwrap();
+        files.path(name).to_str().unwrap().to_owned()
+    };
+    let cases = [
+        (write("a.json", "not json"), "does not hold results of pipemark"),
+        (write("b.json", "{}"), "names no schema"),
+        (write("c.json", r#"{"schema": "pipemark/99"}"#), "has the schema 'pipemark/99'"),
+        (write("d.json", r#"{"schema": "pipemark/1"}"#), "missing field"),
+        (write("e.json", "{\"schema\": \"\\u001b[31m\"}"), "\\u{1b}[31m"),
+        (files.path("f.json").to_str().unwrap().to_owned(), "No such file"),
+        (files.0.path().to_str().unwrap().to_owned(), "directory"),
+    ];
+    for (path, words) in cases {
+        let ended = pipemark(&["report", &path, "-o", files.path("report.html").to_str().unwrap()]);
+        assert_eq!(ended.code(), Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&path) && ended.stderr.contains(words), "{}", ended.stderr);
+        assert!(!ended.stderr.contains('\x1b'));
+        assert!(!files.path("report.html").exists(), "nothing is written");
+    }
+    let nothing = pipemark(&["report"]);
+    assert_eq!(nothing.code(), Some(2));
+    assert!(nothing.stderr.contains("nothing was kept yet"), "{}", nothing.stderr);
+}
+
+#[test]
+fn a_page_of_many_trials_stays_small() {
+    let files = Files::new();
+    let mut document = measured();
+    let trials = document["trials"].as_array().unwrap().clone();
+    let mut many = Vec::new();
+    for n in 0..2000 {
+        let mut trial = trials[n % trials.len()].clone();
+        trial["params"]["align"] = json!(n / trials.len());
+        trial["id"] = json!(format!("{n}"));
+        many.push(trial);
+    }
+    document["trials"] = json!(many);
+    let page = files.page(&[&document]);
+    assert!(fs::metadata(&page).unwrap().len() <= 2 << 20, "{} bytes", fs::metadata(&page).unwrap().len());
+}
