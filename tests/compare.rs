@@ -181,11 +181,11 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
     fs::File::options().write(true).open(&huge).unwrap().set_len(600 << 20).unwrap();
     let folder = files.0.path().to_str().unwrap().to_owned();
     for (new, expected) in [
-        (files.put("empty.json", ""), "not a result of pipemark"),
-        (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "not a result of pipemark"),
-        (files.put("binary.json", b"\xff\xfe\x00"), "not a result of pipemark"),
-        (files.put("deep.json", "[".repeat(1 << 20)), "not a result of pipemark"),
-        (files.put("cut.json", &document().to_string()[..2000]), "not a result of pipemark"),
+        (files.put("empty.json", ""), "does not hold results of pipemark"),
+        (files.put("text.json", "throughput 3 GiB/s\x1b[2J"), "does not hold results of pipemark"),
+        (files.put("binary.json", b"\xff\xfe\x00"), "does not hold results of pipemark"),
+        (files.put("deep.json", "[".repeat(1 << 20)), "does not hold results of pipemark"),
+        (files.put("cut.json", &document().to_string()[..2000]), "does not hold results of pipemark"),
         (files.put("other.json", "{\"results\": []}"), "names no schema"),
         (with("schema.json", &|d| d["schema"] = json!("pipemark/99\u{1b}[2J")), "has the schema 'pipemark/99"),
         (with("workload.json", &|d| d["workload"] = json!(99)), "version 99"),
@@ -194,8 +194,8 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         (with("minus.json", &|d| d["trials"][0]["samples"][0]["bytes"] = json!(-5)), "invalid value"),
         (with("zero.json", &|d| d["trials"][1]["samples"][3]["ns"] = json!(0)), "which cannot be"),
         (with("light.json", &|d| d["trials"][1]["samples"][3]["bytes"] = json!(u64::MAX)), "which cannot be"),
-        (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "not a result of pipemark"),
-        (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "not a result of pipemark"),
+        (text("nan.json", "\"ns\":1000000", "\"ns\":NaN"), "does not hold results of pipemark"),
+        (text("infinite.json", "\"load\":", "\"load\":1e999,\"x\":"), "does not hold results of pipemark"),
         (
             with("params.json", &|d| {
                 for trial in d["trials"].as_array_mut().unwrap() {
