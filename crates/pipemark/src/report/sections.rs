@@ -133,7 +133,15 @@ impl<'a> Section<'a> {
                     Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
                 },
                 Key::Wait if params.wait == WaitPolicy::Spin => "spinning".to_owned(),
-                Key::Link | Key::Send | Key::Recv | Key::Stage | Key::Language | Key::Program | Key::Mode => word,
+                Key::Link
+                | Key::Send
+                | Key::Recv
+                | Key::Stage
+                | Key::Language
+                | Key::Program
+                | Key::Feed
+                | Key::Filter
+                | Key::Mode => word,
                 Key::Pages => format!("{word} pages"),
                 Key::Length => format!("{word} stages"),
                 _ => format!("{} {word}", key.to_string().replace('-', " ")),

@@ -2,7 +2,7 @@
 
 use super::sweep::capitalised;
 use super::{Bar, Bars, Figure, MOST_ROWS, Point, Scene, Shape, Trial, at_most};
-use crate::model::Key;
+use crate::model::{Filter, Key};
 use crate::show::axis::Axis;
 use crate::show::neutral;
 
@@ -60,7 +60,9 @@ pub(super) fn arranged(
             let name = series_of(trial);
             let place = series.iter().position(|known| *known == name).unwrap_or_default();
             bars.push(Bar { row, series: place, point: point_of(trial) });
-            if let Some(figure) = trial.record.published.as_ref().filter(|_| more_is_better) {
+            if let Some(figure) =
+                trial.record.published.as_ref().filter(|published| more_is_better && !published.relative)
+            {
                 let point = Point {
                     y: figure.throughput,
                     name: format!("published: {}", neutral(&figure.source)),
@@ -73,8 +75,15 @@ pub(super) fn arranged(
         }
     }
     let highest = bars.iter().map(|bar| bar.point.y).fold(0.0, f64::max);
-    let copy = if more_is_better { scene.memory_copy(highest) } else { None };
-    let limits: Vec<(String, f64)> = copy.into_iter().map(|copy| ("memory copy".to_owned(), copy)).collect();
+    // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
+    let top_line =
+        scene.ranked().find(|trial| trial.params().filter == Some(Filter::Sink)).map(|trial| point_of(trial).y);
+    let limit = match top_line {
+        Some(top_line) => Some(("top line", top_line)),
+        None if more_is_better => scene.memory_copy(highest).map(|copy| ("memory copy", copy)),
+        None => None,
+    };
+    let limits: Vec<(String, f64)> = limit.into_iter().map(|(name, limit)| (name.to_owned(), limit)).collect();
     let lengths = bars.iter().chain(&published).flat_map(|bar| [Some(bar.point.y), bar.point.high]).flatten();
     let x = Axis::from_zero(scene.measure(), scene.unit(), lengths.chain(limits.iter().map(|(_, limit)| *limit)));
     (Bars { x, rows: rows.into_iter().map(|row| row.0).collect(), series, bars, published, limits }, left_out)

@@ -99,7 +99,8 @@ fn cell(scene: &Scene, trial: &Trial, row: usize, column: usize, compared: bool)
     let ratio = trial.estimates.ratio.as_ref().filter(|_| compared);
     let (value, brief) = match ratio {
         Some(ratio) => (Some(ratio.median), Unit::Times.brief(ratio.median)),
-        None if compared => (None, scene.unit().brief(point.y)),
+        // The baseline itself.
+        None if compared => (Some(1.0), Unit::Times.brief(1.0)),
         None => (Some(point.y), scene.unit().brief(point.y)),
     };
     HeatCell { row, column, value: value.filter(|_| !is_null(trial)), brief, point }
