@@ -114,9 +114,10 @@ func fcntl(fd, command, argument int) (int, error) {
 }
 
 // transfer is read(2) or write(2) of a block that is not empty, made without
-// telling the scheduler. It takes a call that lasts for a reason to wake another
-// thread, which finds nothing to do, at every second block. Meanwhile no other
-// goroutine runs and nothing is collected, but there is none and no garbage.
+// telling the scheduler, which takes a call that lasts for a reason to wake
+// another thread, and that finds nothing to do. A raw call keeps its processor
+// and holds up the collector, but nobody else needs the one, and with no garbage
+// there is nothing to do for the other.
 func transfer(call uintptr, fd int, block []byte) (int, error) {
 	for {
 		n, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&block[0])), uintptr(len(block)))
