@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the entrants to what docs/languages.md promises, as ratios of things measured in turns in one run.
+"""Holds the entrants to what docs/languages.md promises; the two of a ratio are measured in turns in one run.
 
-    bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F]
+    bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F] [--only tuned|even]
 
 A ratio is estimated as pipemark compares trials of one run: Hodges and Lehmann's estimate over the rounds, with its 95 %
 interval. A promise is kept when the estimate keeps it, and broken when the whole interval is below it. In between the
@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SUITES = {"tuned": "languages.toml", "even": "languages-even.toml"}
 INTERPRETED = ["python", "javascript"]
 NATIVE = ["c", "cpp", "rust", "zig"]
 
@@ -46,17 +47,20 @@ def speed(trial):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipemark", default=ROOT / "target/release/pipemark")
-    parser.add_argument("--runs", default="21")
+    parser.add_argument("--runs", help="rounds, instead of what the suites say")
     parser.add_argument("--scale", default="1")
+    parser.add_argument("--only", choices=SUITES, help="one of the two suites")
     options = parser.parse_args()
-    command = [options.pipemark, "run", ROOT / "bench/languages.toml", "--json", "-"]
-    command += ["--runs", options.runs, "--scale", options.scale, "--entrants", ROOT / "entrants"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT)
-    document = json.loads(done.stdout)
-    trials = {}
-    for trial in document["trials"]:
-        params = trial["params"]
-        trials[trial["experiment"], params.get("language"), params.get("program")] = trial
+    trials, warnings = {}, []
+    for suite in [SUITES[options.only]] if options.only else SUITES.values():
+        command = [options.pipemark, "run", ROOT / "bench" / suite, "--json", "-", "--entrants", ROOT / "entrants"]
+        command += ["--scale", options.scale] + (["--runs", options.runs] if options.runs else [])
+        done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT)
+        document = json.loads(done.stdout)
+        warnings += document["warnings"]
+        for trial in document["trials"]:
+            params = trial["params"]
+            trials[trial["experiment"], params.get("language"), params.get("program")] = trial
 
     # (promise, new, base, least ratio)
     program = lambda way, language: (way, language, way)
@@ -68,11 +72,13 @@ def main():
     ]
     # Within 5 % of one another: the slowest against the fastest.
     natives = [program("idiomatic", language) for language in NATIVE]
-    measured = [key for key in natives if trials[key]["samples"]]
+    measured = [key for key in natives if key in trials and trials[key]["samples"]]
     if len(measured) > 1:
         order = sorted(measured, key=lambda key: speed(trials[key]))
         promises.append((order[0], order[-1], 0.95))
-    promises.append((("own", None, None), ("own", "c", "tuned"), 1.0))
+    own = ("own", None, None)
+    if own in trials:
+        promises.append((own, ("own", "c", "tuned"), 1.0))
 
     code = 0
     for new, base, least in promises:
@@ -92,7 +98,7 @@ def main():
             verdict, code = "no telling; use more --runs", code or 2
         print(f"{name:45} {found:6.3f} [{low:.3f}, {high:.3f}]  promised {least:.2f}  {verdict}")
     # With others on the CPUs a ratio is theirs as much as ours.
-    for warning in document["warnings"]:
+    for warning in warnings:
         print("note:", json.dumps(warning))
     return code
 
