@@ -1,61 +1,84 @@
 #!/usr/bin/env python3
-"""Holds the entrants to what docs/languages.md promises, as ratios of things measured in turns in one run.
+"""Holds the entrants to what docs/languages.md promises; the two of a ratio are measured in turns in one run.
 
-    bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F]
+    bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F] [--only tuned|even]
 
-Ends with 1 when a promise is not kept, and with 2 when one could not be tested here.
+A ratio is estimated as pipemark compares trials of one run: Hodges and Lehmann's estimate over the rounds, with its 95 %
+interval. A promise is kept when the estimate keeps it, and broken when the whole interval is below it. In between the
+rounds were too few to tell.
+
+Ends with 1 when a promise is not kept, and with 2 when one could not be tested here or there is no telling.
 """
 
 import argparse
+import itertools
 import json
+import math
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+SUITES = {"tuned": "languages.toml", "even": "languages-even.toml"}
 INTERPRETED = ["python", "javascript"]
 NATIVE = ["c", "cpp", "rust", "zig"]
 
 
 def ratio(new, base):
-    """Median over the rounds in which both ran of the ratio of their throughputs."""
+    """NEW's throughput over BASE's, and the interval's ends; of the rounds in which both ran, six at least."""
     rate = lambda trial: {s["round"]: s["bytes"] / s["ns"] for s in trial["samples"]}
     one, other = rate(new), rate(base)
-    both = sorted(one.keys() & other.keys())
-    return statistics.median(one[r] / other[r] for r in both) if both else None
+    logs = [math.log(one[r] / other[r]) for r in one.keys() & other.keys()]
+    means = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(logs, 2))
+    # How many means are outside at each end: Wilcoxon's statistic, by its normal approximation.
+    n = len(logs)
+    outside = math.floor(n * (n + 1) / 4 - 1.96 * math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
+    if outside < 1:
+        raise SystemExit(f"{n} rounds in which both ran are too few for an interval; use --runs 6 or more")
+    return [math.exp(x) for x in (statistics.median(means), means[outside - 1], means[-outside])]
+
+
+def speed(trial):
+    """Mean of the logarithms: what ratios within rounds come down to."""
+    return statistics.fmean(math.log(s["bytes"] / s["ns"]) for s in trial["samples"])
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pipemark", default=ROOT / "target/release/pipemark")
-    parser.add_argument("--runs", default="7")
+    parser.add_argument("--runs", help="rounds, instead of what the suites say")
     parser.add_argument("--scale", default="1")
+    parser.add_argument("--only", choices=SUITES, help="one of the two suites")
     options = parser.parse_args()
-    command = [options.pipemark, "run", ROOT / "bench/languages.toml", "--json", "-"]
-    command += ["--runs", options.runs, "--scale", options.scale, "--entrants", ROOT / "entrants"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT)
-    document = json.loads(done.stdout)
-    trials = {}
-    for trial in document["trials"]:
-        params = trial["params"]
-        trials[trial["experiment"], params.get("language"), params.get("program")] = trial
+    trials, warnings = {}, []
+    for suite in [SUITES[options.only]] if options.only else SUITES.values():
+        command = [options.pipemark, "run", ROOT / "bench" / suite, "--json", "-", "--entrants", ROOT / "entrants"]
+        command += ["--scale", options.scale] + (["--runs", options.runs] if options.runs else [])
+        done = subprocess.run(command, stdout=subprocess.PIPE, cwd=ROOT)
+        document = json.loads(done.stdout)
+        warnings += document["warnings"]
+        for trial in document["trials"]:
+            params = trial["params"]
+            trials[trial["experiment"], params.get("language"), params.get("program")] = trial
 
     # (promise, new, base, least ratio)
-    program = lambda language, way: ("programs", language, way)
-    languages = [language for experiment, language, way in trials if experiment == "programs" and way == "tuned"]
+    program = lambda way, language: (way, language, way)
+    languages = [language for experiment, language, _ in trials if experiment == "tuned"]
     promises = [
-        (program(language, "tuned"), program("c", "tuned"), 0.7 if language in INTERPRETED else 0.9)
+        (program("tuned", language), program("tuned", "c"), 0.7 if language in INTERPRETED else 0.9)
         for language in languages
         if language != "c"
     ]
     # Within 5 % of one another: the slowest against the fastest.
-    natives = [program(language, "idiomatic") for language in NATIVE]
-    measured = [key for key in natives if trials[key]["estimate"]]
+    natives = [program("idiomatic", language) for language in NATIVE]
+    measured = [key for key in natives if key in trials and trials[key]["samples"]]
     if len(measured) > 1:
-        order = sorted(measured, key=lambda key: trials[key]["estimate"]["throughput"]["median"])
+        order = sorted(measured, key=lambda key: speed(trials[key]))
         promises.append((order[0], order[-1], 0.95))
-    promises.append((("own", None, None), ("own", "c", "tuned"), 1.0))
+    own = ("own", None, None)
+    if own in trials:
+        promises.append((own, ("own", "c", "tuned"), 1.0))
 
     code = 0
     for new, base, least in promises:
@@ -66,13 +89,16 @@ def main():
             print(f"{name:45} not tested: {missing[0]['reason'][:200]}")
             code = code or 2
             continue
-        found = ratio(trials[new], trials[base])
-        kept = found >= least
-        print(f"{name:45} {found:6.3f}  promised {least:.2f}  {'kept' if kept else 'NOT KEPT'}")
-        if not kept:
-            code = 1
+        found, low, high = ratio(trials[new], trials[base])
+        if found >= least:
+            verdict = "kept"
+        elif high < least:
+            verdict, code = "NOT KEPT", 1
+        else:
+            verdict, code = "no telling; use more --runs", code or 2
+        print(f"{name:45} {found:6.3f} [{low:.3f}, {high:.3f}]  promised {least:.2f}  {verdict}")
     # With others on the CPUs a ratio is theirs as much as ours.
-    for warning in document["warnings"]:
+    for warning in warnings:
         print("note:", json.dumps(warning))
     return code
 
