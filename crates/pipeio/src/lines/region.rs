@@ -67,13 +67,19 @@ impl Region {
         Ok(())
     }
 
-    /// Asks for huge pages where they can help. A kernel without them serves small ones, which is slower and just as
-    /// right, so a refusal is no error.
+    /// Asks for huge pages where they can help, and for small ones beyond: a mapping that grows keeps what was asked for
+    /// when it was smaller. A kernel without huge pages serves small ones, which is slower and just as right, so a
+    /// refusal is no error.
     fn prefer_huge_pages(&self) {
-        if HUGE.contains(&self.len) {
-            // SAFETY: advice about a mapping of ours; it changes no content.
-            let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxHugepage) };
-        }
+        let advice = if self.len > *HUGE.end() {
+            Advice::LinuxNoHugepage
+        } else if HUGE.contains(&self.len) {
+            Advice::LinuxHugepage
+        } else {
+            return;
+        };
+        // SAFETY: advice about a mapping of ours; it changes no content.
+        let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 }
 
