@@ -61,7 +61,7 @@ impl Fakes {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
         command.args(words).arg("--entrants").arg(self.path("entrants"));
-        command.env("TMPDIR", self.path("tmp")).env("FAKE_MARK", self.mark());
+        command.env("TMPDIR", self.path("tmp")).env("FAKE_MARK", self.mark()).env("XDG_DATA_HOME", self.path("data"));
         command
     }
 

@@ -31,7 +31,7 @@ fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Outp
     );
     fs::write(folder.join("suite.toml"), suite).unwrap();
     let output = Command::new(PIPEMARK)
-        .args(["run", "./suite.toml", "--json", "-", "--quiet"])
+        .args(["run", "./suite.toml", "--json", "-", "--quiet", "--no-save"])
         .current_dir(folder)
         .env("PATH", path)
         .output()
