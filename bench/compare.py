@@ -6,17 +6,15 @@
 Ratios as in bench/run.py. The promises on verdicts are counted on real samples through the program itself: comparisons of a
 trial with itself, and of a trial with the same trial slowed down by 5 %."""
 
-import argparse
 import copy
 import json
-import os
 import random
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from run import BROKEN, PIPEMARK, command, in_turns, pair, promise, rate
+import run
+from run import PIPEMARK, command, in_turns, pair, promise, rate
 
 # What ends a comparison with --fail-on better,worse.
 WORSE, BETTER = 10, 13
@@ -114,23 +112,5 @@ def planted(_):
         promise(f"a planted 5 % found in real runs of 64 KiB on CPUs {place}", [found / tries], least=0.9, unit="")
 
 
-CHECKS = [bw_pipe, large_pipe, same_against_same, planted]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", metavar="WORD", help="the checks whose name holds WORD")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds per ratio [default: 9]")
-    options = parser.parse_args()
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"note: the load average is {load:.2f}; the figures mean little unless the machine is idle", file=sys.stderr)
-    for check in CHECKS:
-        if not options.only or options.only in check.__name__:
-            check(options.rounds)
-    if BROKEN:
-        sys.exit(f"{len(BROKEN)} of the promises broken")
-
-
 if __name__ == "__main__":
-    main()
+    run.main([bw_pipe, large_pipe, same_against_same, planted], __doc__)

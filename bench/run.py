@@ -69,6 +69,7 @@ def promise(name, ratios, least=None, most=None, unit="×"):
     wanted = " and ".join(
         text for text in (least is not None and f"at least {least}", most is not None and f"at most {most}") if text
     )
+    wanted = wanted or "nothing promised"
     word = "kept  " if kept else "BROKEN"
     print(f"{word}  {median:9.3f}{unit}  [{min(ratios):.3f} – {max(ratios):.3f}]  {name} ({wanted})", flush=True)
     if not kept:
