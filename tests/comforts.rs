@@ -149,21 +149,30 @@ fn help_knows_verbs_and_topics() {
 fn formats_are_chosen_in_one_way() {
     let bw = small(&[]);
     let bw: Vec<&str> = bw.into_iter().filter(|word| *word != "--quiet").collect();
-    for words in [&bw[..], &["list"], &["host"], &["history"], &["sink"]] {
+    // What stands after the verb's own words.
+    let tails: [(&[&str], &[&str]); 6] = [
+        (&bw, &[]),
+        (&["list"], &[]),
+        (&["host"], &[]),
+        (&["history"], &[]),
+        (&["sink"], &[]),
+        (&["ab", "--runs", "5"], &["--", "true", "--", "true"]),
+    ];
+    for (words, tail) in tails {
         if words != ["history"] {
-            let json = pipemark(&[words, &["--format", "json"]].concat());
+            let json = pipemark(&[words, &["--format", "json"], tail].concat());
             assert_eq!(json.code(), Some(0), "{words:?}: {}", json.stderr);
             // Of a machine it is laid out for people, as --json has it.
             assert!(json.stdout.lines().count() == 1 || words == ["host"], "{words:?}");
             json.document();
-            let csv = pipemark(&[words, &["--format", "csv"]].concat()).stdout;
+            let csv = pipemark(&[words, &["--format", "csv"], tail].concat()).stdout;
             let rows: Vec<_> =
                 csv::Reader::from_reader(csv.as_bytes()).into_records().collect::<Result<_, _>>().unwrap();
             assert!(!rows.is_empty(), "{words:?}: {csv}");
-            let markdown = pipemark(&[words, &["--format", "markdown"]].concat()).stdout;
+            let markdown = pipemark(&[words, &["--format", "markdown"], tail].concat()).stdout;
             assert!(markdown.contains("| --"), "{words:?}: {markdown}");
         }
-        let ended = pipemark(&[words, &["--format", "xml"]].concat());
+        let ended = pipemark(&[words, &["--format", "xml"], tail].concat());
         assert_eq!(ended.code(), Some(2));
         assert!(ended.stderr.contains("table, markdown, csv, json"), "{words:?}: {}", ended.stderr);
     }

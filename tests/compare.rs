@@ -155,7 +155,8 @@ fn another_machine_is_a_warning_that_names_it() {
     assert_eq!(ended.code(), Some(0));
     assert!(ended.stdout.contains("what differs: kernel (") && ended.stdout.contains("77 in NEW"), "{}", ended.stdout);
     // Where there is no table the warning is still said.
-    for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"]] {
+    for flags in [&["--quiet"][..], &["--json", "-"], &["--markdown", "-"], &["--format", "csv"], &["--format", "json"]]
+    {
         let ended = compare(&[&[base.as_str(), &new], flags].concat());
         assert!(ended.stderr.contains("what differs: kernel ("), "{flags:?} {}", ended.stderr);
         let said = format!("{}{}", ended.stdout, ended.stderr);

@@ -9,13 +9,13 @@ use clap::Args;
 use serde::Serialize;
 
 use super::compare::{threshold, verdict_code};
-use super::output::destination;
+use super::output::{FormatName, FormatOption, destination};
 use super::{exit, failure, usage};
 use crate::model::{ByteSize, Capacity, Estimate, Nanos, Throughput};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Failure, Interrupt, Pipeline, PipelineError, Ran};
 use crate::show::comparison::{self, signed, verdict_in_words};
-use crate::show::{Destination, Progress, neutral};
+use crate::show::{Cell, Column, Destination, Form, Grid, Progress, Room, Side as Edge, neutral};
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
 use crate::stats::verdict::{Better, Criterion, Verdict};
 
@@ -69,6 +69,8 @@ pub struct AbOptions {
     /// Write the comparison as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination, help_heading = "Output")]
     json: Option<Destination>,
+    #[command(flatten)]
+    format: FormatOption,
     /// Print nothing but errors
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
@@ -119,6 +121,10 @@ enum Trouble {
 
 /// Runs both and compares.
 pub fn run(options: &AbOptions) -> ExitCode {
+    let shown = !options.quiet || options.format.format != FormatName::Table;
+    if options.json == Some(Destination::Stdout) && options.format.format != FormatName::Table {
+        return usage("--format and --json - both want standard output; leave one of them out");
+    }
     let sides = match sides(options) {
         Ok(sides) => sides,
         Err(sentence) => return usage(neutral(&sentence)),
@@ -137,9 +143,12 @@ pub fn run(options: &AbOptions) -> ExitCode {
     };
     let json = options.json.as_ref();
     let written = json.map_or(Ok(()), |json| json.write_with("comparison", &|out| comparison::json(&outcome, out)));
-    let shown = !options.quiet && json != Some(&Destination::Stdout);
-    let written = written.and_then(|()| match shown {
-        true => Destination::Stdout.write_with("comparison", &|out| show(&outcome, out)),
+    let written = written.and_then(|()| match shown && json != Some(&Destination::Stdout) {
+        true => Destination::Stdout.write_with("comparison", &|out| match options.format.form() {
+            Form::Table(_) => show(&outcome, out),
+            Form::Json => comparison::json(&outcome, out),
+            form => grid(&outcome).write(form, out),
+        }),
         false => Ok(()),
     });
     let verdict = outcome.comparison.verdict;
@@ -260,4 +269,37 @@ fn show(outcome: &Outcome, out: &mut dyn io::Write) -> io::Result<()> {
     let verdict = verdict_in_words(comparison.verdict);
     writeln!(out, "\nThe time of B against that of A: {} %{interval}: {verdict}", signed(comparison.change))?;
     writeln!(out, "Both wrote {} bytes in every run.", outcome.output)
+}
+
+/// The same as one list, the comparison in B's row.
+fn grid(outcome: &Outcome) -> Grid {
+    let comparison = &outcome.comparison;
+    let row = |name: &str, side: &Side, compared: bool| {
+        let number = |value: Option<f64>| value.map_or_else(Cell::none, |value| Cell::of(value.to_string(), value));
+        let of_b = |value: Option<f64>| number(value.filter(|_| compared));
+        let verdict = verdict_in_words(comparison.verdict);
+        let granted = side.capacity_granted.map_or_else(Cell::none, |bytes| Cell::of(bytes.to_string(), bytes));
+        vec![
+            Cell::text(name),
+            Cell::text(side.pipeline.as_str()),
+            granted,
+            Cell::of(side.time.runs.to_string(), side.time.runs),
+            number(Some(side.time.median)),
+            number(side.time.low),
+            number(side.time.high),
+            of_b(Some(comparison.change)),
+            of_b(comparison.low),
+            of_b(comparison.high),
+            if compared { Cell::text(verdict) } else { Cell::none() },
+        ]
+    };
+    let column = |(name, side)| Column { name, heading: name, side, room: Room::Needed };
+    let words = [("side", Edge::Left), ("pipeline", Edge::Left)];
+    let figures = ["capacity", "runs", "median_ns", "low_ns", "high_ns", "change", "change_low", "change_high"];
+    let columns = words.into_iter().chain(figures.map(|name| (name, Edge::Right))).chain([("verdict", Edge::Left)]);
+    Grid {
+        columns: columns.map(column).collect(),
+        rows: vec![row("A", &outcome.a, false), row("B", &outcome.b, true)],
+        ..Grid::default()
+    }
 }

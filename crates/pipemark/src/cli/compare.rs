@@ -211,7 +211,8 @@ pub fn run(options: &CompareOptions) -> ExitCode {
     let output = &options.output;
     let unwanted = output.quiet && output.format.format == FormatName::Table;
     let shown = !unwanted && !output.takes_stdout();
-    if !shown {
+    // A table has them; for a script they are talk.
+    if !shown || output.format.format != FormatName::Table {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }

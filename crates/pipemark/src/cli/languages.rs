@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::output::OutputOptions;
+use super::output::{FormatOption, OutputOptions};
 use super::rows::{self, Row};
 use super::schedule::ScheduleOptions;
 use super::{exit, measure, usage, written};
 use crate::entrant::{Absent, Build, Entrants, Step};
 use crate::model::{Filter, Language, Program, nearest};
 use crate::plan::{Plan, Scale, Suite, embedded};
-use crate::show::neutral;
+use crate::show::{Cell, Column, Form, Grid, Room, Side, neutral};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -76,6 +76,8 @@ struct Chosen {
 struct ListOptions {
     #[command(flatten)]
     chosen: Chosen,
+    #[command(flatten)]
+    format: FormatOption,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -100,7 +102,7 @@ struct RunOptions {
 /// Does what was asked for.
 pub fn run(options: &LanguagesOptions) -> ExitCode {
     let done = match &options.action {
-        Action::List(options) => list(&options.chosen),
+        Action::List(options) => list(options),
         Action::Build(options) => build(&options.chosen),
         Action::Run(options) => measured(options),
     };
@@ -126,43 +128,81 @@ fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     Ok((entrants, wanted))
 }
 
-fn list(chosen: &Chosen) -> Result<ExitCode, String> {
-    let (entrants, languages) = found(chosen)?;
-    let (mut here, mut not_here): (Vec<Row>, Vec<Row>) = Default::default();
-    for language in &languages {
-        let Some(entrant) = entrants.get(language) else { continue };
-        match entrant.detect() {
-            Ok(tools) => {
-                let tools: Vec<String> =
-                    tools.iter().map(|tool| format!("{} {}", tool.words.join(" "), tool.version)).collect();
-                let about = |program| neutral(entrant.about(program));
-                here.push((
-                    language.to_string(),
-                    format!(
-                        "{}, {}\nidiomatic: {}\ntuned: {}",
-                        neutral(entrant.name()),
-                        neutral(&tools.join(", ")),
-                        about(Program::Idiomatic),
-                        about(Program::Tuned)
-                    ),
-                ));
-            }
-            Err(reason) => {
-                not_here.push((language.to_string(), format!("{}: {}", neutral(entrant.name()), neutral(&reason))))
-            }
-        }
-    }
-    let width = rows::widest(here.iter().chain(&not_here).map(|(name, _)| name.as_str()));
+/// A language as it is listed: its programs, or why it can't take part.
+struct Listed {
+    language: String,
+    name: String,
+    tools: String,
+    programs: Result<[(Program, String); 2], String>,
+}
+
+fn list(options: &ListOptions) -> Result<ExitCode, String> {
+    let (entrants, languages) = found(&options.chosen)?;
+    let listed = |language: &Language| {
+        let entrant = entrants.get(language)?;
+        let detected = entrant.detect();
+        let tools = detected.iter().flatten().map(|tool| format!("{} {}", tool.words.join(" "), tool.version));
+        Some(Listed {
+            language: language.to_string(),
+            name: entrant.name().to_owned(),
+            tools: tools.collect::<Vec<_>>().join(", "),
+            programs: detected.map(|_| {
+                [Program::Idiomatic, Program::Tuned].map(|program| (program, entrant.about(program).to_owned()))
+            }),
+        })
+    };
+    let listed: Vec<Listed> = languages.iter().filter_map(listed).collect();
     let mut out = io::stdout().lock();
-    let shown =
-        rows::write(&mut out, "Languages (pipemark languages run --only LANGUAGE)", width, &here).and_then(|()| {
-            if not_here.is_empty() {
-                return Ok(());
-            }
-            writeln!(out)?;
-            rows::write(&mut out, "Not here", width, &not_here)
-        });
+    let shown = match options.format.form() {
+        Form::Table(_) => show(&listed, &mut out),
+        form => grid(&listed).write(form, &mut out),
+    };
     Ok(written(shown.and_then(|()| out.flush())))
+}
+
+fn show(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
+    let row = |one: &Listed| {
+        let name = neutral(&one.name);
+        let text = match &one.programs {
+            Ok(programs) => {
+                let programs = programs.iter().map(|(program, about)| format!("\n{program}: {}", neutral(about)));
+                format!("{name}, {}{}", neutral(&one.tools), programs.collect::<String>())
+            }
+            Err(reason) => format!("{name}: {}", neutral(reason)),
+        };
+        (one.language.clone(), text)
+    };
+    let rows = |here: bool| -> Vec<Row> { listed.iter().filter(|one| one.programs.is_ok() == here).map(row).collect() };
+    let width = rows::widest(listed.iter().map(|one| one.language.as_str()));
+    rows::write(out, "Languages (pipemark languages run --only LANGUAGE)", width, &rows(true))?;
+    let not_here = rows(false);
+    if not_here.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    rows::write(out, "Not here", width, &not_here)
+}
+
+/// The same as one list.
+fn grid(listed: &[Listed]) -> Grid {
+    let column = |name| Column { name, heading: name, side: Side::Left, room: Room::Needed };
+    let row = |one: &Listed| {
+        let about = |index: usize| match &one.programs {
+            Ok(programs) => Cell::text(programs[index].1.as_str()),
+            Err(_) => Cell::none(),
+        };
+        let missing = one.programs.as_ref().err().map_or_else(Cell::none, |reason| Cell::text(reason.as_str()));
+        vec![
+            Cell::text(one.language.as_str()),
+            Cell::text(one.name.as_str()),
+            Cell::text(one.tools.as_str()),
+            about(0),
+            about(1),
+            missing,
+        ]
+    };
+    let columns = ["language", "name", "tools", "idiomatic", "tuned", "missing"].map(column).to_vec();
+    Grid { columns, rows: listed.iter().map(row).collect(), ..Grid::default() }
 }
 
 fn build(chosen: &Chosen) -> Result<ExitCode, String> {
