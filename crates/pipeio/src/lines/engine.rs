@@ -9,7 +9,7 @@ use super::batch::Batch;
 use super::error::Error;
 use super::output::Output;
 use super::parallel;
-use super::reader::{Extent, Plan, Reader};
+use super::reader::{Extent, Next, Plan, Reader, WhenIdle};
 use super::region::Region;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
@@ -102,9 +102,27 @@ impl Engine {
     ) -> Result<Ended, Error> {
         let (mut buffer, mut store) = reader.memory()?;
         Ok(loop {
-            let Some(extent) = reader.next(&mut buffer)? else { break Ended::Input };
+            let when_idle = if store.is_empty() { WhenIdle::Wait } else { WhenIdle::Return };
+            let extent = match reader.next(&mut buffer, when_idle) {
+                Ok(Next::Batch(extent)) => extent,
+                other => {
+                    // Before anything is waited for or told, what was held back goes out.
+                    let mut output = Output::new(store);
+                    let readers = writer.write(&mut output)?;
+                    match (other?, readers) {
+                        (_, Readers::Gone) => break Ended::ReadersGone,
+                        (Next::End, _) => break Ended::Input,
+                        _ => store = output.into_store(),
+                    }
+                    continue;
+                }
+            };
             let mut output = Output::new(store);
             let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
+            if matches!(flow, Ok(Flow::Continue)) && output.unlent().is_some_and(|bytes| bytes.len() < writer.hold()) {
+                store = output.into_store();
+                continue;
+            }
             let readers = writer.write(&mut output)?;
             match (flow?, readers) {
                 (_, Readers::Gone) => break Ended::ReadersGone,
@@ -151,12 +169,12 @@ impl Engine {
         cancel: Option<BorrowedFd<'fd>>,
         numbered: bool,
     ) -> Result<Reader<'fd>, Error> {
-        let block = match self.batch {
-            Some(bytes) => bytes.get(),
-            None if is_file(input)? => FILE_BATCH,
-            None => BATCH,
+        let (block, fixed) = match self.batch {
+            Some(bytes) => (bytes.get(), true),
+            None if is_file(input)? => (FILE_BATCH, true),
+            None => (BATCH, false),
         };
-        let plan = Plan { block, terminator: self.terminator, max_line: self.max_line, numbered };
+        let plan = Plan { block, fixed, terminator: self.terminator, max_line: self.max_line, numbered };
         Reader::new(input, cancel, plan)
     }
 

@@ -8,6 +8,11 @@ use super::region::Region;
 /// From this length on, lending a piece of the batch costs less than copying it.
 const LEND: usize = 32 << 10;
 
+/// Where output starts in its memory. Batches start on a page; a copy that starts as far into a page as what it is made
+/// of is up to twice as slow, for a processor compares the lowest twelve bits of addresses to see whether a load has to
+/// wait for a store.
+const STAGGER: usize = 2 << 10;
+
 /// What a transform made of a batch, in order.
 ///
 /// It is written when the batch is done, so all of it is in memory: a transform which makes much of little needs that
@@ -15,6 +20,8 @@ const LEND: usize = 32 << 10;
 #[derive(Debug)]
 pub struct Output<'b> {
     store: Store,
+    /// Where this batch's begins, behind what was held back of others before.
+    begin: usize,
     lent: Vec<Lent<'b>>,
 }
 
@@ -42,7 +49,11 @@ pub struct Mark {
 
 impl Store {
     pub(super) fn new(len: usize) -> Result<Self, Error> {
-        Ok(Self { region: Region::new(len).map_err(Error::Memory)?, start: 0, end: 0 })
+        Ok(Self { region: Region::new(STAGGER + len).map_err(Error::Memory)?, start: STAGGER, end: STAGGER })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.end == self.start
     }
 
     /// Forgets the content: its memory is used again.
@@ -59,8 +70,8 @@ impl Store {
         // Half a region is always left, so one grows only for an output larger than that, whatever the others were.
         if self.start > self.region.len() / 2 {
             self.region.discard().map_err(Error::Memory)?;
-            self.start = 0;
-            self.end = 0;
+            self.start = STAGGER;
+            self.end = STAGGER;
         }
         Ok(())
     }
@@ -68,7 +79,7 @@ impl Store {
 
 impl<'b> Output<'b> {
     pub(super) fn new(store: Store) -> Self {
-        Self { store, lent: Vec::new() }
+        Self { begin: store.end, store, lent: Vec::new() }
     }
 
     pub(super) fn into_store(self) -> Store {
@@ -79,6 +90,7 @@ impl<'b> Output<'b> {
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
+        self.begin = self.store.start;
     }
 
     /// Empties it, and never writes to its memory again.
@@ -170,7 +182,7 @@ impl<'b> Output<'b> {
 
     /// Bytes in it.
     pub fn len(&self) -> usize {
-        self.own().len() + self.lent.iter().map(|lent| lent.bytes.len()).sum::<usize>()
+        self.store.end - self.begin + self.lent.iter().map(|lent| lent.bytes.len()).sum::<usize>()
     }
 
     /// Whether there is nothing in it.
@@ -178,12 +190,12 @@ impl<'b> Output<'b> {
         self.len() == 0
     }
 
-    /// All of it, if nothing was lent.
+    /// All of it and what was held back before, if nothing was lent.
     pub(super) fn unlent(&self) -> Option<&[u8]> {
         self.lent.is_empty().then(|| self.own())
     }
 
-    /// All of it, in order and in pieces, none of which is empty.
+    /// All of it and what was held back before, in order and in pieces, none of which is empty.
     pub(super) fn pieces(&self) -> Vec<IoSlice<'_>> {
         let mut pieces = Vec::with_capacity(2 * self.lent.len() + 1);
         let mut from = self.store.start;
@@ -200,6 +212,7 @@ impl<'b> Output<'b> {
         pieces
     }
 
+    /// All that isn't lent.
     fn own(&self) -> &[u8] {
         &self.store.region[self.store.start..self.store.end]
     }
@@ -262,7 +275,7 @@ mod tests {
             store.give_away().unwrap();
             let next = store.region[store.start..].as_ptr();
             // Further on in the same region, or at its start with its pages dropped.
-            assert!(next > start || (store.start == 0 && store.region.iter().all(|&byte| byte == 0)));
+            assert!(next > start || (store.start == STAGGER && store.region.iter().all(|&byte| byte == 0)));
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::engine::{Ended, Engine, Report};
 use super::error::Error;
 use super::output::{Output, Store};
-use super::reader::Reader;
+use super::reader::{Next, Reader, WhenIdle};
 use super::region::Region;
 use super::stretches::Stretches;
 use super::transform::{Flow, Transform};
@@ -116,12 +116,12 @@ impl<'fd> Run<'_, 'fd> {
                     }
                     let batch = input.batches;
                     input.batches += 1;
-                    (batch, input.reader.next(&mut buffer))
+                    (batch, input.reader.next(&mut buffer, WhenIdle::Wait))
                 }
             };
             let extent = match read {
-                Ok(Some(extent)) => extent,
-                Ok(None) => return self.end(self.turn_of(batch), Ok(Ended::Input)),
+                Ok(Next::Batch(extent)) => extent,
+                Ok(Next::End | Next::Idle) => return self.end(self.turn_of(batch), Ok(Ended::Input)),
                 Err(error) => return self.end(self.turn_of(batch), Err(error)),
             };
             let mut output = Output::new(store);

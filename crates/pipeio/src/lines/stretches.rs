@@ -8,7 +8,7 @@ use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
 
 use super::error::Error;
-use super::reader::{Extent, Plan};
+use super::reader::{Extent, Next, Plan};
 use super::region::Region;
 
 /// Of memory and of files, on most machines. Elsewhere it is only a number.
@@ -50,14 +50,14 @@ impl<'fd> Stretches<'fd> {
         })
     }
 
-    /// Takes the next stretch: its number, and the lines that begin in it; no line may begin there. None behind the last.
-    pub(super) fn take(&self, buffer: &mut Region) -> (u64, Result<Option<Extent>, Error>) {
+    /// Takes the next stretch: its number, and the lines that begin in it; no line may begin there.
+    pub(super) fn take(&self, buffer: &mut Region) -> (u64, Result<Next, Error>) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let begin = self.start.saturating_add(number.saturating_mul(self.plan.block as u64));
         if begin >= self.end {
-            return (number, Ok(None));
+            return (number, Ok(Next::End));
         }
-        (number, self.lines(begin, buffer).map(Some))
+        (number, self.lines(begin, buffer).map(Next::Batch))
     }
 
     /// The lines that begin in the stretch at `begin`.

@@ -58,6 +58,16 @@ impl<'fd> Writer<'fd> {
         matches!(self.kind, FileType::RegularFile | FileType::CharacterDevice)
     }
 
+    /// Bytes of output from which on it is written although there is more to read. Less makes more calls. In a pipe, more
+    /// makes pages leave the caches before they are read: of `yes | lines | sink` on two CPUs, 16 KiB carried 1.2 times
+    /// as much as 8 KiB and 1.4 times as much as 64 KiB.
+    pub(super) fn hold(&self) -> usize {
+        match (self.kind, self.send) {
+            (FileType::Fifo, SendMethod::Write) => 16 << 10,
+            _ => 64 << 10,
+        }
+    }
+
     /// Writes all of it, and leaves its memory ready for the next.
     pub(super) fn write(&mut self, output: &mut Output<'_>) -> Result<Readers, Error> {
         let given = match (self.send, output.unlent()) {
@@ -86,7 +96,12 @@ impl<'fd> Writer<'fd> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             self.writes += 1;
-            match rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]) {
+            let written = match pieces {
+                // A call for one piece takes 0.1 µs less than one for a list of one.
+                [piece] => rustix::io::write(self.output, piece),
+                _ => rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]),
+            };
+            match written {
                 Ok(0) => return Err(Error::Write(std::io::ErrorKind::WriteZero.into())),
                 Ok(written) => {
                     self.bytes += written as u64;

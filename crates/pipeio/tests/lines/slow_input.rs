@@ -19,8 +19,10 @@ fn every_line_is_answered_before_the_next() {
             let run = thread::spawn(move || engine.run_parallel(input, output, Spaces::new(), threads(workers)));
             for round in 0..20 {
                 // A line in two pieces, the second with the start of the next line.
-                write!(to_engine, "{round} ").unwrap();
-                to_engine.write_all(b"a b\n").unwrap();
+                if round == 0 {
+                    to_engine.write_all(b"0 ").unwrap();
+                }
+                write!(to_engine, "a b\n{} ", round + 1).unwrap();
                 assert_eq!(read_line(&from_engine), format!("[spaces: 2]{round} a b\n").as_bytes());
             }
             drop(to_engine);

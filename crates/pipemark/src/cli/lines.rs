@@ -39,7 +39,7 @@ Exit code 1 says that the input or output failed, or that a line was too long.";
 pub struct LinesOptions {
     #[command(subcommand)]
     transform: Option<TransformName>,
-    /// Threads: a number, or auto for two on a file and one on anything else
+    /// Threads: a number, or auto for up to four on a file and one on anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes to ask for with one read [default: 512k from a file, else 64k]

@@ -35,8 +35,8 @@ impl Default for Spaces {
 
 impl Transform for Spaces {
     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
-        let header = Header::of(memchr::memchr_iter(b' ', line).take(7).count() as u64);
-        output.extend(&header.bytes[..header.len]);
+        let spaces = memchr::memchr_iter(b' ', line).take(MANY as usize).count() as u64;
+        output.extend(&header(spaces)[..header_len(spaces >= MANY)]);
         output.lend(line);
         Ok(Fate::Keep)
     }
@@ -56,33 +56,34 @@ impl Transform for Spaces {
     }
 }
 
-/// A header, padded so that it can be stored with one instruction.
-#[derive(Clone, Copy)]
-struct Header {
-    bytes: [u8; HEADER],
-    len: usize,
+/// `[spaces: N]`, padded so that it can be stored with one instruction.
+type Header = [u8; 16];
+
+/// From this count on, a header says `>6`.
+const MANY: u64 = 7;
+
+/// Where in a header its digit is.
+const DIGIT: usize = 9;
+
+#[inline(always)]
+fn header(spaces: u64) -> &'static Header {
+    static HEADERS: [Header; MANY as usize + 1] = [
+        *b"[spaces: 0]     ",
+        *b"[spaces: 1]     ",
+        *b"[spaces: 2]     ",
+        *b"[spaces: 3]     ",
+        *b"[spaces: 4]     ",
+        *b"[spaces: 5]     ",
+        *b"[spaces: 6]     ",
+        *b"[spaces: >6]    ",
+    ];
+    &HEADERS[spaces.min(MANY) as usize]
 }
 
-/// Bytes a header is padded to.
-const HEADER: usize = 16;
-
-impl Header {
-    #[inline(always)]
-    fn of(spaces: u64) -> Self {
-        const MANY: usize = 7;
-        static HEADERS: [[u8; HEADER]; MANY + 1] = [
-            *b"[spaces: 0]     ",
-            *b"[spaces: 1]     ",
-            *b"[spaces: 2]     ",
-            *b"[spaces: 3]     ",
-            *b"[spaces: 4]     ",
-            *b"[spaces: 5]     ",
-            *b"[spaces: 6]     ",
-            *b"[spaces: >6]    ",
-        ];
-        let index = spaces.min(MANY as u64) as usize;
-        Self { bytes: HEADERS[index], len: 11 + usize::from(index == MANY) }
-    }
+/// Bytes of a header that aren't padding.
+#[inline(always)]
+const fn header_len(many: bool) -> usize {
+    11 + many as usize
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -99,118 +100,221 @@ fn run_avx512<'b>(batch: &Batch<'b>, output: &mut Output<'b>) {
     unsafe { run::<Avx512>(batch, output) }
 }
 
+/// Words copied between two looks at how much room is left and how long the line has become.
+const CHUNK: usize = 64;
+
+/// From this length on, a line is handed to the output, which knows whether to copy or to lend it.
+const LONG: usize = 16 << 10;
+
+/// Room for what becomes of so many words, which is most if all of them are terminators, and for what is stored behind.
+const fn room_for(words: usize) -> usize {
+    words * WORD * (1 + header_len(true)) + 2 * WORD
+}
+
 /// # Safety
 ///
 /// The processor has `L`'s instructions.
 #[inline(always)]
 unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) {
-    let bytes = batch.bytes();
-    let mut writer = Appender::<L>::new(bytes, output);
-    let mut line = 0;
-    let mut spaces = 0;
+    let (bytes, terminator) = (batch.bytes(), batch.terminator());
+    let mut line = Line::begin(false, output);
     let mut at = 0;
-    while at < bytes.len() {
-        let mut padded = [0; WORD];
-        let left = bytes.len() - at;
-        let (word, valid) = if left >= WORD {
-            (bytes[at..].as_ptr(), u64::MAX)
-        } else {
-            padded[..left].copy_from_slice(&bytes[at..]);
-            (padded.as_ptr(), (1 << left) - 1)
-        };
-        // SAFETY: 64 bytes are there, in the batch or in the padded rest of it.
-        let [mut ends, mut blanks] = unsafe { L::equal(word, [batch.terminator(), b' ']) };
-        ends &= valid;
-        blanks &= valid & !ends;
-        while ends != 0 {
-            // All bits up to the lowest end: those of this line.
+    // A word is gone through only if another follows, of which a line that begins in the first may copy a part.
+    while bytes.len() - at >= 2 * WORD {
+        if line.content() >= LONG {
+            let from = at - line.content();
+            at = from + line.finish_long(&bytes[from..], terminator, output);
+            continue;
+        }
+        let words = CHUNK.min((bytes.len() - at) / WORD - 1);
+        let room = output.spare(line.filled + room_for(words));
+        // SAFETY: as many words and one more are left, and there is room. The caller has the instructions.
+        let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, room.as_mut_ptr()) };
+        output.advance(done);
+        at += words * WORD;
+    }
+    // What is left is gone through with padding, which has no spaces and no ends of lines.
+    let rest = &bytes[at..];
+    let mut padded = [u8::from(terminator == 0); 3 * WORD];
+    padded[..rest.len()].copy_from_slice(rest);
+    let words = rest.len().div_ceil(WORD);
+    let room = output.spare(line.filled + room_for(words));
+    // SAFETY: as above.
+    let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, room.as_mut_ptr()) };
+    output.advance(done);
+    line.filled -= words * WORD - rest.len();
+    if line.content() > 0 {
+        line.finish(output);
+    }
+}
+
+/// A line which is being copied, so that its length and its number of spaces aren't known yet.
+///
+/// Its header is stored first, with the digit left open and of the length which the last line's header had. If that
+/// turns out wrong, the line is moved by a byte.
+struct Line {
+    many: bool,
+    spaces: u64,
+    /// Bytes of it, header included, that lie behind the output's end.
+    filled: usize,
+}
+
+impl Line {
+    fn begin(many: bool, output: &mut Output<'_>) -> Self {
+        let header = header(if many { MANY } else { 0 });
+        output.spare(header.len())[..header.len()].copy_from_slice(header);
+        Self { many, spaces: 0, filled: header_len(many) }
+    }
+
+    /// Bytes of the batch that were copied.
+    fn content(&self) -> usize {
+        self.filled - header_len(self.many)
+    }
+
+    /// Goes on with so many words at `from`, and with the lines that begin in them. Returns how many bytes at `room` are
+    /// whole lines now; the bytes of the line then in progress are behind them, as they were at `room` before.
+    ///
+    /// # Safety
+    ///
+    /// One word more is readable at `from`, [`room_for`] as many words behind the line in progress is writable at `room`,
+    /// they don't overlap, and the processor has `L`'s instructions.
+    #[inline(always)]
+    unsafe fn words<L: Lanes>(&mut self, from: *const u8, words: usize, terminator: u8, room: *mut u8) -> usize {
+        let Self { mut many, mut spaces, filled } = *self;
+        let mut start = room;
+        // SAFETY: the line in progress lies there, and so do the pointers below: each word moves `to` by a word and by
+        // a header for each line that ends in it.
+        let mut to = unsafe { room.add(filled) };
+        for word in 0..words {
+            // SAFETY: a word of those at `from`.
+            let word = unsafe { from.add(word * WORD) };
+            // SAFETY: a word there, and the caller has the instructions.
+            let [mut ends] = unsafe { L::equal(word, [terminator]) };
+            // SAFETY: a word there and a word's room.
+            unsafe { L::copy(word, to) };
+            if ends == 0 {
+                if spaces < MANY {
+                    // SAFETY: as above.
+                    let [blanks] = unsafe { L::equal(word, [b' ']) };
+                    spaces += u64::from(blanks.count_ones());
+                }
+                // SAFETY: see above.
+                to = unsafe { to.add(WORD) };
+                continue;
+            }
+            // SAFETY: as above.
+            let [mut blanks] = unsafe { L::equal(word, [b' ']) };
+            blanks &= !ends;
+            // Bits up to the lowest end are those of the line which ends there.
             let this = ends ^ (ends - 1);
+            let mut next = ends.trailing_zeros() as usize + 1;
             spaces += u64::from((blanks & this).count_ones());
-            let next = at + ends.trailing_zeros() as usize + 1;
-            writer.append(line, next, spaces);
+            // SAFETY: the line lies from `start` to where its end has been copied, with a byte's room behind.
+            (to, many) = unsafe { finish(start, to.add(next), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            line = next;
-            spaces = 0;
-        }
-        spaces += u64::from(blanks.count_ones());
-        at += WORD;
-    }
-    if line < bytes.len() {
-        writer.append(line, bytes.len(), spaces);
-    }
-    writer.finish();
-}
-
-/// Appends lines to an output with stores that write more than the line and are overwritten by the next.
-struct Appender<'a, 'b, L> {
-    bytes: &'b [u8],
-    output: &'a mut Output<'b>,
-    /// Room in the output which isn't part of it yet, and how much of it is filled.
-    room: *mut u8,
-    len: usize,
-    filled: usize,
-    lanes: std::marker::PhantomData<L>,
-}
-
-impl<'a, 'b, L: Lanes> Appender<'a, 'b, L> {
-    /// Lines this long are handed to the output to decide whether to copy them.
-    const LONG: usize = 16 << 10;
-
-    #[inline(always)]
-    fn new(bytes: &'b [u8], output: &'a mut Output<'b>) -> Self {
-        let room = output.spare(bytes.len() + bytes.len() / 16 + HEADER + WORD);
-        let (room, len) = (room.as_mut_ptr(), room.len());
-        Self { bytes, output, room, len, filled: 0, lanes: std::marker::PhantomData }
-    }
-
-    #[inline(always)]
-    fn append(&mut self, from: usize, to: usize, spaces: u64) {
-        let header = Header::of(spaces);
-        let line = &self.bytes[from..to];
-        if self.len - self.filled < HEADER + line.len() + WORD || line.len() >= Self::LONG {
-            self.append_slowly(&header, line);
-            return;
-        }
-        // SAFETY: there is room for the padded header.
-        let start = unsafe {
-            let start = self.room.add(self.filled);
-            start.cast::<[u8; HEADER]>().write(header.bytes);
-            start.add(header.len)
-        };
-        if line.len() <= HEADER && self.bytes.len() - from >= HEADER {
-            // SAFETY: 16 bytes of the batch are left, and there is room for as many.
-            unsafe { start.cast::<[u8; HEADER]>().write(line.as_ptr().cast::<[u8; HEADER]>().read()) };
-        } else if self.bytes.len() - from >= line.len() + WORD {
-            let mut copied = 0;
-            while copied < line.len() {
-                // SAFETY: the batch has 64 bytes after this line, the output has room for as many, and they are
-                // different memory: the output is borrowed mutably.
-                unsafe { L::copy(line.as_ptr().add(copied), start.add(copied)) };
-                copied += WORD;
+            // Lines that begin and end in this word.
+            while ends != 0 {
+                let this = ends ^ (ends - 1);
+                let end = ends.trailing_zeros() as usize + 1;
+                spaces = u64::from((blanks & this).count_ones());
+                many = spaces >= MANY;
+                // SAFETY: there is room for both, and a word at `next`, which is in this word, ends in the one behind.
+                unsafe {
+                    to.cast::<Header>().write(*header(spaces));
+                    to = to.add(header_len(many));
+                    L::copy(word.add(next), to);
+                    to = to.add(end - next);
+                }
+                next = end;
+                blanks &= !this;
+                ends &= ends - 1;
             }
-        } else {
-            // SAFETY: the line is in the batch, there is room for it, and they are different memory.
-            unsafe { std::ptr::copy_nonoverlapping(line.as_ptr(), start, line.len()) };
+            start = to;
+            spaces = u64::from(blanks.count_ones());
+            // SAFETY: as for the lines above.
+            unsafe {
+                to.cast::<Header>().write(*header(if many { MANY } else { 0 }));
+                to = to.add(header_len(many));
+                L::copy(word.add(next), to);
+                to = to.add(WORD - next);
+            }
         }
-        self.filled += header.len + line.len();
+        // SAFETY: both are in the room, in this order.
+        let (done, filled) = unsafe { (start.offset_from_unsigned(room), to.offset_from_unsigned(start)) };
+        *self = Self { many, spaces, filled };
+        done
     }
 
-    /// For a line which has no room yet, or is so long that it may better be lent.
+    /// Makes the line in progress, of which all bytes are copied, part of the output.
+    fn finish(self, output: &mut Output<'_>) {
+        let start = output.spare(self.filled + 1).as_mut_ptr();
+        // SAFETY: the line lies there, with a byte's room behind it.
+        let len =
+            unsafe { finish(start, start.add(self.filled), self.many, self.spaces).0.offset_from_unsigned(start) };
+        output.advance(len);
+    }
+
+    /// Starts over with a line that has become long, whose bytes and those behind them are in `bytes`. Returns its length
+    /// with its terminator.
     #[cold]
     #[inline(never)]
-    fn append_slowly(&mut self, header: &Header, line: &'b [u8]) {
-        self.output.advance(self.filled);
-        self.output.extend(&header.bytes[..header.len]);
-        self.output.lend(line);
-        // At least twice what is left to do at this rate would be a guess; a doubling region makes any guess cheap.
-        let room = self.output.spare(HEADER + 2 * WORD);
-        (self.room, self.len, self.filled) = (room.as_mut_ptr(), room.len(), 0);
+    fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> usize {
+        let mut len = self.content();
+        // By pieces that stay in the caches for the second look.
+        for piece in bytes[len..].chunks(LONG) {
+            let end = memchr::memchr(terminator, piece);
+            let piece = &piece[..end.unwrap_or(piece.len())];
+            self.spaces += memchr::memchr_iter(b' ', piece).take(MANY as usize).count() as u64;
+            len += piece.len() + usize::from(end.is_some());
+            if end.is_some() {
+                break;
+            }
+        }
+        let many = self.spaces >= MANY;
+        output.extend(&header(self.spaces)[..header_len(many)]);
+        output.lend(&bytes[..len]);
+        *self = Self::begin(many, output);
+        len
     }
+}
 
-    #[inline(always)]
-    fn finish(self) {
-        self.output.advance(self.filled);
+/// Gives the line from `start` to `end` the header for so many spaces, where there is room for one of `many` or not.
+/// Returns its end, and whether they are many.
+///
+/// # Safety
+///
+/// The line lies there, with a byte's room behind it.
+#[inline(always)]
+unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut u8, bool) {
+    // SAFETY: the caller's.
+    unsafe {
+        if many == (spaces >= MANY) {
+            *start.add(DIGIT) = header(spaces)[DIGIT];
+            (end, many)
+        } else {
+            (move_by_one(start, end, many, spaces), !many)
+        }
+    }
+}
+
+/// Gives the line from `start` to `end` the header for so many spaces, which is a byte longer or shorter than the one it
+/// has room for now. Returns its new end.
+///
+/// # Safety
+///
+/// The line lies there, with a header for `many` spaces or not, and a byte's room behind it.
+#[cold]
+#[inline(never)]
+unsafe fn move_by_one(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> *mut u8 {
+    let header = &header(spaces)[..header_len(!many)];
+    // SAFETY: the caller's.
+    unsafe {
+        let content = start.add(header_len(many));
+        let len = end.offset_from_unsigned(content);
+        std::ptr::copy(content, start.add(header.len()), len);
+        std::ptr::copy_nonoverlapping(header.as_ptr(), start, header.len());
+        start.add(header.len() + len)
     }
 }
 
