@@ -14,6 +14,12 @@ use super::region::Region;
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
 
+/// From this length on, the start of a line isn't copied to where the rest of it is read to; memory changes hands.
+const WORTH_SWAPPING: usize = 64 << 10;
+
+/// Of memory on most machines. Elsewhere it is only a number.
+const PAGE: usize = 4096;
+
 /// What the reader is to do.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
@@ -34,8 +40,9 @@ pub(super) struct Reader<'fd> {
     cancel: Option<BorrowedFd<'fd>>,
     kind: FileType,
     plan: Plan,
-    /// The first `filled` bytes are the start of a line whose end hasn't been read.
+    /// The start of a line whose end hasn't been read: so many bytes, from here on.
     pending: Region,
+    start: usize,
     filled: usize,
     /// Where the pending bytes start, and the number of their line.
     offset: u64,
@@ -93,6 +100,7 @@ impl<'fd> Reader<'fd> {
             kind,
             plan,
             pending,
+            start: 0,
             filled: 0,
             offset: 0,
             line: 1,
@@ -130,65 +138,85 @@ impl<'fd> Reader<'fd> {
         self.offset
     }
 
-    /// Puts the next lines at the start of `buffer`, whose content is lost.
+    /// Puts the next lines into `buffer`, whose content is lost.
     pub(super) fn next(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
+        let start = self.take_pending(buffer)?;
         loop {
             match mem::replace(&mut self.state, State::Ended) {
                 State::Open => self.state = State::Open,
                 State::Ended if self.filled == 0 => return Ok(Next::End),
                 State::Ended => {
-                    mem::swap(&mut self.pending, buffer);
                     let last = mem::take(&mut self.filled);
-                    return Ok(Next::Batch(self.pass(last, 1)));
+                    return Ok(Next::Batch(self.pass(start, last, 1)));
                 }
                 State::Failed(error) => return Err(error),
             }
-            self.pending.grow(self.filled + self.plan.block).map_err(Error::Memory)?;
+            let old = start + self.filled;
+            buffer.grow(old + self.ask.bytes).map_err(Error::Memory)?;
+            let space = &mut buffer[old..old + self.ask.bytes];
             let read = match when_idle {
-                WhenIdle::Return if !self.never_waits() => match self.look() {
+                WhenIdle::Return if !self.never_waits() => match self.look(space) {
                     Some(read) => read,
-                    None => return Ok(Next::Idle),
+                    None => {
+                        mem::swap(&mut self.pending, buffer);
+                        self.start = start;
+                        return Ok(Next::Idle);
+                    }
                 },
-                _ => self.read()?,
+                _ => self.read(space)?,
             };
-            let (old, filled) = (self.filled, self.filled + read);
             if read == 0 {
                 self.state = State::Ended;
                 continue;
             }
-            self.filled = filled;
-            let Some(last) = memchr::memrchr(self.plan.terminator, &self.pending[old..filled]) else {
-                if filled > self.plan.max_line {
+            self.ask.learn(read);
+            self.filled += read;
+            let bytes = &buffer[start..old + read];
+            let Some(last) = memchr::memrchr(self.plan.terminator, &buffer[old..old + read]) else {
+                if self.filled > self.plan.max_line {
                     return Err(self.too_long(0));
                 }
                 continue;
             };
-            let mut whole = old + last + 1;
-            if let Some(start) = self.first_too_long(filled) {
-                let error = self.too_long(start);
-                if start == 0 {
+            let mut whole = old + last + 1 - start;
+            if let Some(line) = self.first_too_long(bytes) {
+                let error = self.too_long(line);
+                if line == 0 {
                     return Err(error);
                 }
                 self.state = State::Failed(error);
-                whole = start;
+                whole = line;
             }
-            // The rest goes to the buffer we're given, which then is the pending one.
-            let rest = filled - whole;
-            buffer.grow(rest).map_err(Error::Memory)?;
-            buffer[..rest].copy_from_slice(&self.pending[whole..filled]);
-            mem::swap(&mut self.pending, buffer);
-            self.filled = rest;
             let lines = if self.plan.numbered {
-                memchr::memchr_iter(self.plan.terminator, &buffer[..whole]).count() as u64
+                memchr::memchr_iter(self.plan.terminator, &bytes[..whole]).count() as u64
             } else {
                 0
             };
-            return Ok(Next::Batch(self.pass(whole, lines)));
+            let rest = &bytes[whole..];
+            self.pending.grow(rest.len()).map_err(Error::Memory)?;
+            self.pending[..rest.len()].copy_from_slice(rest);
+            (self.start, self.filled) = (0, rest.len());
+            return Ok(Next::Batch(self.pass(start, whole, lines)));
         }
     }
 
-    fn pass(&mut self, len: usize, lines: u64) -> Extent {
-        let extent = Extent { start: 0, len, offset: self.offset, first_line: self.line };
+    /// Puts the start of a line where the rest of it will be read to; returns where. It ends on a page: 8 KiB were read
+    /// from a pipe in 0.5 µs to memory that lies as the pipe's pages do, in 0.6 µs to most other places, and in 2.8 µs to
+    /// those one to 15 bytes off, where each load looks as if it had to wait for the last store.
+    fn take_pending(&mut self, buffer: &mut Region) -> Result<usize, Error> {
+        if self.filled > WORTH_SWAPPING {
+            mem::swap(&mut self.pending, buffer);
+            return Ok(self.start);
+        }
+        let end = self.filled.next_multiple_of(PAGE);
+        let start = end - self.filled;
+        buffer.grow(end).map_err(Error::Memory)?;
+        buffer[start..end].copy_from_slice(&self.pending[self.start..self.start + self.filled]);
+        Ok(start)
+    }
+
+    fn pass(&mut self, start: usize, len: usize, lines: u64) -> Extent {
+        let extent = Extent { start, len, offset: self.offset, first_line: self.line };
         self.offset += len as u64;
         if self.plan.numbered {
             self.line += lines;
@@ -200,10 +228,9 @@ impl<'fd> Reader<'fd> {
         Error::LineTooLong { offset: self.offset + start as u64, limit: self.plan.max_line }
     }
 
-    /// Where the first line starts of the `filled` pending bytes which is too long, be it whole or not. Looks only as
-    /// often as lines as long as allowed would fit.
-    fn first_too_long(&self, filled: usize) -> Option<usize> {
-        let bytes = &self.pending[..filled];
+    /// Where the first line of `bytes` starts which is too long, be it whole or not. Looks only as often as lines as long
+    /// as allowed would fit.
+    fn first_too_long(&self, bytes: &[u8]) -> Option<usize> {
         let mut start = 0;
         while bytes.len() - start > self.plan.max_line {
             // The last terminator a legal line starting here can have.
@@ -217,15 +244,13 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Reads what is there. None if that is nothing, or if it can't be had so; whatever is wrong, reading tells.
-    fn look(&mut self) -> Option<usize> {
+    fn look(&mut self, space: &mut [u8]) -> Option<usize> {
         let look = self.look.as_ref()?;
         self.reads += 1;
-        let read = rustix::io::read(look, &mut self.pending[self.filled..self.filled + self.ask.bytes]).ok()?;
-        self.ask.learn(read);
-        Some(read)
+        rustix::io::read(look, space).ok()
     }
 
-    fn read(&mut self) -> Result<usize, Error> {
+    fn read(&mut self, space: &mut [u8]) -> Result<usize, Error> {
         loop {
             if let Some(cancel) = self.cancel {
                 let mut ready = [
@@ -239,13 +264,9 @@ impl<'fd> Reader<'fd> {
                     Err(error) => return Err(Error::Read(error.into())),
                 }
             }
-            let space = &mut self.pending[self.filled..self.filled + self.ask.bytes];
             self.reads += 1;
-            match rustix::io::read(self.input, space) {
-                Ok(read) => {
-                    self.ask.learn(read);
-                    return Ok(read);
-                }
+            match rustix::io::read(self.input, &mut *space) {
+                Ok(read) => return Ok(read),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => wait_for(self.input, PollFlags::IN).map_err(Error::Read)?,
                 Err(error) => return Err(Error::Read(error.into())),
