@@ -38,7 +38,7 @@ def from_file(command, path):
     return 1 / elapsed
 
 
-def fed_by_yes(command, line, seconds=1.0):
+def fed_by_yes(command, line, seconds=0.4):
     """Bytes per second that `yes LINE` got rid of through `command`, which says on its outputs how many arrived."""
     reader, writer = os.pipe()
     consumer = subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -81,10 +81,11 @@ def files(rounds):
 
 
 def yes(rounds):
-    """Fed by yes, against the top line: what a sink that only reads takes from it."""
+    """Fed by yes, against the top line: what a sink that only reads takes from it. Two processes which meet at a lock
+    fall into step or out of it, anew each time they are started, so they are started often."""
     ours = ["sh", "-c", f"exec {PIPEMARK} lines --stats > /dev/null"]
     for name, line, least in (("285-byte", LONG, 0.9), ("8-byte", SHORT, None)):
-        ratios = in_turns(rounds, lambda: fed_by_yes(ours, line), lambda: fed_by_yes([PIPEMARK, "sink"], line))
+        ratios = in_turns(4 * rounds, lambda: fed_by_yes(ours, line), lambda: fed_by_yes([PIPEMARK, "sink"], line))
         promise(f"yes, {name} lines: pipemark lines / pipemark sink", ratios, least=least)
 
 

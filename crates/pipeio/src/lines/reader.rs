@@ -142,14 +142,15 @@ impl<'fd> Reader<'fd> {
     pub(super) fn next(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
         let start = self.take_pending(buffer)?;
         loop {
-            match mem::replace(&mut self.state, State::Ended) {
-                State::Open => self.state = State::Open,
-                State::Ended if self.filled == 0 => return Ok(Next::End),
-                State::Ended => {
-                    let last = mem::take(&mut self.filled);
-                    return Ok(Next::Batch(self.pass(start, last, 1)));
-                }
-                State::Failed(error) => return Err(error),
+            if !matches!(self.state, State::Open) {
+                return match mem::replace(&mut self.state, State::Ended) {
+                    State::Failed(error) => Err(error),
+                    _ if self.filled == 0 => Ok(Next::End),
+                    _ => {
+                        let last = mem::take(&mut self.filled);
+                        Ok(Next::Batch(self.pass(start, last, 1)))
+                    }
+                };
             }
             let old = start + self.filled;
             buffer.grow(old + self.ask.bytes).map_err(Error::Memory)?;
