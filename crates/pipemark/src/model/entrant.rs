@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
-use super::params::{BadValue, serde_as_text};
+use super::value::{BadValue, serde_as_text};
 
 /// A language, by the name of its folder: `c`, `cpp`, `zig`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

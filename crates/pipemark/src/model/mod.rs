@@ -2,6 +2,7 @@
 //!
 //! Depends on nothing else of ours and does no I/O.
 
+mod capacity;
 mod document;
 mod entrant;
 mod filter;
@@ -14,14 +15,16 @@ mod sample;
 mod stage;
 mod trial;
 mod units;
+mod value;
 
+pub use capacity::{Capacity, NamedCapacity};
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
-pub use params::{BadValue, Capacity, Key, NamedCapacity, Params, Volume, nearest};
+pub use params::{Key, Params, Volume};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
@@ -29,3 +32,4 @@ pub use trial::{
     CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial,
 };
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};
+pub use value::{BadValue, nearest};

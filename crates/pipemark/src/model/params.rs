@@ -1,120 +1,19 @@
 //! Everything that specifies a trial, each parameter under one key that flags, suites, output and stored records share.
 
 use std::fmt;
-use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
+use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
 use super::methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
-
-/// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadValue(String);
-
-impl BadValue {
-    /// The sentence to show.
-    pub fn new(sentence: impl Into<String>) -> Self {
-        BadValue(sentence.into())
-    }
-}
-
-impl fmt::Display for BadValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadValue {}
-
-/// Serialises a type as the text it is shown as and reads it back through `FromStr`.
-macro_rules! serde_as_text {
-    ($type:ty, $description:literal) => {
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": "string", "description": $description})
-            }
-        }
-    };
-}
-pub(super) use serde_as_text;
-
-/// What F_SETPIPE_SZ is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Capacity {
-    /// A word instead of a number.
-    Named(NamedCapacity),
-    /// This many bytes; the kernel rounds up to a power of two of pages.
-    Bytes(ByteSize),
-}
-
-/// Capacities that are a policy of the kernel, not a number.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Display, EnumString,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum NamedCapacity {
-    /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
-    Default,
-    /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
-    Quota,
-}
-
-impl Capacity {
-    /// What pipe(2) gives.
-    pub const DEFAULT: Capacity = Capacity::Named(NamedCapacity::Default);
-    /// What is left to a user over the page limit.
-    pub const QUOTA: Capacity = Capacity::Named(NamedCapacity::Quota);
-}
-
-impl FromStr for Capacity {
-    type Err = BadValue;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Ok(name) = text.parse() {
-            return Ok(Capacity::Named(name));
-        }
-        match text.parse::<ByteSize>() {
-            // F_SETPIPE_SZ takes an int.
-            Ok(ByteSize(bytes)) if (1..=1 << 30).contains(&bytes) => Ok(Capacity::Bytes(ByteSize(bytes))),
-            Ok(size) => {
-                Err(BadValue(format!("capacity {size} is out of range; use 1 byte to 1 GiB, default or quota")))
-            }
-            Err(_) => Err(BadValue(format!("'{text}' is not a capacity; use default, quota or a size such as 64k"))),
-        }
-    }
-}
-
-impl fmt::Display for Capacity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Capacity::Named(name) => name.fmt(f),
-            Capacity::Bytes(size) => size.fmt(f),
-        }
-    }
-}
+use super::value::{BadValue, bounded, word};
 
 /// How much one run moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -312,26 +211,6 @@ pub const MAX_PAIRS: u32 = 256;
 /// The longest chain.
 pub const MAX_LENGTH: u32 = 4096;
 
-/// Reads one of an enum's words; the error lists them all.
-fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
-    text.parse().map_err(|_| {
-        let all: Vec<&str> = T::iter().map(Into::into).collect();
-        let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
-        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
-    })
-}
-
-/// The word that was probably meant, if one is close enough: one slip in three letters.
-pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distance is quadratic in the lengths, and no word of ours is this long.
-    if text.len() > 64 {
-        return None;
-    }
-    let allowed = (text.chars().count() / 3).max(1);
-    let distance = |word| strsim::damerau_levenshtein(text, word);
-    words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
-}
-
 /// A size in the largest unit that loses nothing, so that it reads back as the same number of bytes.
 fn exact_size(size: ByteSize) -> String {
     let shown = size.to_string();
@@ -342,17 +221,6 @@ fn exact_size(size: ByteSize) -> String {
 fn exact_time(time: Nanos) -> String {
     let shown = time.to_string();
     if shown.parse() == Ok(time) { shown } else { format!("{} ns", time.0) }
-}
-
-fn bounded<T: FromStr + PartialOrd + fmt::Display>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
-where
-    T::Err: fmt::Display,
-{
-    let value: T = text.parse().map_err(|e| BadValue(format!("{what}: {e}")))?;
-    if value < low || value > high {
-        return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
-    }
-    Ok(value)
 }
 
 impl Params {
@@ -523,23 +391,25 @@ impl Params {
             (None, None) => return Ok(()),
             (Some(feed), Some(filter)) => (feed, filter),
             (None, Some(filter)) => {
-                return Err(BadValue(format!("the filter {filter} needs lines; give a feed as well")));
+                return Err(BadValue::new(format!("the filter {filter} needs lines; give a feed as well")));
             }
-            (Some(feed), None) => return Err(BadValue(format!("the feed {feed} needs a filter; give one as well"))),
+            (Some(feed), None) => {
+                return Err(BadValue::new(format!("the feed {feed} needs a filter; give one as well")));
+            }
         };
         if feed.endless() != matches!(self.volume, Volume::Time(_)) {
             let what =
                 if feed.endless() { "never ends; give a time" } else { "is made as large as its total; give one" };
-            return Err(BadValue(format!("the feed {feed} {what}")));
+            return Err(BadValue::new(format!("the feed {feed} {what}")));
         }
         if self.place != Place::Free {
-            return Err(BadValue(format!("the filter {filter} may have several threads; use place free")));
+            return Err(BadValue::new(format!("the filter {filter} may have several threads; use place free")));
         }
         let open = [Key::Total, Key::Time, Key::Place, Key::Feed, Key::Filter];
         let own = Params::default();
         match Key::iter().find(|key| !open.contains(key) && self.exact(*key) != own.exact(*key)) {
             Some(key) => {
-                Err(BadValue(format!("the filter {filter} does not take {key} {}; leave it out", self.get(key))))
+                Err(BadValue::new(format!("the filter {filter} does not take {key} {}; leave it out", self.get(key))))
             }
             None => Ok(()),
         }
@@ -552,10 +422,12 @@ impl Params {
             (Some(language), Some(program)) => (language, program),
             (None, Some(_)) => return Err(BadValue::new("a program belongs to a language; give a language as well")),
             (Some(language), None) => {
-                return Err(BadValue(format!("{language} has two programs; give program idiomatic or tuned as well")));
+                return Err(BadValue::new(format!(
+                    "{language} has two programs; give program idiomatic or tuned as well"
+                )));
             }
         };
-        let refuse = |what: &str| Err(BadValue(format!("the entrant {language} {program} {what}")));
+        let refuse = |what: &str| Err(BadValue::new(format!("the entrant {language} {program} {what}")));
         if !matches!(self.volume, Volume::Total(_)) {
             return refuse("streams a total and not for a time; give a total");
         }
@@ -585,7 +457,7 @@ impl Params {
         if let Volume::Total(total) = self.volume
             && self.block > total
         {
-            return Err(BadValue(format!(
+            return Err(BadValue::new(format!(
                 "block size {} is larger than the total of {total}; raise --total or lower --block",
                 self.block
             )));
@@ -593,14 +465,20 @@ impl Params {
         let words = |methods: Vec<String>| methods.join(", ");
         if !self.link.senders().contains(&self.send) {
             let all = words(self.link.senders().iter().map(ToString::to_string).collect());
-            return Err(BadValue(format!("--send {} does not go with --link {}; use {all}", self.send, self.link)));
+            return Err(BadValue::new(format!(
+                "--send {} does not go with --link {}; use {all}",
+                self.send, self.link
+            )));
         }
         if !self.link.receivers().contains(&self.recv) {
             let all = words(self.link.receivers().iter().map(ToString::to_string).collect());
-            return Err(BadValue(format!("--recv {} does not go with --link {}; use {all}", self.recv, self.link)));
+            return Err(BadValue::new(format!(
+                "--recv {} does not go with --link {}; use {all}",
+                self.recv, self.link
+            )));
         }
         if !self.link.transfers() && matches!(self.verify, Verify::Xor | Verify::Full) {
-            return Err(BadValue(format!(
+            return Err(BadValue::new(format!(
                 "--link {} moves no bytes that --verify {} could see; use --verify count",
                 self.link, self.verify
             )));
@@ -628,7 +506,7 @@ impl Params {
             ));
         }
         if self.content == Content::Text && matches!(self.verify, Verify::Xor | Verify::Full) {
-            return Err(BadValue(format!(
+            return Err(BadValue::new(format!(
                 "--verify {} is for the pattern, not for text; use --content pattern or --verify count",
                 self.verify
             )));
@@ -637,7 +515,7 @@ impl Params {
             return Err(BadValue::new("--exit is what the stages of a chain have to end with; use --length as well"));
         }
         if !self.recv.touches() && matches!(self.verify, Verify::Xor | Verify::Full) {
-            return Err(BadValue(format!(
+            return Err(BadValue::new(format!(
                 "--recv {} never sees the bytes, so --verify {} is impossible; use --verify count or another receive method",
                 self.recv, self.verify
             )));
@@ -783,15 +661,6 @@ mod tests {
         ] {
             assert_ne!(with(key, one), with(key, other), "{key}");
         }
-    }
-
-    #[test]
-    fn a_slip_is_recognised() {
-        let words = || SendMethod::iter().map(Into::into);
-        assert_eq!(nearest("wriite", words()), Some("write"));
-        assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
-        assert_eq!(nearest("carrier-pigeon", words()), None);
-        assert_eq!(nearest("", words()), None);
     }
 
     #[test]

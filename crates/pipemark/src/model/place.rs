@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::params::BadValue;
+use super::value::BadValue;
 
 /// A logical CPU by its number in /sys/devices/system/cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -69,4 +69,4 @@ impl fmt::Display for Place {
     }
 }
 
-super::params::serde_as_text!(Place, "free, same, cross, or WRITER:READER");
+super::value::serde_as_text!(Place, "free, same, cross, or WRITER:READER");

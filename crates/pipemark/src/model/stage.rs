@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::params::BadValue;
+use super::value::BadValue;
 
 /// One stage: a program and its arguments. The word `relay` alone is this program's own relay, not a program of that name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -106,7 +106,7 @@ impl FromStr for Stages {
     }
 }
 
-super::params::serde_as_text!(Stages, "commands without a shell, joined by |, such as cat -u | relay");
+super::value::serde_as_text!(Stages, "commands without a shell, joined by |, such as cat -u | relay");
 
 #[cfg(test)]
 mod tests {

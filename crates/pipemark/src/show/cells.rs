@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use crate::model::{Document, Record, WaitPolicy};
 
-use super::experiment::{Column, Experiment, legend, missing};
+use super::column::Column;
+use super::experiment::{Experiment, legend, missing};
 use super::head::{host, method, partial};
 use super::matrix::Matrix;
 use super::text::{Side, neutral};

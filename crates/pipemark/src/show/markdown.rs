@@ -5,7 +5,8 @@ use std::io;
 use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
-use super::experiment::{Column, Experiment, legend, missing};
+use super::column::Column;
+use super::experiment::{Experiment, legend, missing};
 use super::gains::GainsTable;
 use super::head::{host, method, partial};
 use super::matrix::Matrix;

@@ -9,6 +9,7 @@ use crate::model::Document;
 pub mod axis;
 mod benchmark;
 pub mod cells;
+mod column;
 pub mod comparison;
 mod comparison_csv;
 mod csv;

@@ -6,7 +6,8 @@ use std::io;
 use crate::model::{Document, Record, WaitPolicy};
 
 use super::Format;
-use super::experiment::{Column, Experiment, Group, legend, missing, ranked};
+use super::column::Column;
+use super::experiment::{Experiment, Group, legend, missing, ranked};
 use super::gains::GainsTable;
 use super::head::{host, method, partial};
 use super::matrix::Matrix;

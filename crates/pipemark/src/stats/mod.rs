@@ -17,6 +17,7 @@ pub mod percentile;
 mod ranks;
 pub mod records;
 pub mod verdict;
+mod warnings;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -1,30 +1,14 @@
-//! From what was run to what is stored: estimates, ratios within rounds, names, and warnings that the samples support.
-//!
-//! What the ends' clocks and counters cannot show (huge pages refused, a busy machine) comes in as notes.
+//! From what was run to what is stored: estimates, ratios within rounds, names, and warnings.
 
 use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator;
 
-use super::drift::Drift;
-use super::estimate::median;
-use super::outliers::outliers;
+use super::warnings::warnings_of;
 use crate::model::{
-    ByteSize, Capacity, CounterEstimates, Cpu, EndStats, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind,
-    Mode, Outcome, Params, PipelineStats, Place, Record, Sample, Status, Stopped, Warning,
+    CounterEstimates, Estimate, Estimates, Key, Latency, LatencyEstimates, LinkKind, Outcome, Params, PipelineStats,
+    Record, Sample, Status,
 };
-
-/// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
-const TOLERANCE: f64 = 0.03;
-
-/// The share of what an end can do alone from which on a figure is flagged.
-const NEAR: f64 = 0.9;
-
-/// What pipe(2) gives with pages of 4 KiB; larger pages give more.
-const DEFAULT_CAPACITY: u64 = 64 << 10;
-
-/// What is left to a user over the page limit, with pages of 4 KiB.
-const QUOTA_CAPACITY: u64 = 8 << 10;
 
 /// Why a trial that ran has no figure.
 const IDLE: &str =
@@ -251,151 +235,12 @@ fn in_words(params: &Params, keys: &[Key]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning> {
-    let (params, samples) = (&outcome.trial.params, &outcome.samples);
-    let mut warnings = Vec::new();
-    warnings.extend(capacity_differs(params, samples));
-    warnings.extend(capacity_changed(samples));
-    warnings.extend(misplaced(samples));
-    if let Some(estimates) = estimates {
-        // Ends that take turns do not work side by side, so what each could do alone is no limit of a round trip.
-        if params.mode == Mode::Throughput {
-            warnings.extend(near_ceiling(params, samples));
-        }
-        let headline = estimates.headline();
-        let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
-        let far = outliers(&figures)
-            .into_iter()
-            .filter(|&run| (figures[run] / headline.median - 1.0).abs() > TOLERANCE)
-            .count();
-        if far > 0 {
-            warnings.push(Warning::Outliers { count: far as u32, runs: headline.runs });
-        }
-        if let Some(drift) = Drift::of(&figures).filter(|drift| drift.matters(TOLERANCE)) {
-            warnings.push(Warning::Drift { change: drift.change });
-        }
-        if let (Some(low), Some(high)) = (headline.low, headline.high) {
-            let relative = (headline.median - low).max(high - headline.median) / headline.median;
-            if relative > TOLERANCE && outcome.stopped != Some(Stopped::Narrow) {
-                warnings.push(Warning::Wide { relative });
-            }
-        }
-    }
-    warnings
-}
-
-/// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
-/// below 8 KiB are what other page sizes and older kernels give.
-fn capacity_differs(params: &Params, samples: &[Sample]) -> Option<Warning> {
-    let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
-    let (asked, granted) = match params.capacity {
-        Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),
-        Capacity::DEFAULT => (DEFAULT_CAPACITY, granted.into_iter().find(|&granted| granted < DEFAULT_CAPACITY)?),
-        Capacity::Named(_) => (QUOTA_CAPACITY, granted.into_iter().find(|&granted| granted > QUOTA_CAPACITY)?),
-    };
-    Some(Warning::CapacityDiffers { asked, granted })
-}
-
-fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
-    samples
-        .iter()
-        .filter_map(|sample| sample.capacity_granted.zip(sample.capacity_after))
-        .find(|(before, after)| before != after)
-        .map(|(before, after)| Warning::CapacityChanged { before, after })
-}
-
-/// One warning per CPU on which an end was seen that was not allowed there.
-fn misplaced(samples: &[Sample]) -> Vec<Warning> {
-    let mut cpus: Vec<Cpu> = samples
-        .iter()
-        .flat_map(Sample::ends)
-        .filter_map(|end| Some((end, end.pinned.as_ref()?)))
-        .flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)))
-        .copied()
-        .collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
-}
-
-/// Where an end computes: ends on one CPU take turns, so their times add up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Seat {
-    Shared(Option<Cpu>),
-    Own(usize),
-}
-
-/// Whose work fills a CPU.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ends {
-    Sources,
-    Sinks,
-    Both,
-}
-
-/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured.
-///
-/// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
-/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, the trial by the median of its runs. Ends
-/// that are not pinned to one CPU are taken to have one each.
-fn near_ceiling(params: &Params, samples: &[Sample]) -> Vec<Warning> {
-    let mut runs: BTreeMap<Ends, Vec<(f64, f64)>> = BTreeMap::new();
-    for sample in samples {
-        let mut seats: BTreeMap<Seat, (f64, Ends)> = BTreeMap::new();
-        let ends = sample
-            .sources
-            .iter()
-            .map(|end| (end, Ends::Sources))
-            .chain(sample.sinks.iter().map(|end| (end, Ends::Sinks)));
-        for (index, (end, side)) in ends.enumerate() {
-            let Some(share) = share_of_cpu(end) else { continue };
-            let (sum, sides) = seats.entry(seat(params, end, index)).or_insert((0.0, side));
-            *sum += share;
-            if *sides != side {
-                *sides = Ends::Both;
-            }
-        }
-        let mut busiest: BTreeMap<Ends, f64> = BTreeMap::new();
-        for (share, sides) in seats.into_values() {
-            let most = busiest.entry(sides).or_insert(share);
-            *most = most.max(share);
-        }
-        for (sides, share) in busiest {
-            runs.entry(sides).or_default().push((share, sample.throughput() / share));
-        }
-    }
-    let warning = |(sides, runs): (Ends, Vec<(f64, f64)>)| {
-        let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
-        let end = match sides {
-            Ends::Sources => "source",
-            Ends::Sinks => "sink",
-            Ends::Both => "source and sink",
-        };
-        (median(&shares)? >= NEAR).then_some(Warning::NearCeiling { end: end.to_owned(), ceiling: median(&ceilings)? })
-    };
-    runs.into_iter().filter_map(warning).collect()
-}
-
-fn share_of_cpu(end: &EndStats) -> Option<f64> {
-    let rate = end.bytes as f64 * 1e9 / end.ns as f64;
-    let share = rate / end.ceiling?;
-    (share.is_finite() && share > 0.0).then_some(share)
-}
-
-fn seat(params: &Params, end: &EndStats, index: usize) -> Seat {
-    match (end.pinned.as_deref(), params.place) {
-        (Some([cpu]), _) => Seat::Shared(Some(*cpu)),
-        (_, Place::Same) => Seat::Shared(None),
-        _ => Seat::Own(index),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Published;
+    use crate::model::{Published, Warning};
     use crate::stats::fixture::{GIB, STEADY, conversation, outcome};
 
     fn one(outcome: Outcome) -> Record {
@@ -480,27 +325,6 @@ mod tests {
     }
 
     #[test]
-    fn noise_of_a_conversation_is_that_of_its_round_trips() {
-        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        // The gap makes the throughput as steady as can be.
-        let mut spoken = conversation("e", &[("gap", "1ms")], 5_000.0, &drifting);
-        spoken.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
-        assert_eq!(kinds(&one(spoken.clone())), ["drift", "wide"]);
-        let steady = conversation("e", &[("gap", "1ms")], 5_000.0, &STEADY);
-        for (sample, steady) in spoken.samples.iter_mut().zip(steady.samples) {
-            (sample.bytes, sample.latency) = (sample.bytes << (sample.round % 3), steady.latency);
-        }
-        assert_eq!(kinds(&one(spoken)), [""; 0]);
-    }
-
-    #[test]
-    fn an_end_that_waits_for_answers_has_no_ceiling() {
-        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
-        spoken.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
-        assert_eq!(kinds(&one(spoken)), [""; 0]);
-    }
-
-    #[test]
     fn names_leave_out_what_all_share() {
         let named = |trials: &[&[(&str, &str)]]| -> Vec<String> {
             let outcomes = trials.iter().map(|params| outcome("e", params, 1.0, &STEADY)).collect();
@@ -520,98 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_named() {
-        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
-        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &drifting))), ["drift", "wide"]);
-        let mut narrow = outcome("e", &[], 1.0, &drifting);
-        narrow.stopped = Some(Stopped::Narrow);
-        assert_eq!(kinds(&one(narrow)), ["drift"]);
-        let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998];
-        let record = one(outcome("e", &[], 1.0, &one_off));
-        assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 9 }]);
-        let hardly_off = [1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.99, 1.0, 1.0002, 0.9998];
-        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
-    }
-
-    #[test]
     fn notes_come_first() {
         let mut noted = outcome("e", &[], 1.0, &[1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12]);
         noted.notes.push(Warning::NoHugePages { reason: "never".to_owned() });
         assert_eq!(kinds(&one(noted)), ["no-huge-pages", "drift", "wide"]);
-    }
-
-    #[test]
-    fn capacities_that_are_not_as_asked_are_named() {
-        let granted = |asked: &str, before: u64, after: u64| {
-            let mut outcome = outcome("e", &[("capacity", asked)], 1.0, &STEADY);
-            for sample in &mut outcome.samples {
-                (sample.capacity_granted, sample.capacity_after) = (Some(before), Some(after));
-            }
-            one(outcome).warnings
-        };
-        assert_eq!(granted("default", 65536, 65536), []);
-        assert_eq!(granted("default", 1 << 20, 1 << 20), [], "pages of 64 KiB");
-        assert_eq!(granted("default", 8192, 8192), [Warning::CapacityDiffers { asked: 65536, granted: 8192 }]);
-        assert_eq!(granted("1m", 65536, 65536), [Warning::CapacityDiffers { asked: 1 << 20, granted: 65536 }]);
-        assert_eq!(granted("quota", 8192, 8192), []);
-        assert_eq!(granted("quota", 65536, 65536), [Warning::CapacityDiffers { asked: 8192, granted: 65536 }]);
-        assert_eq!(granted("64k", 65536, 1 << 20), [Warning::CapacityChanged { before: 65536, after: 1 << 20 }]);
-    }
-
-    #[test]
-    fn an_end_on_a_foreign_cpu_is_named_once() {
-        let mut strayed = outcome("e", &[], 1.0, &STEADY);
-        for sample in &mut strayed.samples {
-            sample.sinks[0].pinned = Some(vec![Cpu(1)]);
-            sample.sinks[0].cpus = vec![Cpu(0), Cpu(1)];
-        }
-        assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
-    }
-
-    /// 2 GiB/s, ends that could do `source` and `sink` alone.
-    fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
-        let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
-        for sample in &mut outcome.samples {
-            sample.sources[0].ceiling = source.map(|figure| figure * GIB);
-            sample.sinks[0].ceiling = sink.map(|figure| figure * GIB);
-        }
-        one(outcome).warnings
-    }
-
-    #[test]
-    fn figures_near_what_an_end_can_do_are_flagged() {
-        let ends = |warnings: Vec<Warning>| -> Vec<(String, f64)> {
-            let read = |warning| match warning {
-                Warning::NearCeiling { end, ceiling } => (end, (ceiling / GIB * 1000.0).round() / 1000.0),
-                other => panic!("{other:?}"),
-            };
-            warnings.into_iter().map(read).collect()
-        };
-        assert_eq!(ends(with_ceilings("cross", Some(2.3), Some(2.3))), []);
-        assert_eq!(ends(with_ceilings("cross", Some(9.0), Some(2.2))), [("sink".to_owned(), 2.2)]);
-        assert_eq!(ends(with_ceilings("cross", Some(2.1), None)), [("source".to_owned(), 2.1)]);
-        // On one CPU the times add up: 1 / (1/4 + 1/4.4) = 2.095.
-        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(4.4))), [("source and sink".to_owned(), 2.095)]);
-        assert_eq!(ends(with_ceilings("cross", Some(4.0), Some(4.4))), []);
-        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(9.0))), []);
-    }
-
-    #[test]
-    fn two_sources_on_one_cpu_share_it() {
-        let mut pairs = outcome("e", &[("pairs", "2")], 2.0, &[1.0; 7]);
-        for sample in &mut pairs.samples {
-            sample.bytes *= 2;
-            for (ends, cpu) in [(&mut sample.sources, 0), (&mut sample.sinks, 1)] {
-                ends[0].pinned = Some(vec![Cpu(cpu)]);
-                ends[0].cpus = vec![Cpu(cpu)];
-                ends[0].ceiling = Some(4.2 * GIB);
-                ends.push(ends[0].clone());
-            }
-            sample.sinks[1].ceiling = None;
-        }
-        let warnings = one(pairs).warnings;
-        let [Warning::NearCeiling { end, ceiling }] = &warnings[..] else { panic!("{warnings:?}") };
-        assert!(end == "source" && (ceiling / GIB - 4.2).abs() < 1e-6, "{warnings:?}");
     }
 
     #[test]

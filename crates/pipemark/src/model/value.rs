@@ -1,0 +1,103 @@
+//! Reading a parameter's value from text, and saying what is wrong with it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use strum::IntoEnumIterator;
+
+/// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadValue(String);
+
+impl BadValue {
+    /// The sentence to show.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        BadValue(sentence.into())
+    }
+}
+
+impl fmt::Display for BadValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadValue {}
+
+/// Serialises a type as the text it is shown as and reads it back through `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty, $description:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "description": $description})
+            }
+        }
+    };
+}
+pub(super) use serde_as_text;
+
+/// Reads one of an enum's words; the error lists them all.
+pub(super) fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
+    text.parse().map_err(|_| {
+        let all: Vec<&str> = T::iter().map(Into::into).collect();
+        let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
+        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
+    })
+}
+
+/// The word that was probably meant, if one is close enough: one slip in three letters.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distance is quadratic in the lengths, and no word of ours is this long.
+    if text.len() > 64 {
+        return None;
+    }
+    let allowed = (text.chars().count() / 3).max(1);
+    let distance = |word| strsim::damerau_levenshtein(text, word);
+    words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
+}
+
+/// Reads a value between two others, both allowed.
+pub(super) fn bounded<T: FromStr + PartialOrd + fmt::Display>(
+    what: &str,
+    text: &str,
+    low: T,
+    high: T,
+) -> Result<T, BadValue>
+where
+    T::Err: fmt::Display,
+{
+    let value: T = text.parse().map_err(|e| BadValue(format!("{what}: {e}")))?;
+    if value < low || value > high {
+        return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SendMethod;
+
+    #[test]
+    fn a_slip_is_recognised() {
+        let words = || SendMethod::iter().map(Into::into);
+        assert_eq!(nearest("wriite", words()), Some("write"));
+        assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
+        assert_eq!(nearest("carrier-pigeon", words()), None);
+        assert_eq!(nearest("", words()), None);
+    }
+}
