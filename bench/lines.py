@@ -38,20 +38,24 @@ def from_file(command, path):
     return 1 / elapsed
 
 
-def fed_by_yes(command, line, seconds=0.4):
-    """Bytes per second that `yes LINE` got rid of through `command`, which says on its outputs how many arrived."""
-    reader, writer = os.pipe()
-    consumer = subprocess.Popen(command, stdin=reader, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    start = time.monotonic()
-    source = subprocess.Popen(["yes", line], stdout=writer)
-    os.close(reader)
-    os.close(writer)
+def fed_by_yes(command, says, line, seconds=0.2, warm_up=0.05):
+    """Bytes per second that `yes LINE` got rid of through `command`, which says on one of its outputs how many arrived."""
+    outputs = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, says: subprocess.PIPE}
+    consumer = subprocess.Popen(command, stdin=subprocess.PIPE, **outputs)
+    source = subprocess.Popen(["yes", line], stdout=consumer.stdin)
+    consumer.stdin.close()
+    written = lambda: int(re.search(r"wchar: (\d+)", Path(f"/proc/{source.pid}/io").read_text())[1])
+    time.sleep(warm_up)
+    before, start = written(), time.monotonic()
     time.sleep(seconds)
+    passed, elapsed = written() - before, time.monotonic() - start
     source.kill()
-    elapsed = time.monotonic() - start
     source.wait()
-    said = b"".join(consumer.communicate()).decode()
-    return int(re.search(r"(\d+) bytes", said)[1]) / elapsed
+    arrived = int(re.search(r"(\d+) bytes", getattr(consumer, says).read().decode())[1])
+    consumer.wait()
+    if arrived < passed:
+        sys.exit(f"{command}: {arrived} bytes arrived, and yes wrote {passed}")
+    return passed / elapsed
 
 
 # What each file repeats, how large it is, who filters it, and what is promised.
@@ -83,9 +87,9 @@ def files(rounds):
 def yes(rounds):
     """Fed by yes, against the top line: what a sink that only reads takes from it. Two processes which meet at a lock
     fall into step or out of it, anew each time they are started, so they are started often."""
-    ours = ["sh", "-c", f"exec {PIPEMARK} lines --stats > /dev/null"]
-    for name, line, least in (("285-byte", LONG, 0.9), ("8-byte", SHORT, None)):
-        ratios = in_turns(4 * rounds, lambda: fed_by_yes(ours, line), lambda: fed_by_yes([PIPEMARK, "sink"], line))
+    ours, sink = ([PIPEMARK, "lines", "--stats"], "stderr"), ([PIPEMARK, "sink"], "stdout")
+    for name, line, times, least in (("285-byte", LONG, 10, 0.9), ("8-byte", SHORT, 1, None)):
+        ratios = in_turns(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))
         promise(f"yes, {name} lines: pipemark lines / pipemark sink", ratios, least=least)
 
 

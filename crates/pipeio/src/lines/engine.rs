@@ -16,9 +16,10 @@ use super::writer::{Readers, SendMethod, Writer};
 
 /// Runs lines through a transform.
 ///
-/// Each read of up to [`batch`](Self::batch) bytes is one batch: its whole lines are transformed and written at once, and
-/// the start of a line at its end waits for the next. So nothing is held back when input comes slowly, and memory is
-/// bounded by a few batches a thread and what the transform makes of one, plus the longest line.
+/// Each read of up to [`batch`](Self::batch) bytes is one batch: its whole lines are transformed, and the start of a line
+/// at its end waits for the next. What became of them is written at once, or with that of the next if a pipe has more
+/// lines already. So nothing is held back when input comes slowly, and memory is bounded by a few batches a thread and
+/// what the transform makes of one, plus the longest line.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// None for what suits the input.
@@ -36,7 +37,7 @@ impl Default for Engine {
 
 impl Engine {
     /// Lines as text files have them: ended by `\n`, of up to 1 GiB; output written, not given away; batches of 512 KiB
-    /// from a file and 64 KiB from anything else.
+    /// from a file and up to 64 KiB from anything else.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write }
     }
@@ -101,6 +102,7 @@ impl Engine {
         transform: &mut T,
     ) -> Result<Ended, Error> {
         let (mut buffer, mut store) = reader.memory()?;
+        let mut held = 0;
         Ok(loop {
             let when_idle = if store.is_empty() { WhenIdle::Wait } else { WhenIdle::Return };
             let extent = match reader.next(&mut buffer, when_idle) {
@@ -119,10 +121,13 @@ impl Engine {
             };
             let mut output = Output::new(store);
             let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
-            if matches!(flow, Ok(Flow::Continue)) && output.unlent().is_some_and(|bytes| bytes.len() < writer.hold()) {
+            let is_little = output.unlent().is_some_and(|bytes| bytes.len() < writer.hold());
+            if matches!(flow, Ok(Flow::Continue)) && is_little && held < HOLD_READS {
                 store = output.into_store();
+                held += 1;
                 continue;
             }
+            held = 0;
             let readers = writer.write(&mut output)?;
             match (flow?, readers) {
                 (_, Readers::Gone) => break Ended::ReadersGone,
@@ -202,6 +207,10 @@ const FILE_BATCH: usize = 512 << 10;
 /// Bytes of a batch of anything else: what a pipe holds by default. A larger read keeps the pipe's writer waiting for
 /// longer, who then fills pages that have left the caches.
 const BATCH: usize = 64 << 10;
+
+/// Reads in a row whose output may be held back: of lines that come one by one as fast as they are read, each is written
+/// after some 0.1 ms.
+const HOLD_READS: u32 = 64;
 
 /// How a run that didn't fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 //! order of the input all the same.
 //!
 //! - **Bytes are kept.** Lines need not be UTF-8; NUL, `\r`, empty lines and a last line without its end stay.
-//! - **Nothing waits.** What one read returned is processed and written at once.
+//! - **Nothing waits.** Output is held back only while more whole lines can be read without waiting, and no more than a
+//!   few reads of it.
 //! - **All is bounded.** Memory grows with the longest line only, which is bounded by [`Engine::max_line`].
 //! - **Interrupted calls** are repeated, **non-blocking descriptors** waited for, a **reader which went away** ends the
 //!   run without an error.

@@ -67,12 +67,12 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Next {
     Batch(Extent),
-    /// Nothing now, or nothing that could be had without waiting.
+    /// No whole line now, or none that could be had without waiting.
     Idle,
     End,
 }
 
-/// What to do when there is nothing to read.
+/// What to do when there is no whole line to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhenIdle {
     Wait,
@@ -158,11 +158,7 @@ impl<'fd> Reader<'fd> {
             let read = match when_idle {
                 WhenIdle::Return if !self.never_waits() => match self.look(space) {
                     Some(read) => read,
-                    None => {
-                        mem::swap(&mut self.pending, buffer);
-                        self.start = start;
-                        return Ok(Next::Idle);
-                    }
+                    None => return Ok(self.leave_pending(buffer, start)),
                 },
                 _ => self.read(space)?,
             };
@@ -176,6 +172,9 @@ impl<'fd> Reader<'fd> {
             let Some(last) = memchr::memrchr(self.plan.terminator, &buffer[old..old + read]) else {
                 if self.filled > self.plan.max_line {
                     return Err(self.too_long(0));
+                }
+                if when_idle == WhenIdle::Return {
+                    return Ok(self.leave_pending(buffer, start));
                 }
                 continue;
             };
@@ -214,6 +213,13 @@ impl<'fd> Reader<'fd> {
         buffer.grow(end).map_err(Error::Memory)?;
         buffer[start..end].copy_from_slice(&self.pending[self.start..self.start + self.filled]);
         Ok(start)
+    }
+
+    /// Lets someone else do something before the rest of a line is read, of which `buffer` has what there is.
+    fn leave_pending(&mut self, buffer: &mut Region, start: usize) -> Next {
+        mem::swap(&mut self.pending, buffer);
+        self.start = start;
+        Next::Idle
     }
 
     fn pass(&mut self, start: usize, len: usize, lines: u64) -> Extent {

@@ -42,7 +42,7 @@ pub struct LinesOptions {
     /// Threads: a number, or auto for up to four on a file and one on anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
-    /// Bytes to ask for with one read [default: 512k from a file, else 64k]
+    /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]
     #[arg(long, value_name = "SIZE", value_parser = batch, global = true)]
     batch: Option<NonZeroUsize>,
     /// Lines end with NUL instead of newline
