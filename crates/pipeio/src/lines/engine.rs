@@ -174,11 +174,12 @@ impl Engine {
         cancel: Option<BorrowedFd<'fd>>,
         numbered: bool,
     ) -> Result<Reader<'fd>, Error> {
-        let (block, fixed) = match self.batch {
-            Some(bytes) => (bytes.get(), true),
-            None if is_file(input)? => (FILE_BATCH, true),
-            None => (BATCH, false),
+        let block = match self.batch {
+            Some(bytes) => bytes.get(),
+            None if is_file(input)? => FILE_BATCH,
+            None => BATCH,
         };
+        let fixed = self.batch.is_some();
         let plan = Plan { block, fixed, terminator: self.terminator, max_line: self.max_line, numbered };
         Reader::new(input, cancel, plan)
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 
 use super::error::Error;
-use super::region::Region;
+use super::region::{PAGE, Region};
 
 /// From this length on, lending a piece of the batch costs less than copying it.
 const LEND: usize = 32 << 10;
@@ -11,7 +11,7 @@ const LEND: usize = 32 << 10;
 /// Where output starts in its memory. Batches start on a page; a copy that starts as far into a page as what it is made
 /// of is up to twice as slow, for a processor compares the lowest twelve bits of addresses to see whether a load has to
 /// wait for a store.
-const STAGGER: usize = 2 << 10;
+const STAGGER: usize = PAGE / 2;
 
 /// What a transform made of a batch, in order.
 ///
@@ -95,7 +95,9 @@ impl<'b> Output<'b> {
 
     /// Empties it, and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
-        self.store.give_away()
+        self.store.give_away()?;
+        self.begin = self.store.start;
+        Ok(())
     }
 
     /// Appends a copy of `bytes`.

@@ -9,16 +9,13 @@ use rustix::io::Errno;
 
 use super::error::Error;
 use super::output::Store;
-use super::region::Region;
+use super::region::{PAGE, Region};
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
 
 /// From this length on, the start of a line isn't copied to where the rest of it is read to; memory changes hands.
 const WORTH_SWAPPING: usize = 64 << 10;
-
-/// Of memory on most machines. Elsewhere it is only a number.
-const PAGE: usize = 4096;
 
 /// What the reader is to do.
 #[derive(Debug, Clone, Copy)]
@@ -300,7 +297,7 @@ struct Ask {
 
 impl Ask {
     /// The pages a pipe keeps.
-    const KEPT: usize = 2 * 4096;
+    const KEPT: usize = 2 * PAGE;
     /// Reads of all there is, to see how much that is, and how many of them have to be small.
     const TRIAL: u32 = 64;
     const SMALL: u32 = 16;

@@ -7,7 +7,7 @@ use std::{io, slice};
 use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
 
 /// What the kernel maps is a multiple of this. Larger pages of some machines only round further.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
 /// Sizes from which and up to which huge pages are asked for: one fault instead of 512. The kernel makes room for them
 /// by moving other pages about. For a line of 256 MiB that took from nothing to 0.5 s, where small pages take 0.1 s.

@@ -9,10 +9,7 @@ use rustix::io::{Errno, pread};
 
 use super::error::Error;
 use super::reader::{Extent, Next, Plan};
-use super::region::Region;
-
-/// Of memory and of files, on most machines. Elsewhere it is only a number.
-const PAGE: usize = 4096;
+use super::region::{PAGE, Region};
 
 /// Bytes asked for at first to find the end of a line; then twice as many as before.
 const MORE: usize = 16 << 10;

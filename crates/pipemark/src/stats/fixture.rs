@@ -1,6 +1,9 @@
 //! Hand-made outcomes and records for the tests of what is computed from them.
 
-use crate::model::{Cpu, EndStats, Key, Latency, Outcome, Params, Record, Sample, Status, Stopped, Trial, Verify};
+use super::records::records;
+use crate::model::{
+    Cpu, EndStats, Key, Latency, Outcome, Params, Record, Sample, Status, Stopped, Trial, Verify, Warning,
+};
 
 pub const GIB: f64 = (1u64 << 30) as f64;
 
@@ -60,12 +63,12 @@ pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[
 
 /// The record of [`conversation`].
 pub fn spoken(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
-    super::records::records(vec![conversation("e", params, ns, runs)]).remove(0)
+    one(conversation("e", params, ns, runs))
 }
 
 /// The record of [`outcome`].
 pub fn record(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Record {
-    super::records::records(vec![outcome(experiment, params, throughput, runs)]).remove(0)
+    one(outcome(experiment, params, throughput, runs))
 }
 
 fn sample(round: u32, throughput: f64) -> Sample {
@@ -94,4 +97,15 @@ fn sample(round: u32, throughput: f64) -> Sample {
         entrant: None,
         pipeline: None,
     }
+}
+
+/// The record of this outcome alone.
+pub fn one(outcome: Outcome) -> Record {
+    records(vec![outcome]).remove(0)
+}
+
+/// What kinds of warnings it has.
+pub fn kinds(record: &Record) -> Vec<String> {
+    let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
+    record.warnings.iter().map(kind).collect()
 }

@@ -241,16 +241,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Published, Warning};
-    use crate::stats::fixture::{GIB, STEADY, conversation, outcome};
-
-    fn one(outcome: Outcome) -> Record {
-        records(vec![outcome]).remove(0)
-    }
-
-    fn kinds(record: &Record) -> Vec<String> {
-        let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
-        record.warnings.iter().map(kind).collect()
-    }
+    use crate::stats::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
 
     #[test]
     fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {

@@ -166,18 +166,7 @@ fn seat(params: &Params, end: &EndStats, index: usize) -> Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Record;
-    use crate::stats::fixture::{GIB, STEADY, conversation, outcome};
-    use crate::stats::records::records;
-
-    fn one(outcome: Outcome) -> Record {
-        records(vec![outcome]).remove(0)
-    }
-
-    fn kinds(record: &Record) -> Vec<String> {
-        let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
-        record.warnings.iter().map(kind).collect()
-    }
+    use crate::stats::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
 
     #[test]
     fn noise_of_a_conversation_is_that_of_its_round_trips() {

@@ -80,6 +80,12 @@ fn header(spaces: u64) -> &'static Header {
     &HEADERS[spaces.min(MANY) as usize]
 }
 
+/// The header stored before the spaces are counted.
+#[inline(always)]
+fn guess(many: bool) -> &'static Header {
+    header(if many { MANY } else { 0 })
+}
+
 /// Bytes of a header that aren't padding.
 #[inline(always)]
 const fn header_len(many: bool) -> usize {
@@ -161,7 +167,7 @@ struct Line {
 
 impl Line {
     fn begin(many: bool, output: &mut Output<'_>) -> Self {
-        let header = header(if many { MANY } else { 0 });
+        let header = guess(many);
         output.spare(header.len())[..header.len()].copy_from_slice(header);
         Self { many, spaces: 0, filled: header_len(many) }
     }
@@ -234,7 +240,7 @@ impl Line {
             spaces = u64::from(blanks.count_ones());
             // SAFETY: as for the lines above.
             unsafe {
-                to.cast::<Header>().write(*header(if many { MANY } else { 0 }));
+                to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));
                 L::copy(word.add(next), to);
                 to = to.add(WORD - next);
