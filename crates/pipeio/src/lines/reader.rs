@@ -335,3 +335,62 @@ pub(super) fn wait_for(descriptor: BorrowedFd<'_>, what: PollFlags) -> io::Resul
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Write, pipe};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan { block: 64 << 10, fixed: false, terminator: b'\n', max_line: 1 << 20, numbered: false }
+    }
+
+    /// What was held back would wait for as long as the line goes on.
+    #[test]
+    fn a_line_that_goes_on_counts_as_idle() {
+        let (input, mut writer) = pipe().unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
+        let long = vec![b'x'; 300_000];
+        writer.write_all(b"short\n").unwrap();
+        writer.write_all(&long).unwrap();
+        let mut reader = Reader::new(input.as_fd(), None, plan()).unwrap();
+        let mut buffer = Region::new(1).unwrap();
+        let line = |next: Next, buffer: &Region| match next {
+            Next::Batch(extent) => buffer[extent.start..extent.start + extent.len].to_vec(),
+            other => panic!("{other:?}"),
+        };
+        let next = reader.next(&mut buffer, WhenIdle::Wait).unwrap();
+        assert_eq!(line(next, &buffer), b"short\n");
+        for _ in 0..2 {
+            assert!(matches!(reader.next(&mut buffer, WhenIdle::Return).unwrap(), Next::Idle));
+        }
+        let unread = rustix::io::ioctl_fionread(&input).unwrap();
+        assert!((1..300_000).contains(&unread), "{unread} bytes unread");
+        writer.write_all(b"\nlast").unwrap();
+        drop(writer);
+        let next = reader.next(&mut buffer, WhenIdle::Wait).unwrap();
+        assert!(line(next, &buffer) == [&long[..], b"\n"].concat());
+        let next = reader.next(&mut buffer, WhenIdle::Return).unwrap();
+        assert_eq!(line(next, &buffer), b"last");
+        assert!(matches!(reader.next(&mut buffer, WhenIdle::Wait).unwrap(), Next::End));
+    }
+
+    #[test]
+    fn a_writer_of_small_pieces_is_found_out_and_looked_at_again() {
+        let mut ask = Ask::new(64 << 10, true);
+        let mut reads = |size: usize, times: u32| {
+            (0..times).for_each(|_| ask.learn(size));
+            ask.bytes
+        };
+        assert_eq!(reads(Ask::KEPT + 1, Ask::TRIAL), 64 << 10);
+        assert_eq!(reads(Ask::KEPT, Ask::TRIAL), Ask::KEPT);
+        assert_eq!(reads(Ask::KEPT, Ask::SETTLED - 1), Ask::KEPT);
+        assert_eq!(reads(Ask::KEPT, 1), 64 << 10, "a trial");
+        assert_eq!(reads(64 << 10, Ask::TRIAL), 64 << 10);
+        let mut fixed = Ask::new(64 << 10, false);
+        (0..1000).for_each(|_| fixed.learn(1));
+        assert_eq!(fixed.bytes, 64 << 10);
+    }
+}

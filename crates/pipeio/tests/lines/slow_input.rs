@@ -2,7 +2,6 @@
 //! the answer to the one before.
 
 use std::io::{Write, pipe};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pipeio::lines::transforms::Spaces;
@@ -30,28 +29,6 @@ fn every_line_is_answered_before_the_next() {
             run.join().unwrap().unwrap();
         }
     }
-}
-
-/// A line is written although the next, which has begun, keeps coming.
-#[test]
-fn a_line_does_not_wait_for_the_end_of_a_long_one() {
-    let (input, mut to_engine) = pipe().unwrap();
-    let (from_engine, output) = pipe().unwrap();
-    let run = thread::spawn(move || Engine::new().run(input, output, &mut Spaces::new()));
-    to_engine.write_all(b"short\n").unwrap();
-    let answered = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !answered.load(Ordering::Relaxed) {
-                to_engine.write_all(&[b'x'; 4096]).unwrap();
-            }
-        });
-        assert_eq!(read_line(&from_engine), b"[spaces: 0]short\n");
-        answered.store(true, Ordering::Relaxed);
-    });
-    drop(to_engine);
-    drop(from_engine);
-    run.join().unwrap().unwrap();
 }
 
 #[test]
