@@ -48,7 +48,7 @@ impl Wait {
     }
 
     /// Whether a call is to sleep when it has to wait, if the descriptor lets it.
-    pub(crate) fn sleeps(self) -> bool {
+    pub fn sleeps(self) -> bool {
         matches!(self, Wait::Block | Wait::Shared)
     }
 

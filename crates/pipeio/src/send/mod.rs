@@ -142,10 +142,12 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     })
 }
 
-pub(crate) fn only_prepared(call: &str) -> io::Error {
+/// The error of [`Sender::fresh`] where there is no memory to write to; `call` is what sends.
+pub fn only_prepared(call: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("{call} sends prepared content only"))
 }
 
-pub(crate) fn only_fresh() -> io::Error {
+/// The error of [`Sender::prepare`] for a sender that was set up for fresh content.
+pub fn only_fresh() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "this sender was set up for fresh content")
 }

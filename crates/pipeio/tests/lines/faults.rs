@@ -10,7 +10,7 @@ use pipeio::lines::transforms::{Identity, Spaces};
 use pipeio::lines::{Ended, Engine, Error, Failure, Fate, Output, SendMethod, Transform, per_line};
 use proptest::prelude::*;
 
-use crate::{all, run, threads};
+use super::{all, run, threads};
 
 #[test]
 fn a_full_disk_is_an_error() {

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice, tee};
 use rustix::time::Timespec;
 
-use crate::reference::Job;
-use crate::{all, threads};
+use super::reference::Job;
+use super::{all, threads};
 
 /// What the reader's own pipe holds back. An unprivileged user may ask for this much.
 const HELD: usize = 1 << 20;

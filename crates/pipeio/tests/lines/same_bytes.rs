@@ -7,8 +7,8 @@ use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Engine, SendMethod};
 use proptest::prelude::*;
 
-use crate::reference::Job;
-use crate::{all, pieces, run, threads};
+use super::reference::Job;
+use super::{all, pieces, run, threads};
 
 fn output(engine: &Engine, threads: usize, job: Job, feed: impl FnOnce(PipeWriter) + Send) -> Vec<u8> {
     let (bytes, result) = match job {

@@ -7,7 +7,7 @@ use std::thread;
 use pipeio::lines::transforms::Spaces;
 use pipeio::lines::{Engine, SendMethod};
 
-use crate::{read_line, set_nonblocking, threads};
+use super::{read_line, set_nonblocking, threads};
 
 #[test]
 fn every_line_is_answered_before_the_next() {
@@ -51,7 +51,7 @@ fn non_blocking_descriptors_are_waited_for() {
             });
             // A pipe has a page for each of its 16 slots, and writes that fit on one share it: full, it holds at least
             // half of its 64 KiB.
-            while crate::unread(&writer_end(&from_engine)) < 32_000 {
+            while super::unread(&writer_end(&from_engine)) < 32_000 {
                 thread::yield_now();
             }
             for _ in 0..20_000 {

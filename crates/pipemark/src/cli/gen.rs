@@ -93,7 +93,7 @@ fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option
 fn sender(output: BorrowedFd<'_>, stream: &Stream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
-    let granted = pipeio::probe::vmsplice().is_ok();
+    let granted = pipeio_harness::probe::vmsplice().is_ok();
     if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo || !granted {
         return Ok(None);
     }

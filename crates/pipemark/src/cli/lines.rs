@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand, ValueEnum};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Transform};
-use pipeio::usage::Usage;
+use pipeio_harness::usage::Usage;
 
 use super::failure;
 use crate::model::{ByteSize, Nanos, Throughput};

@@ -1,6 +1,6 @@
 //! Whether what arrived is what was sent: every byte is compared with what belongs at its position.
 
-use pipeio::pattern::{Checker, Pattern, Rule};
+use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use super::{Content, Stream};
 

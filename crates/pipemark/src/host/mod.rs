@@ -59,7 +59,7 @@ pub fn survey() -> Host {
         pipe_user_pages_hard: files.value("/proc/sys/fs/pipe-user-pages-hard").unwrap_or(0),
         pipe_limits_lifted,
         pipe_user_limits_lifted,
-        vmsplice_shares_pages: pipeio::probe::vmsplice_shares_pages().ok(),
+        vmsplice_shares_pages: pipeio_harness::probe::vmsplice_shares_pages().ok(),
         permissions: permissions::probe_all(&files, pipe_max_size),
         // Fixed point with 16 bits behind the point, sysinfo(2).
         load: system.loads[0] as f64 / 65536.0,

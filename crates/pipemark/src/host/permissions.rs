@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pipeio::probe::{self, CounterEvent, CounterScope};
+use pipeio_harness::probe::{self, CounterEvent, CounterScope};
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use strum::{Display, EnumIter, IntoEnumIterator};

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use pipeio::mq;
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
+use pipeio_harness::mq;
 
 use super::{Ends, Handle, Link, Naming, options};
 use crate::model::Params;

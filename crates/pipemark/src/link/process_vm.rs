@@ -13,15 +13,15 @@ pub struct ProcessVm;
 
 impl Link for ProcessVm {
     fn connect(&self, _: &Params, _: &Path) -> io::Result<Ends> {
-        let header = pipeio::vm::create()?;
+        let header = pipeio_harness::vm::create()?;
         Ok(Ends::new(header.try_clone()?, header))
     }
 
     fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
-        pipeio::vm::sender(end.fd()?, &options::send(params))
+        pipeio_harness::vm::sender(end.fd()?, &options::send(params))
     }
 
     fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
-        pipeio::vm::receiver(end.fd()?, &options::recv(params))
+        pipeio_harness::vm::receiver(end.fd()?, &options::recv(params))
     }
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use pipeio::recv::Receiver;
-use pipeio::ring::{self, Access};
 use pipeio::send::Sender;
+use pipeio_harness::ring::{self, Access};
 
 use super::{Ends, Handle, Link, options};
 use crate::model::{Capacity, Params, RecvMethod, SendMethod};

@@ -32,7 +32,7 @@ impl Link for Tcp {
 
     fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
         match params.send {
-            SendMethod::Zerocopy => pipeio::zerocopy::sender(end.fd()?, &options::send(params)),
+            SendMethod::Zerocopy => pipeio_harness::zerocopy::sender(end.fd()?, &options::send(params)),
             _ => stream::sender(end, params),
         }
     }

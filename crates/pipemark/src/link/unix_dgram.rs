@@ -16,7 +16,7 @@ impl Link for UnixDgram {
     fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
         let (source, sink) = socketpair::pair(SocketType::DGRAM)?;
         let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
-        let limit = pipeio::message::limit(&source)? as u64;
+        let limit = pipeio_harness::message::limit(&source)? as u64;
         Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
     }
 

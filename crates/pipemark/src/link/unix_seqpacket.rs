@@ -16,7 +16,7 @@ impl Link for UnixSeqpacket {
     fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
         let (source, sink) = socketpair::pair(SocketType::SEQPACKET)?;
         let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
-        let limit = pipeio::message::limit(&source)? as u64;
+        let limit = pipeio_harness::message::limit(&source)? as u64;
         Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
     }
 
@@ -32,11 +32,11 @@ impl Link for UnixSeqpacket {
 /// The limit follows from the socket's own buffer, which both ends can ask for.
 pub fn message_sender(end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
     let socket = end.fd()?;
-    let limit = pipeio::message::limit(&socket)?;
-    pipeio::message::sender(socket, &options::send(params), limit)
+    let limit = pipeio_harness::message::limit(&socket)?;
+    pipeio_harness::message::sender(socket, &options::send(params), limit)
 }
 
 /// A message is at most a block, because the sender splits larger ones and sends smaller ones as they are.
 pub fn message_receiver(end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
-    pipeio::message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
+    pipeio_harness::message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
-use pipeio::shared::Shared;
-use pipeio::usage::monotonic_ns;
+use pipeio_harness::shared::Shared;
+use pipeio_harness::usage::monotonic_ns;
 use rustix::io::Errno;
 use rustix::thread::futex;
 

@@ -12,8 +12,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use pipeio::pattern::{Pattern, Rule};
 use pipeio::send::Content;
+use pipeio_harness::pattern::{Pattern, Rule};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

@@ -271,7 +271,7 @@ impl Pipeline {
         Ok(PipelineStats { feed, filter })
     }
 
-    fn switches(&self, count: fn(&pipeio::usage::Usage) -> u64) -> u64 {
+    fn switches(&self, count: fn(&pipeio_harness::usage::Usage) -> u64) -> u64 {
         self.all().filter_map(|process| process.end().map(|(_, usage)| count(&usage))).sum()
     }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdout, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use pipeio::reap::{Reap, Reaped, reap};
+use pipeio_harness::reap::{Reap, Reaped, reap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, set_child_subreaper};

@@ -3,7 +3,7 @@
 use std::io;
 
 use pipeio::memory::Buffer;
-use pipeio::usage::monotonic_ns;
+use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::Meter;
 use super::{Done, End};

@@ -8,10 +8,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pipeio::pattern::{Checker, Pattern};
 use pipeio::recv::Receiver;
 use pipeio::send::{Content, Sender};
-use pipeio::usage::monotonic_ns;
+use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter};
 use super::{Done, End};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use pipeio::usage::{Usage, monotonic_ns, thread_cpu_ns};
+use pipeio_harness::usage::{Usage, monotonic_ns, thread_cpu_ns};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use pipeio::pattern::{Checker, Pattern};
 use pipeio::recv::Receiver;
-use pipeio::usage::monotonic_ns;
+use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End};
@@ -37,7 +37,7 @@ impl Proof {
             _ => self.checker.skip(bytes),
         }
         if let (Some(xor), Some(data)) = (&mut self.xor, data) {
-            *xor ^= pipeio::pattern::xor(data);
+            *xor ^= pipeio_harness::pattern::xor(data);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pipeio::pattern::Pattern;
 use pipeio::send::{Content, Moved, Sender};
-use pipeio::usage::monotonic_ns;
+use pipeio_harness::pattern::Pattern;
+use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling};
 use super::{Done, End, text};

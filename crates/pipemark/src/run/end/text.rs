@@ -12,7 +12,7 @@ pub(super) fn of(bytes: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use pipeio::pattern::{Pattern, Rule};
+    use pipeio_harness::pattern::{Pattern, Rule};
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::ptr;
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
-use crate::memory::Buffer;
-use crate::recv::{self, Received, Receiver};
-use crate::send::{self, Moved, Sender};
+use pipeio::memory::Buffer;
+use pipeio::recv::{self, Received, Receiver};
+use pipeio::send::{self, Moved, Sender};
 
 pub(super) struct CopySender {
     source: Source<Map>,

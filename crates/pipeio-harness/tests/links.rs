@@ -7,14 +7,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use pipeio::memory::Pages;
-use pipeio::message;
-use pipeio::mq;
-use pipeio::pattern::{Checker, Pattern, Rule};
 use pipeio::recv::Receiver;
-use pipeio::ring::{self, Access};
 use pipeio::send::{Content, Sender};
 use pipeio::wait::Wait;
-use pipeio::{recv, send, vm, zerocopy};
+use pipeio::{recv, send};
+use pipeio_harness::message;
+use pipeio_harness::mq;
+use pipeio_harness::pattern::{Checker, Pattern, Rule};
+use pipeio_harness::ring::{self, Access};
+use pipeio_harness::{vm, zerocopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
@@ -265,7 +266,7 @@ fn a_ring_that_lies_is_an_error() {
 fn what_is_no_ring_is_refused() {
     let options = recv_options(1, Wait::Block);
     let file = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-    let (lines, _shared) = pipeio::shared::Shared::create(1024).unwrap();
+    let (lines, _shared) = pipeio_harness::shared::Shared::create(1024).unwrap();
     for fd in [file, lines] {
         assert_eq!(ring::receiver(fd, &options, Access::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
     }
@@ -457,7 +458,7 @@ fn ends_that_wait_on_a_removed_system_v_queue_fail() {
 
 #[test]
 fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
-    if let Err(error) = pipeio::probe::process_vm_readv() {
+    if let Err(error) = pipeio_harness::probe::process_vm_readv() {
         return eprintln!("skipped: {error}");
     }
     for wait in WAITS {
@@ -478,7 +479,7 @@ fn private_memory_is_read_from_outside_in_blocks_of_every_size() {
 
 #[test]
 fn private_memory_that_went_before_it_was_read_is_an_error() {
-    if pipeio::probe::process_vm_readv().is_err() {
+    if pipeio_harness::probe::process_vm_readv().is_err() {
         return;
     }
     let fd = vm::create().unwrap();
@@ -513,7 +514,7 @@ fn a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
 
 #[test]
 fn what_is_no_link_for_private_memory_is_refused() {
-    let (lines, _shared) = pipeio::shared::Shared::create(1).unwrap();
+    let (lines, _shared) = pipeio_harness::shared::Shared::create(1).unwrap();
     assert!(vm::receiver(lines, &recv_options(1, Wait::Block)).is_err());
     let fd = vm::create().unwrap();
     let _receiver = vm::receiver(fd.try_clone().unwrap(), &recv_options(1, Wait::Block)).unwrap();
@@ -526,7 +527,7 @@ const CHILD_BLOCKS: usize = 2000;
 /// Runs [`child`] in a process of its own, with the link as its standard input.
 fn spawn(role: &str, link: impl AsFd) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--ignored", "--nocapture"])
+        .args(["--exact", "links::child", "--ignored", "--nocapture"])
         .env("PIPEIO_TEST_ROLE", role)
         .stdin(Stdio::from(link.as_fd().try_clone_to_owned().unwrap()))
         .stdout(Stdio::piped())
@@ -576,7 +577,7 @@ fn rings_reach_another_process() {
 
 #[test]
 fn private_memory_is_read_by_another_process() {
-    if pipeio::probe::process_vm_readv().is_err() {
+    if pipeio_harness::probe::process_vm_readv().is_err() {
         return;
     }
     let fd = vm::create().unwrap();
@@ -588,7 +589,7 @@ fn private_memory_is_read_by_another_process() {
 
 #[test]
 fn a_killed_sender_of_private_memory_is_an_error_and_not_a_wrong_block() {
-    if pipeio::probe::process_vm_readv().is_err() {
+    if pipeio_harness::probe::process_vm_readv().is_err() {
         return;
     }
     let fd = vm::create().unwrap();

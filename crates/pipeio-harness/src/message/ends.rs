@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::memory::{Buffer, page_size};
-use crate::recv::{self, Received, Receiver};
-use crate::send::{self, Moved, Sender};
+use pipeio::memory::{Buffer, page_size};
+use pipeio::recv::{self, Received, Receiver};
+use pipeio::send::{self, Moved, Sender};
 
 /// What carries messages.
 pub(crate) trait Channel {
@@ -23,7 +23,7 @@ pub(crate) trait Channel {
 struct LedBuffer(Buffer);
 
 impl LedBuffer {
-    fn new(len: usize, align: usize, pages: crate::memory::Pages) -> io::Result<LedBuffer> {
+    fn new(len: usize, align: usize, pages: pipeio::memory::Pages) -> io::Result<LedBuffer> {
         let total = len.checked_add(page_size()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(LedBuffer(Buffer::new(total, align, pages)?))
     }

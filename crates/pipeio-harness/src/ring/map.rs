@@ -12,8 +12,8 @@ use rustix::fs::{
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::handover::LINES;
-use crate::memory::{Pages, page_size};
 use crate::shared::Line;
+use pipeio::memory::{Pages, page_size};
 
 /// The line with the words "this is a ring" and "its capacity".
 const ABOUT: usize = LINES;

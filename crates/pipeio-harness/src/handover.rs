@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::shared::Line;
-use crate::wait::Wait;
+use pipeio::wait::Wait;
 
 /// Lines that a handover takes. Positions and states lie two lines apart, because processors fetch lines in pairs.
 pub(crate) const LINES: usize = 8;

@@ -15,9 +15,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sockopt};
 
-use crate::memory::{Buffer, Region};
-use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
-use crate::wait::Wait;
+use pipeio::memory::{Buffer, Region};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
+use pipeio::wait::Wait;
 
 /// How much memory fresh blocks cycle through, rounded up to whole blocks, at least two. Below the 8 MiB of locked memory
 /// that an unprivileged user commonly has, to which pages in flight are charged.

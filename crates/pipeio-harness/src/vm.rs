@@ -17,11 +17,11 @@ use rustix::process::{PTracer, Pid, getpid, set_ptracer};
 use rustix::thread::futex;
 
 use crate::handover::{LINES, Sink, Source};
-use crate::memory::{Buffer, Region};
-use crate::recv::{self, Received, Receiver};
 use crate::ring::{InPlaceSender, Memory, fits};
-use crate::send::{self, Moved, Sender};
 use crate::shared::{Line, Shared};
+use pipeio::memory::{Buffer, Region};
+use pipeio::recv::{self, Received, Receiver};
+use pipeio::send::{self, Moved, Sender};
 
 /// How much memory the sender's blocks cycle through, rounded up to whole blocks, at least two.
 pub const RING_BYTES: usize = 1 << 20;

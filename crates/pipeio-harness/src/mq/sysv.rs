@@ -7,9 +7,9 @@ use std::ptr;
 
 use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};
-use crate::recv::{self, Receiver};
-use crate::send::{self, Sender};
-use crate::wait::Wait;
+use pipeio::recv::{self, Receiver};
+use pipeio::send::{self, Sender};
+use pipeio::wait::Wait;
 
 /// What this system allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

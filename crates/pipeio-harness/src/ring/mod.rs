@@ -16,8 +16,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::handover::{Sink, Source};
-use crate::recv::{self, Receiver};
-use crate::send::{self, Sender};
+use pipeio::recv::{self, Receiver};
+use pipeio::send::{self, Sender};
 
 pub(crate) use in_place::{InPlaceSender, Memory, fits};
 use map::Map;
@@ -61,7 +61,7 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// ring a whole number of times, as those that it was made for do. Fresh blocks may be of any length up to the ring's;
 /// one that would run over the end of the ring, which takes a shorter one before it, is written aside and copied.
 ///
-/// [`Wait::Poll`](crate::wait::Wait::Poll) is a short spin before [`Wait::Block`](crate::wait::Wait::Block). `calls`
+/// [`Wait::Poll`](pipeio::wait::Wait::Poll) is a short spin before [`Wait::Block`](pipeio::wait::Wait::Block). `calls`
 /// counts futex(2).
 ///
 /// # Errors

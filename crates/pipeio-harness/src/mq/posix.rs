@@ -9,9 +9,9 @@ use std::ptr;
 
 use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};
-use crate::recv::{self, Receiver};
-use crate::send::{self, Sender};
-use crate::wait::{Direction, Wait};
+use pipeio::recv::{self, Receiver};
+use pipeio::send::{self, Sender};
+use pipeio::wait::{Direction, Wait};
 
 /// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,22 @@
-//! Reaping children, alone in its process: children of other tests would be reaped too.
+//! Reaping children, in a process of its own: children of other tests would be reaped too.
 
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pipeio::reap::{Reap, reap};
+use pipeio_harness::reap::{Reap, reap};
 
 #[test]
 fn each_child_is_told_apart() {
+    let exe = std::env::current_exe().unwrap();
+    let test = Command::new(exe).args(["--exact", "reap::children_of_this_process", "--ignored"]).output().unwrap();
+    let text = String::from_utf8_lossy(&test.stdout);
+    assert!(test.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "reaps the children of other tests: run by each_child_is_told_apart"]
+fn children_of_this_process() {
     assert!(matches!(reap().unwrap(), Reap::NoChildren));
     let shell = |script: &str| Command::new("sh").args(["-c", script]).spawn().unwrap().id();
     let greedy = shell("x=$(head -c 30000000 /dev/zero | tr '\\0' x); exit 3");

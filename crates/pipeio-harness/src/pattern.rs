@@ -68,7 +68,7 @@ impl Pattern {
     /// Writes the bytes that belong at `position` and after it.
     ///
     /// ```
-    /// use pipeio::pattern::{Pattern, Rule};
+    /// use pipeio_harness::pattern::{Pattern, Rule};
     /// let mut bytes = [0; 4];
     /// Pattern::repeating(Rule::Counting, 3).fill(1, &mut bytes);
     /// assert_eq!(bytes, [1, 2, 0, 1]);

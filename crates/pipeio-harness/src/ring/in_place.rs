@@ -7,9 +7,9 @@ use std::slice;
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
-use crate::recv::{Received, Receiver};
-use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
 use crate::shared::Line;
+use pipeio::recv::{Received, Receiver};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
 
 /// The memory that a ring's blocks are made in.
 ///

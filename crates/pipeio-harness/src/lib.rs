@@ -1,0 +1,31 @@
+//! What the benchmark `pipemark` needs besides the library [`pipeio`]. Linux only.
+//!
+//! **No API promise:** this crate is published so that `pipemark` can be, and changes with it in any release. For moving
+//! bytes in a program of your own, use [`pipeio`].
+//!
+//! Links that are not pipes, each with a sender and a receiver of `pipeio`'s traits:
+//!
+//! * [`ring`]: shared memory, without the kernel; copied, or produced and looked at in place.
+//! * [`vm`]: the sender's memory, read from outside.
+//! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
+//! * [`zerocopy`]: a TCP socket that takes references to pages.
+//!
+//! What an experiment is made of:
+//!
+//! * [`pattern`]: content that proves itself.
+//! * [`shared`]: counters and gates that several processes share.
+//! * [`usage`]: what this process, or a child that ended, has used.
+//! * [`reap`]: children that have ended, with what each had used.
+//! * [`probe`]: what the kernel permits here, found by trying.
+
+mod handover;
+pub mod message;
+pub mod mq;
+pub mod pattern;
+pub mod probe;
+pub mod reap;
+pub mod ring;
+pub mod shared;
+pub mod usage;
+pub mod vm;
+pub mod zerocopy;

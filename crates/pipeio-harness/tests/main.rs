@@ -1,0 +1,4 @@
+//! The links of this crate end to end, in one program.
+
+mod links;
+mod reap;
