@@ -58,7 +58,7 @@ fn outputs_that_differ_are_not_compared() {
 #[test]
 fn a_stage_that_fails_is_an_error() {
     for (pipeline, expected) in [
-        ("exit 7", "ended with code 7"),
+        ("exit 7", "ended with exit code 7"),
         ("nosuchcommand", "the command was not found"),
         ("kill -ABRT $$", "was ended by signal 6"),
     ] {
@@ -71,7 +71,7 @@ fn a_stage_that_fails_is_an_error() {
     let stages = ["--runs", "1", "--capacity", "64k", "--", "false | cat", "--", "true | cat"];
     let ended = ab(&stages);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.stderr.contains("'false' ended with code 1"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("'false' ended with exit code 1"), "{}", ended.stderr);
     assert_eq!(ab(&[&["--ignore-failure"], &stages[..]].concat()).code(), Some(0));
     // Nobody reads the rest: that is no failure.
     let early = ab(&["--runs", "1", "--capacity", "default,64k", "--", "yes | head -1"]);

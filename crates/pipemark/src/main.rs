@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match words.get(1) {
         Some(verb) if verb == run::END_VERB => return run::end(),
         Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
-        Some(verb) if verb == run::STAGE_VERB => match run::become_stage(&words) {
+        Some(verb) if verb == run::STAGE_VERB => match run::become_foreign(&words) {
             Ok(own) => words = own,
             Err(code) => return code,
         },

@@ -13,7 +13,7 @@ use super::output::{FormatName, FormatOption, destination};
 use super::{exit, failure, usage};
 use crate::model::{ByteSize, Capacity, Estimate, Nanos, Throughput};
 use crate::plan::{parse_duration, stages};
-use crate::run::{Failure, Interrupt, Pipeline, PipelineError, Ran};
+use crate::run::{Interrupt, Pipeline, PipelineRun, RunError};
 use crate::show::comparison::{self, signed, verdict_in_words};
 use crate::show::{Cell, Column, Destination, Form, Grid, Progress, Room, Side as Edge, neutral};
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
@@ -190,8 +190,7 @@ fn sides(options: &AbOptions) -> Result<[(String, Pipeline); 2], String> {
                 stages
             }
         };
-        let failure = if options.ignore_failure { Failure::Ignored } else { Failure::Counts };
-        Ok((text.clone(), Pipeline { stages, capacity, failure }))
+        Ok((text.clone(), Pipeline { stages, capacity, ignore_failure: options.ignore_failure }))
     };
     Ok([side(a, capacities[0])?, side(b, capacities[1])?])
 }
@@ -200,7 +199,7 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outco
     let interrupt =
         Interrupt::catch().map_err(|error| Trouble::Failed(format!("signals cannot be caught: {error}")))?;
     let mut progress = Progress::new(options.quiet, 2 * (u64::from(options.runs) + 1));
-    let mut runs: [Vec<Ran>; 2] = [Vec::new(), Vec::new()];
+    let mut runs: [Vec<PipelineRun>; 2] = [Vec::new(), Vec::new()];
     let mut done = 0;
     for round in 0..=options.runs {
         // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
@@ -209,8 +208,8 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outco
             let (name, pipeline) = (["A", "B"][side], &sides[side].1);
             progress.update(done, 2 * (u64::from(options.runs) + 1), None, &sides[side].0);
             let ran = pipeline.run(options.limit, &interrupt).map_err(|error| match error {
-                PipelineError::Failed(what) => Trouble::Failed(format!("{name}: {what}")),
-                PipelineError::Interrupted => Trouble::Interrupted,
+                RunError::Interrupted => Trouble::Interrupted,
+                what => Trouble::Failed(format!("{name}: {what}")),
             })?;
             runs[side].push(ran);
             done += 1;

@@ -1,4 +1,4 @@
-//! An end of a run, in its own process: take the job, get ready, warm up, run the window, run out, report.
+//! An end of a run, in its own process: take what is to be done, get ready, warm up, run the window, run out, report.
 
 mod copy;
 mod latency;
@@ -14,18 +14,18 @@ use std::process::ExitCode;
 
 use pipeio::send::Content;
 use pipeio_harness::pattern::{Pattern, Rule};
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use super::channel::{self, Assignment, Done, Reply, Role};
+use super::child;
 use super::control::Control;
-use super::job::{self, Done, Job, Report, Role};
 use super::keeper;
 use crate::link;
 use crate::model::{Cpu, Mode, PageKind, Params, Verify};
 
 /// What every role works with.
 struct End {
-    job: Job,
+    assignment: Assignment,
     control: Control,
     pinned: Option<Vec<Cpu>>,
 }
@@ -34,49 +34,47 @@ struct End {
 pub fn main() -> ExitCode {
     // The person's Ctrl-C is for the parent, which ends us when it has kept what was measured.
     let socket = rustix::stdio::stdin();
-    let (job, descriptors) = match job::receive::<Job>(socket) {
+    let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
         Ok(Some(received)) => received,
         // The parent is gone.
         Ok(None) => return ExitCode::FAILURE,
         // Someone called the hidden verb by hand: what they typed on is no socket.
         Err(_) => {
-            eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", job::END_VERB);
+            eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
             return ExitCode::from(2);
         }
     };
-    if job.role == Role::Keeper {
-        return keeper::main(&job, socket);
+    if assignment.role == Role::Keeper {
+        return keeper::main(&assignment, socket);
     }
-    // An end never outlives the one that started it.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // A parent that died before the signal was asked for sends none, and others of the run may never come.
-    if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != job.parent) {
+    // An end never outlives the one that started it: others of the run may never come.
+    if !child::die_with(assignment.parent) {
         return ExitCode::FAILURE;
     }
-    let role = job.role;
-    let report = catch_unwind(AssertUnwindSafe(|| take_part(job, descriptors)))
+    let role = assignment.role;
+    let reply = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
-    let report = match report {
-        Ok(done) => Report::Done(Box::new(done)),
-        Err(error) => Report::of(&error, &format!("the {} failed: ", role.name())),
+    let reply = match reply {
+        Ok(done) => Reply::Done(Box::new(done)),
+        Err(error) => Reply::of(&error, &format!("the {} failed: ", role.name())),
     };
-    match job::send(socket, &report, &[]) {
+    match channel::send(socket, &reply, &[]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn take_part(job: Job, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
+fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
     let mut descriptors = descriptors.into_iter();
-    let missing = || io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing from the job");
+    let missing = || io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing");
     let control = Control::open(descriptors.next().ok_or_else(missing)?)?;
-    let pinned = job.pin.map(pin).transpose()?;
-    let end = End { job, control, pinned };
-    let mut handles = end.job.handles.iter().map(|wire| wire.handle(&mut descriptors));
+    let pinned = assignment.pin.map(pin).transpose()?;
+    let end = End { assignment, control, pinned };
+    let mut handles = end.assignment.handles.iter().map(|wire| wire.handle(&mut descriptors));
     let mut next = || handles.next().unwrap_or(Err(io::ErrorKind::InvalidData.into()));
-    let no_link = || io::Error::new(io::ErrorKind::InvalidData, "the job names no link");
-    let link = || link::of(end.job.params.link).ok_or_else(no_link);
-    match (end.job.role, end.job.params.mode) {
+    let no_link = || io::Error::new(io::ErrorKind::InvalidData, "no link is named");
+    let link = || link::of(end.assignment.params.link).ok_or_else(no_link);
+    match (end.assignment.role, end.assignment.params.mode) {
         (Role::Source, Mode::Throughput) => source::run(&end, link()?, next()?),
         (Role::Sink, Mode::Throughput) => sink::run(&end, link()?, next()?),
         (Role::Source, Mode::Latency) => latency::ping(&end, link()?, next()?, next()?),
@@ -100,14 +98,14 @@ pub(super) fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
 
 impl End {
     fn params(&self) -> &Params {
-        &self.job.params
+        &self.assignment.params
     }
 
     /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
     /// their own.
     fn pattern(&self, stream: u64) -> Pattern {
         let params = self.params();
-        let seed = self.job.seed.wrapping_add(u64::from(self.job.pair)).wrapping_add(stream);
+        let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
         let rule = if params.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
         match link::content(params) {
             Content::Fresh => Pattern::endless(rule),

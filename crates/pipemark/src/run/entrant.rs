@@ -1,19 +1,16 @@
 //! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group};
-
+use super::channel;
+use super::child::{self, Child, Group, wait_readable};
+use super::error::RunError;
 use super::interrupt::Interrupt;
-use super::job;
-use super::pair::{Measured, RunError, Setting};
-use super::supervisor::{Order, Outcome, SUPERVISOR_VERB};
+use super::pair::{Conditions, Measured};
+use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
 use crate::entrant::{Absent, Answer, Entrants, Fault, Runnable, Stream, judge};
 use crate::model::{EntrantStats, Language, Params, Program, Sample, Volume};
 
@@ -33,7 +30,7 @@ const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 pub fn run(
     (language, program): (&Language, Program),
     params: &Params,
-    setting: &Setting<'_>,
+    conditions: &Conditions<'_>,
     entrants: &Entrants,
 ) -> Result<Measured, RunError> {
     let runnable = entrants.runnable(language, program).map_err(|absent| match absent {
@@ -42,19 +39,24 @@ pub fn run(
     let Volume::Total(total) = params.volume else {
         return Err(RunError::Failed("an entrant streams a total, and none was given".to_owned()));
     };
-    let stream =
-        Stream { bytes: total.0, block: params.block.0, verify: params.verify, seed: setting.seed as u32, flip: None };
+    let stream = Stream {
+        bytes: total.0,
+        block: params.block.0,
+        verify: params.verify,
+        seed: conditions.seed as u32,
+        flip: None,
+    };
     if entrants.to_be_proven(language, program, stream.pattern()) {
         let (bytes, block, flip) = PROOF;
         let proof = Stream { bytes, block, flip: Some(flip), ..stream };
-        once(&runnable, &proof, setting).map_err(|error| match error {
+        once(&runnable, &proof, conditions).map_err(|error| match error {
             RunError::Unverified(reason) => {
                 RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
             }
             other => other,
         })?;
     }
-    let (answer, outcome) = once(&runnable, &stream, setting)?;
+    let (answer, outcome) = once(&runnable, &stream, conditions)?;
     let sample = Sample {
         round: 0,
         started_ns: 0,
@@ -80,7 +82,7 @@ pub fn run(
     Ok(Measured { sample, notes: Vec::new() })
 }
 
-fn once(runnable: &Runnable, stream: &Stream, setting: &Setting<'_>) -> Result<(Answer, Outcome), RunError> {
+fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Result<(Answer, Completion), RunError> {
     let mut words = runnable.words.clone();
     for (option, value) in [
         ("--bytes", stream.bytes.to_string()),
@@ -93,10 +95,10 @@ fn once(runnable: &Runnable, stream: &Stream, setting: &Setting<'_>) -> Result<(
     if let Some(flip) = stream.flip {
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
-    let order = Order { words, folder: runnable.folder.clone(), pin: setting.cpus.map(|(cpu, _)| cpu) };
+    let order = Order { words, folder: runnable.folder.clone(), pin: conditions.cpus.map(|(cpu, _)| cpu) };
     let mut supervisor = Supervisor::start(&order)
         .map_err(|error| RunError::Failed(format!("the entrant's supervisor could not be started: {error}")))?;
-    let outcome = supervisor.outcome(setting.limit, setting.interrupt)?;
+    let outcome = supervisor.outcome(conditions.limit, conditions.interrupt)?;
     fair(&outcome)?;
     match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
         Ok(answer) => Ok((answer, outcome)),
@@ -106,7 +108,7 @@ fn once(runnable: &Runnable, stream: &Stream, setting: &Setting<'_>) -> Result<(
 }
 
 /// Whether it was started, ended well and alone, and printed no more than it may.
-fn fair(outcome: &Outcome) -> Result<(), RunError> {
+fn fair(outcome: &Completion) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
         (_, Some(0), _) if outcome.left_behind > 0 => {
@@ -124,7 +126,7 @@ fn fair(outcome: &Outcome) -> Result<(), RunError> {
     Err(RunError::Failed(with_stderr(trouble, outcome)))
 }
 
-fn with_stderr(sentence: String, outcome: &Outcome) -> String {
+fn with_stderr(sentence: String, outcome: &Completion) -> String {
     let said = outcome.stderr.text.trim();
     if said.is_empty() {
         return sentence;
@@ -138,62 +140,43 @@ fn with_stderr(sentence: String, outcome: &Outcome) -> String {
 
 /// A supervisor, as its parent sees it. Dropping it ends all that it has started.
 struct Supervisor {
-    child: Child,
+    _child: Child,
     socket: OwnedFd,
 }
 
 impl Supervisor {
     fn start(order: &Order) -> io::Result<Supervisor> {
-        let (socket, theirs) = job::channel()?;
-        let child = Command::new("/proc/self/exe")
-            .arg0("pipemark")
-            .arg(SUPERVISOR_VERB)
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            // A group of its own, which the entrant shares: Ctrl-C is for us.
-            .process_group(0)
-            .spawn()?;
-        let supervisor = Supervisor { child, socket };
-        job::send(&supervisor.socket, order, &[])?;
+        let (socket, theirs) = channel::pair()?;
+        let mut command = child::ourselves(SUPERVISOR_VERB);
+        command.stdin(theirs).stdout(Stdio::null());
+        // The entrant shares its group.
+        let child = Child::start("the entrant's supervisor", &mut command, Group::Own)?;
+        let supervisor = Supervisor { _child: child, socket };
+        channel::send(&supervisor.socket, order, &[])?;
         Ok(supervisor)
     }
 
     /// Waits until the entrant has ended, or ends it when its time is over.
-    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Outcome, RunError> {
-        match self.wait(Instant::now() + limit, Some(interrupt))? {
-            Event::Answer => self.take(),
-            Event::Interrupt => Err(RunError::Interrupted),
-            Event::Time => {
-                self.stop();
-                let sentence =
-                    format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
-                let outcome = match self.wait(Instant::now() + CLEANING, None) {
-                    Ok(Event::Answer) => self.take().unwrap_or_default(),
-                    _ => Outcome::default(),
-                };
-                Err(RunError::Failed(with_stderr(sentence, &outcome)))
-            }
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
+        if self.wait(Instant::now() + limit, Some(interrupt))? {
+            return self.take();
         }
+        self.stop();
+        let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
+        let outcome = match self.wait(Instant::now() + CLEANING, None) {
+            Ok(true) => self.take().unwrap_or_default(),
+            _ => Completion::default(),
+        };
+        Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    fn wait(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Event, RunError> {
-        loop {
-            let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN)];
-            fds.extend(interrupt.map(|interrupt| PollFd::new(interrupt, PollFlags::IN)));
-            let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-            match poll(&mut fds, Some(&left)) {
-                Ok(0) => return Ok(Event::Time),
-                Ok(_) if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) => return Ok(Event::Interrupt),
-                Ok(_) => return Ok(Event::Answer),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(RunError::Failed(format!("the entrant could not be watched: {error}"))),
-            }
-        }
+    /// Waits until there is something to take; false if it is late.
+    fn wait(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
+        Ok(wait_readable(&[self.socket.as_fd()], deadline, interrupt)?.is_some())
     }
 
-    fn take(&self) -> Result<Outcome, RunError> {
-        match job::receive(&self.socket) {
+    fn take(&self) -> Result<Completion, RunError> {
+        match channel::receive(&self.socket) {
             Ok(Some((outcome, _))) => Ok(outcome),
             Ok(None) => Err(RunError::Failed("the entrant's supervisor was killed".to_owned())),
             Err(error) => Err(RunError::Failed(format!("the entrant's supervisor cannot be understood: {error}"))),
@@ -206,27 +189,16 @@ impl Supervisor {
     }
 }
 
-enum Event {
-    /// There is something to take.
-    Answer,
-    /// The person asked to stop.
-    Interrupt,
-    /// It is late.
-    Time,
-}
-
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.stop();
         // Its end of the socket closes with it, when all that it started is gone.
         let deadline = Instant::now() + CLEANING;
-        while matches!(self.wait(deadline, None), Ok(Event::Answer)) {
-            if !matches!(job::receive::<Outcome>(&self.socket), Ok(Some(_))) {
+        while matches!(self.wait(deadline, None), Ok(true)) {
+            if !matches!(channel::receive::<Completion>(&self.socket), Ok(Some(_))) {
                 break;
             }
         }
-        // Should it have been killed itself, what it started is still in its group, and its number is still its own.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        let _ = self.child.wait();
+        // Should it have been killed itself, what it started is still in its group, which ends with the child.
     }
 }

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::child::{Begin, Child};
+use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
-use super::pair::RunError;
-use super::refusal::explained;
-use super::stage::{Begin, Running};
 use crate::content::Content;
 use crate::model::{ByteSize, Feed};
 
@@ -112,12 +111,12 @@ impl Log {
         let words = ["gzip", "-1", "-c"].map(str::to_owned);
         let input = reopened(&self.plain).map_err(failed)?;
         let mut gzip =
-            Running::start("gzip".to_owned(), &words, (input, output), None, Begin::AtOnce).map_err(failed)?;
-        if !gzip.wait(Instant::now() + PACKING, interrupt)? {
+            Child::start_foreign("gzip".to_owned(), &words, (input, output), None, Begin::AtOnce).map_err(failed)?;
+        if !gzip.wait(Instant::now() + PACKING, Some(interrupt))? {
             return Err(RunError::Failed(format!("gzip did not compress the log within {PACKING:?}")));
         }
         match gzip.end() {
-            Some((status, _)) if !status.success() => Err(RunError::Failed(format!("gzip {}", gzip.how(status, 0)))),
+            Some((status, _)) if !status.success() => Err(RunError::Failed(format!("gzip {}", gzip.how_it_ended(0)))),
             _ => Ok(packed),
         }
     }

@@ -8,18 +8,14 @@ use std::io::{self, Seek};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
 
+use super::child::{Begin, Child, wait_for_first};
 use super::counters::Counters;
+use super::error::{RunError, explained};
 use super::feed::{Feeds, Input};
-use super::interrupt::Interrupt;
-use super::pair::{Measured, RunError, Setting};
+use super::pair::{Conditions, Measured};
 use super::proof;
-use super::refusal::explained;
-use super::stage::{Begin, Running};
 use crate::entrant::{Absent, Entrants};
 use crate::model::{ByteSize, Feed, Filter, Params, PipelineStats, ProcessStats, Sample, Volume};
 
@@ -36,7 +32,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 pub fn run(
     (feed, filter): (Feed, Filter),
     params: &Params,
-    setting: &Setting<'_>,
+    conditions: &Conditions<'_>,
     entrants: &Entrants,
     state: &mut State,
 ) -> Result<Measured, RunError> {
@@ -44,26 +40,26 @@ pub fn run(
         Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
     })?;
     if !state.proven.contains(&filter) {
-        proof::prove(filter, &words, setting.limit, setting.interrupt)?;
+        proof::prove(filter, &words, conditions.limit, conditions.interrupt)?;
         state.proven.push(filter);
     }
     let total = if let Volume::Total(total) = params.volume { total } else { ByteSize(0) };
-    let input = state.feeds.input(feed, total, setting.interrupt)?;
+    let input = state.feeds.input(feed, total, conditions.interrupt)?;
     let begin = Instant::now();
     let mut pipeline = Pipeline::start(filter, &words, input)?;
-    let deadline = Instant::now() + setting.limit;
-    pipeline.ready(setting)?;
+    let deadline = Instant::now() + conditions.limit;
+    pipeline.ready(conditions)?;
     let counters = (Counters::of(pipeline.filter.pid()), pipeline.feed.as_ref().map(|feed| Counters::of(feed.pid())));
     let clock = Instant::now();
     pipeline.go();
     if let Volume::Time(time) = params.volume {
-        pipeline.flow(clock + time.into(), setting)?;
+        pipeline.flow(clock + time.into(), conditions)?;
         pipeline.cut();
     }
-    pipeline.finish(deadline, setting)?;
+    pipeline.finish(deadline, conditions)?;
     let ns = nanos(clock.elapsed());
     let bytes = pipeline.bytes()?;
-    let stats = pipeline.ended(params, deadline, setting, counters)?;
+    let stats = pipeline.ended(params, deadline, conditions, counters)?;
     let all = stats.sum();
     let sample = Sample {
         round: 0,
@@ -100,8 +96,8 @@ pub struct State {
 
 /// The processes of a run. Dropping it ends them.
 struct Pipeline {
-    filter: Running,
-    feed: Option<Running>,
+    filter: Child,
+    feed: Option<Child>,
     /// The file that the filter or what feeds it reads, and how many bytes go into the filter.
     file: Option<(File, u64)>,
     /// Whether the filter reads that file itself.
@@ -121,65 +117,47 @@ impl Pipeline {
             }
             Input::Endless(words) => {
                 let (from, to) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-                let feed = Running::start(words[0].clone(), &words, (null().map_err(failed)?, to), None, Begin::Held);
+                let feed =
+                    Child::start_foreign(words[0].clone(), &words, (null().map_err(failed)?, to), None, Begin::Held);
                 (from, Some(feed.map_err(failed)?), None, false)
             }
             Input::Unpacked(words, file, bytes) => {
                 let ours = File::from(file.try_clone().map_err(failed)?);
                 let (from, to) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-                let feed = Running::start(words[0].clone(), &words, (file, to), None, Begin::Held);
+                let feed = Child::start_foreign(words[0].clone(), &words, (file, to), None, Begin::Held);
                 (from, Some(feed.map_err(failed)?), Some((ours, bytes)), false)
             }
         };
         let output = null().map_err(failed)?;
-        let filter = Running::start(filter.to_string(), words, (from, output), None, Begin::Held).map_err(failed)?;
+        let filter =
+            Child::start_foreign(filter.to_string(), words, (from, output), None, Begin::Held).map_err(failed)?;
         Ok(Pipeline { filter, feed, file, direct })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Running> {
+    fn all(&self) -> impl Iterator<Item = &Child> {
         std::iter::once(&self.filter).chain(&self.feed)
     }
 
     /// Waits until all are held.
-    fn ready(&self, setting: &Setting<'_>) -> Result<(), RunError> {
+    fn ready(&self, conditions: &Conditions<'_>) -> Result<(), RunError> {
         let until = Instant::now() + READY;
-        for process in self.all() {
-            loop {
-                let options =
-                    WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-                match waitid(WaitId::Pid(process.pid()), options) {
-                    Ok(Some(status)) if status.stopped() => break,
-                    Ok(None) | Err(Errno::INTR) if Instant::now() < until => {}
-                    _ => return Err(RunError::Failed(format!("{} did not become ready to begin", process.name()))),
-                }
-                if setting.interrupt.requested() {
-                    return Err(RunError::Interrupted);
-                }
-                // Before the clock begins.
-                std::thread::sleep(Duration::from_micros(200));
-            }
-        }
-        Ok(())
+        self.all().try_for_each(|process| process.wait_until_held(until, conditions.interrupt))
     }
 
     fn go(&self) {
-        for process in self.all() {
-            let _ = kill_process(process.pid(), Signal::CONT);
-        }
+        self.all().for_each(Child::release);
     }
 
     /// Lets it flow until then. Nobody may end before.
-    fn flow(&mut self, until: Instant, setting: &Setting<'_>) -> Result<(), RunError> {
-        if wait_for(self.all(), until, setting.interrupt)?.is_none() {
+    fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
+        if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
             return Ok(());
         }
         // The filter first: when it ends, its feed is refused and ends as well.
         let moment = Instant::now() + MOMENT;
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
-            if process.wait(moment, setting.interrupt)?
-                && let Some((status, _)) = process.end()
-            {
-                return Err(RunError::Failed(format!("{} {}", process.name(), process.how(status, 0))));
+            if process.wait(moment, Some(conditions.interrupt))? {
+                return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0))));
             }
         }
         Err(RunError::Failed("the pipeline ended before its time".to_owned()))
@@ -188,18 +166,18 @@ impl Pipeline {
     /// Ends a feed that does not end by itself.
     fn cut(&self) {
         if let Some(feed) = &self.feed {
-            let _ = kill_process(feed.pid(), Signal::KILL);
+            feed.kill();
         }
     }
 
     /// Waits until the filter has ended; it is not reaped, for its counts are read first.
-    fn finish(&self, deadline: Instant, setting: &Setting<'_>) -> Result<(), RunError> {
-        match wait_for([&self.filter], deadline, setting.interrupt)? {
+    fn finish(&self, deadline: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
+        match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
             Some(_) => Ok(()),
             None => Err(RunError::Failed(format!(
                 "{} had not ended when the run reached its limit of {:?}; raise --limit if it only needs longer",
                 self.filter.name(),
-                setting.limit
+                conditions.limit
             ))),
         }
     }
@@ -211,7 +189,7 @@ impl Pipeline {
         }
         let Some(feed) = &self.feed else { return Ok(0) };
         // Killed, it is about to end: what it wrote last is counted when it has.
-        let _ = waitid(WaitId::Pid(feed.pid()), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
         let written = moved(feed, "wchar:");
         let read = moved(&self.filter, "rchar:");
         // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
@@ -229,13 +207,13 @@ impl Pipeline {
         &mut self,
         params: &Params,
         deadline: Instant,
-        setting: &Setting<'_>,
+        conditions: &Conditions<'_>,
         counters: (Counters, Option<Counters>),
     ) -> Result<PipelineStats, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
         let mut stats = Vec::new();
         for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
-            if !process.wait(late, setting.interrupt)? {
+            if !process.wait(late, Some(conditions.interrupt))? {
                 return Err(RunError::Failed(format!("{} did not end", process.name())));
             }
             stats.extend(process.end().map(|(_, usage)| usage));
@@ -247,7 +225,7 @@ impl Pipeline {
                 continue;
             };
             if !status.success() && !killed {
-                return Err(RunError::Failed(format!("{} {}", process.name(), process.how(status, 0))));
+                return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0))));
             }
         }
         if let Some((file, bytes)) = self.file.as_mut().filter(|_| self.direct) {
@@ -276,37 +254,8 @@ impl Pipeline {
     }
 }
 
-/// Waits for the first of `processes` to end, until then.
-fn wait_for<'p>(
-    processes: impl IntoIterator<Item = &'p Running>,
-    until: Instant,
-    interrupt: &Interrupt,
-) -> Result<Option<&'p Running>, RunError> {
-    let failed = |error: Errno| RunError::Failed(format!("the pipeline could not be watched: {error}"));
-    let mut watched = Vec::new();
-    for process in processes {
-        watched.push((process, pidfd_open(process.pid(), PidfdFlags::empty()).map_err(failed)?));
-    }
-    loop {
-        let mut fds = vec![PollFd::new(interrupt, PollFlags::IN)];
-        fds.extend(watched.iter().map(|(_, pidfd)| PollFd::new(pidfd, PollFlags::IN)));
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-        match poll(&mut fds, Some(&left)) {
-            Ok(0) => return Ok(None),
-            Ok(_) if !fds[0].revents().is_empty() => return Err(RunError::Interrupted),
-            Ok(_) => {
-                let ended = fds[1..].iter().position(|fd| !fd.revents().is_empty());
-                return Ok(ended.map(|index| watched[index].0));
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-}
-
 /// Bytes that a process has read or written until now, by /proc/PID/io; 0 where that is not to be had.
-fn moved(process: &Running, field: &str) -> u64 {
+fn moved(process: &Child, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", process.pid().as_raw_nonzero())).unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok()).unwrap_or(0)
 }

@@ -4,10 +4,11 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::child;
 
 /// Becomes readable, and stays so, when the person asks to stop.
 pub struct Interrupt(UnixStream);
@@ -47,7 +48,7 @@ impl Interrupt {
 
     /// Whether that has happened.
     pub fn requested(&self) -> bool {
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&Timespec::default())) == Ok(1)
+        child::wait_readable(&[], Instant::now(), Some(self)).is_err()
     }
 }
 

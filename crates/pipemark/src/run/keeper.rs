@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::job::{self, Job, Report, Role};
+use super::channel::{self, Assignment, Reply, Role};
 use super::process::Process;
 use crate::link::{self, Ends, Handle, Link, Naming};
 use crate::model::Params;
@@ -93,7 +93,7 @@ pub struct Keeper {
 impl Keeper {
     fn start(link: &'static dyn Link, params: &Params) -> io::Result<(Ends, Keeper)> {
         let folder = folder()?;
-        let job = Job {
+        let assignment = Assignment {
             role: Role::Keeper,
             parent: std::process::id(),
             pair: 0,
@@ -104,11 +104,11 @@ impl Keeper {
             handles: Vec::new(),
             folder: Some(folder.clone()),
         };
-        let process = Process::start(&job, &[]).map_err(io::Error::other)?;
+        let process = Process::start(&assignment, &[]).map_err(io::Error::other)?;
         let mut keeper = Keeper { process, link, folder };
-        let descriptors = keeper.process.wait_for_report(PATIENCE).map_err(io::Error::other)?;
-        match keeper.process.report.take() {
-            Some(Report::Made(made)) => {
+        let descriptors = keeper.process.wait_for_reply(PATIENCE).map_err(io::Error::other)?;
+        match keeper.process.reply.take() {
+            Some(Reply::Made(made)) => {
                 let mut descriptors = descriptors.into_iter();
                 let ends = Ends {
                     source: made.source.handle(&mut descriptors)?,
@@ -118,8 +118,8 @@ impl Keeper {
                 };
                 Ok((ends, keeper))
             }
-            Some(Report::NotHere(reason)) => Err(io::Error::new(io::ErrorKind::Unsupported, reason)),
-            Some(Report::Failed(reason)) => Err(io::Error::other(reason)),
+            Some(Reply::NotHere(reason)) => Err(io::Error::new(io::ErrorKind::Unsupported, reason)),
+            Some(Reply::Failed(reason)) => Err(io::Error::other(reason)),
             _ => Err(io::Error::other("the keeper of the link gave no answer")),
         }
     }
@@ -127,14 +127,11 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.process.hang_up();
-        if self.process.went_well_within(PATIENCE) {
-            return;
+        if !self.process.dismiss(PATIENCE) {
+            // It was killed, or stopped: what it may have left goes by the name it was given, now that it can make no more.
+            let _ = fs::remove_dir_all(&self.folder);
+            self.link.remove(&self.folder.join("link"));
         }
-        // It was killed, or stopped: what it may have left goes by the name it was given, once it can make no more.
-        self.process.end();
-        let _ = fs::remove_dir_all(&self.folder);
-        self.link.remove(&self.folder.join("link"));
     }
 }
 
@@ -146,17 +143,17 @@ fn folder() -> io::Result<PathBuf> {
 }
 
 /// Runs as a keeper: makes the link, hands it over, and removes it when the parent hangs up or is gone.
-pub fn main(job: &Job, socket: BorrowedFd<'_>) -> ExitCode {
-    let made = job
+pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
+    let made = assignment
         .folder
         .as_deref()
-        .zip(link::of(job.params.link))
+        .zip(link::of(assignment.params.link))
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-        .and_then(|(folder, link)| Ok((link, connect(link, &job.params, folder)?)));
+        .and_then(|(folder, link)| Ok((link, connect(link, &assignment.params, folder)?)));
     let (link, (ends, name)) = match made {
         Ok(made) => made,
         Err(error) => {
-            let _ = job::send(socket, &Report::of(&error, ""), &[]);
+            let _ = channel::send(socket, &Reply::of(&error, ""), &[]);
             return ExitCode::SUCCESS;
         }
     };
@@ -168,7 +165,7 @@ pub fn main(job: &Job, socket: BorrowedFd<'_>) -> ExitCode {
     };
     let descriptors: Vec<_> = [&ends.source, &ends.sink].into_iter().filter_map(descriptor).collect();
     // A parent that is gone is told by the next read.
-    let _ = job::send(socket, &Report::Made(made), &descriptors);
+    let _ = channel::send(socket, &Reply::Made(made), &descriptors);
     drop(descriptors);
     if let Handle::Fd(_) = ends.source {
         // Nothing outlives the descriptors, and keeping them would keep the link open.

@@ -5,40 +5,19 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-
+use super::channel::{Assignment, Done, Reply, Role};
+use super::child::wait_readable;
 use super::control::Control;
+use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
-use super::job::{Done, Job, Report, Role};
 use super::keeper::{self, Keeper, Wire};
 use super::process::Process;
-use super::refusal::explained;
-use super::stage::Stages;
+use super::stage::RunningStages;
 use crate::link;
 use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, StageStats, Verify, Warning};
 
-/// Why a run gave no sample.
-#[derive(Debug, PartialEq, Eq)]
-pub enum RunError {
-    /// Something went wrong; a sentence.
-    Failed(String),
-    /// The bytes that arrived are not the bytes that were sent; a sentence.
-    Unverified(String),
-    /// It cannot be done on this machine; a sentence.
-    NotHere(String),
-    /// The person asked to stop.
-    Interrupted,
-}
-
-impl RunError {
-    fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
-        move |error| RunError::Failed(format!("{what}: {}", explained(&error)))
-    }
-}
-
 /// What a run is made with, besides its parameters.
-pub struct Setting<'a> {
+pub struct Conditions<'a> {
     /// CPUs of source and sink; `None` leaves them to the scheduler.
     pub cpus: Option<(Cpu, Cpu)>,
     /// Content and delays are drawn from this.
@@ -61,15 +40,15 @@ pub struct Measured {
 ///
 /// # Errors
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
-pub fn run(params: &Params, setting: &Setting<'_>) -> Result<Measured, RunError> {
+pub fn run(params: &Params, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
     let begin = Instant::now();
-    let mut run = start(params, setting)?;
-    let deadline = begin + setting.limit;
-    let reports = match wait(&mut run, deadline, setting) {
+    let mut run = start(params, conditions)?;
+    let deadline = begin + conditions.limit;
+    let reports = match wait(&mut run, deadline, conditions) {
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
         outcome => outcome?,
     };
-    let stages = run.stages.finish(deadline, setting.interrupt)?;
+    let stages = run.stages.finish(deadline, conditions.interrupt)?;
     let grants = run.grants;
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
@@ -79,7 +58,7 @@ pub fn run(params: &Params, setting: &Setting<'_>) -> Result<Measured, RunError>
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
 struct Run {
     processes: Vec<Process>,
-    stages: Stages,
+    stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
     grants: Grants,
@@ -92,7 +71,7 @@ struct Grants {
     buffers: Option<(u64, u64)>,
 }
 
-fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
+fn start(params: &Params, conditions: &Conditions<'_>) -> Result<Run, RunError> {
     let link = link::of(params.link);
     let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
     let links_per_pair = match params.mode {
@@ -100,10 +79,10 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
         Mode::Latency => 2,
     };
     let ends = roles.len() * params.pairs as usize;
-    let (page, control) = Control::create(ends).map_err(RunError::failed("no shared memory for the run"))?;
+    let (page, control) = Control::create(ends).map_err(failed("no shared memory for the run"))?;
     let mut run = Run {
         processes: Vec::with_capacity(ends),
-        stages: Stages::default(),
+        stages: RunningStages::default(),
         keepers: Vec::new(),
         control,
         grants: Grants::default(),
@@ -123,8 +102,8 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
             near.push(ends.source);
             let end = if params.chained() {
                 // A chain's links are plain pipes: nobody has to keep them.
-                let more = || link.connect(params, Path::new("")).map_err(RunError::failed("no link"));
-                let (stages, end) = Stages::start(params, ends.sink, setting, more)?;
+                let more = || link.connect(params, Path::new("")).map_err(failed("no link"));
+                let (stages, end) = RunningStages::start(params, ends.sink, conditions, more)?;
                 run.stages = stages;
                 end
             } else {
@@ -134,63 +113,46 @@ fn start(params: &Params, setting: &Setting<'_>) -> Result<Run, RunError> {
         }
         for &role in roles {
             let handles = std::mem::take(if role == Role::Sink { &mut of_sink } else { &mut of_source });
-            let pin = setting.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
-            let job = Job {
+            let pin = conditions.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
+            let assignment = Assignment {
                 role,
                 parent: std::process::id(),
                 pair,
                 line: run.processes.len(),
                 pin,
                 params: params.clone(),
-                seed: setting.seed,
+                seed: conditions.seed,
                 handles: handles.iter().map(Wire::of).collect(),
                 folder: None,
             };
             let descriptors: Vec<_> =
                 std::iter::once(page.as_fd()).chain(handles.iter().filter_map(keeper::descriptor)).collect();
-            run.processes.push(Process::start(&job, &descriptors).map_err(RunError::Failed)?);
+            run.processes.push(Process::start(&assignment, &descriptors).map_err(RunError::Failed)?);
         }
     }
     Ok(run)
 }
 
-/// Waits for all reports.
-fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(Role, Done)>, RunError> {
+fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
+    move |error| RunError::failed(what)(explained(&error))
+}
+
+/// Waits for all replies.
+fn wait(run: &mut Run, deadline: Instant, conditions: &Conditions<'_>) -> Result<Vec<(Role, Done)>, RunError> {
     let Run { processes, control, .. } = run;
-    loop {
-        let waiting: Vec<usize> = (0..processes.len()).filter(|&i| processes[i].report.is_none()).collect();
-        if waiting.is_empty() {
-            break;
-        }
-        let ready = {
-            let mut fds = vec![PollFd::new(setting.interrupt, PollFlags::IN)];
-            fds.extend(waiting.iter().map(|&i| PollFd::from_borrowed_fd(processes[i].socket(), PollFlags::IN)));
-            let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-            match poll(&mut fds, Some(&left)) {
-                Ok(0) => return Err(RunError::Failed(hang(processes, control, setting.limit))),
-                Ok(_) => {}
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(RunError::Failed(format!("the processes could not be watched: {error}"))),
-            }
-            fds.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<bool>>()
-        };
-        if ready[0] {
-            return Err(RunError::Interrupted);
-        }
-        for (&i, _) in waiting.iter().zip(&ready[1..]).filter(|&(_, &ready)| ready) {
-            processes[i].take_report().map_err(RunError::Failed)?;
-            match &processes[i].report {
-                Some(Report::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
-                Some(Report::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
-                _ => {}
-            }
+    while let Some(next) = next_reply(processes, deadline, Some(conditions.interrupt))? {
+        let Some(nth) = next else { return Err(RunError::Failed(hang(processes, control, conditions.limit))) };
+        processes[nth].take_reply().map_err(RunError::Failed)?;
+        match &processes[nth].reply {
+            Some(Reply::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
+            Some(Reply::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
+            _ => {}
         }
     }
     Ok(processes
         .iter_mut()
-        .filter_map(|process| match process.report.take() {
-            Some(Report::Done(done)) => Some((process.role, *done)),
+        .filter_map(|process| match process.reply.take() {
+            Some(Reply::Done(done)) => Some((process.role, *done)),
             _ => None,
         })
         .collect())
@@ -198,21 +160,37 @@ fn wait(run: &mut Run, deadline: Instant, setting: &Setting<'_>) -> Result<Vec<(
 
 /// When one end dies, the other fails a moment later, each link with an error of its own. The death is the news.
 fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
-    let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    for process in processes.iter_mut().filter(|process| process.report.is_none()) {
-        let ready = poll(&mut [PollFd::from_borrowed_fd(process.socket(), PollFlags::IN)], Some(&patience));
-        if matches!(ready, Ok(1..)) {
-            match process.take_report() {
-                Err(death) => return RunError::Failed(death),
-                Ok(_) => match &process.report {
-                    Some(Report::Failed(other)) => return RunError::Failed(format!("{other}; {reason}")),
-                    Some(Report::NotHere(other)) => return RunError::NotHere(other.clone()),
-                    _ => {}
-                },
-            }
+    let patience = Duration::from_millis(100);
+    while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
+        match processes[nth].take_reply() {
+            Err(death) => return RunError::Failed(death),
+            Ok(_) => match &processes[nth].reply {
+                Some(Reply::Failed(other)) => return RunError::Failed(format!("{other}; {reason}")),
+                Some(Reply::NotHere(other)) => return RunError::NotHere(other.clone()),
+                _ => {}
+            },
         }
     }
     RunError::Failed(reason)
+}
+
+/// Which process has a reply to take, or has ended without one; `Some(None)` at the deadline, and `None` when all have
+/// replied.
+fn next_reply(
+    processes: &[Process],
+    deadline: Instant,
+    interrupt: Option<&Interrupt>,
+) -> Result<Option<Option<usize>>, RunError> {
+    let (waiting, sockets): (Vec<usize>, Vec<_>) = processes
+        .iter()
+        .enumerate()
+        .filter(|(_, process)| process.reply.is_none())
+        .map(|(nth, process)| (nth, process.socket()))
+        .unzip();
+    match waiting.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(wait_readable(&sockets, deadline, interrupt)?.map(|ready| waiting[ready]))),
+    }
 }
 
 /// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
@@ -223,7 +201,7 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
         _ => "measuring",
     };
     let mut text = format!("the run was ended after its limit of {limit:?} while {phase}");
-    for process in processes.iter().filter(|process| process.report.is_none()).take(8) {
+    for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
         let bytes = control.bytes(process.line);
         text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
         if process.role == Role::Sink

@@ -4,19 +4,19 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ExitStatus, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::Signal;
 
+use super::child::{Begin, Child, Group, foreign, how_ended, wait_for_first, wait_readable};
+use super::error::RunError;
 use super::interrupt::Interrupt;
-use super::stage;
-use crate::model::{Capacity, NamedCapacity};
+use crate::model::Capacity;
 
 /// Bytes taken from the output at once.
 const TAKEN: usize = 1 << 20;
@@ -31,21 +31,12 @@ pub struct Pipeline {
     /// The capacity of the pipes between them; `None` leaves it to the kernel.
     pub capacity: Option<Capacity>,
     /// Whether a stage may end with a code other than 0.
-    pub failure: Failure,
-}
-
-/// What a stage that ends with a code other than 0 means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The run went wrong.
-    Counts,
-    /// Nothing.
-    Ignored,
+    pub ignore_failure: bool,
 }
 
 /// One run.
 #[derive(Debug, Clone, Copy)]
-pub struct Ran {
+pub struct PipelineRun {
     /// From before the first stage was started until the last has ended.
     pub elapsed: Duration,
     /// What the last stage wrote, in bytes.
@@ -54,77 +45,33 @@ pub struct Ran {
     pub capacity: Option<u64>,
 }
 
-/// Why there is no figure.
-#[derive(Debug)]
-pub enum PipelineError {
-    /// It went wrong; a sentence.
-    Failed(String),
-    /// The person asked to stop.
-    Interrupted,
-}
-
-impl From<io::Error> for PipelineError {
-    fn from(error: io::Error) -> Self {
-        PipelineError::Failed(format!("the pipeline could not be run: {error}"))
-    }
-}
-
-/// The processes of a run, all in one group. Dropping it ends the group and reaps them.
-struct Stages(Vec<Child>);
-
-impl Stages {
-    /// The group is that of the first stage, which is not reaped before it is no longer needed: nobody else has its id.
-    fn group(&self) -> Option<Pid> {
-        self.0.first().map(Pid::from_child)
-    }
-
-    /// Ends what is left, what stages put into the background included, and reaps all.
-    fn end(mut self) -> io::Result<Vec<ExitStatus>> {
-        self.kill();
-        std::mem::take(&mut self.0).iter_mut().map(Child::wait).collect()
-    }
-
-    fn kill(&self) {
-        if let Some(group) = self.group() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Stages {
-    fn drop(&mut self) {
-        self.kill();
-        for child in &mut self.0 {
-            let _ = child.wait();
-        }
-    }
-}
-
 impl Pipeline {
     /// Runs it to its end.
     ///
     /// # Errors
     /// When it cannot be started, a stage fails, it takes longer than `limit`, or the person interrupts. No process of
     /// it is left then, nor otherwise.
-    pub fn run(&self, limit: Duration, interrupt: &Interrupt) -> Result<Ran, PipelineError> {
-        let nowhere = File::options().write(true).open("/dev/null")?;
-        let output = Pipe::new()?;
+    pub fn run(&self, limit: Duration, interrupt: &Interrupt) -> Result<PipelineRun, RunError> {
+        let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
+        let output = Pipe::new().map_err(not_run)?;
         // Whatever the capacity between the stages, the way out is to be no obstacle.
         let _ = pipe::set_capacity(&output.writer, TAKEN);
         let begin = Instant::now();
-        let (stages, capacity) = self.start(output.writer)?;
-        let bytes = drain(&output.reader, &nowhere, begin + limit, interrupt)?;
-        for child in &stages.0 {
-            let exited = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).map_err(io::Error::from)?;
-            wait(&exited, begin + limit, interrupt)?;
+        let deadline = begin + limit;
+        let (mut stages, capacity) = self.start(output.writer)?;
+        let bytes = drain(&output.reader, &nowhere, deadline, interrupt)?;
+        for stage in &stages {
+            wait_for_first([stage], deadline, Some(interrupt))?.ok_or_else(too_long)?;
         }
         let elapsed = begin.elapsed();
-        self.judge(&stages.end()?)?;
-        Ok(Ran { elapsed, output: bytes, capacity })
+        // The first is the leader of their group: what stages put into the background is killed before any is reaped.
+        stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
+        stages.iter().try_for_each(|stage| self.check_end(stage))?;
+        Ok(PipelineRun { elapsed, output: bytes, capacity })
     }
 
-    fn start(&self, output: OwnedFd) -> Result<(Stages, Option<u64>), PipelineError> {
-        let mut stages = Stages(Vec::with_capacity(self.stages.len()));
+    fn start(&self, output: OwnedFd) -> Result<(Vec<Child>, Option<u64>), RunError> {
+        let mut stages: Vec<Child> = Vec::with_capacity(self.stages.len());
         let mut input = Stdio::null();
         let mut granted = None;
         let mut output = Some(output);
@@ -132,87 +79,66 @@ impl Pipeline {
             let (writer, reader) = if index + 1 == self.stages.len() {
                 (output.take().expect("there is one last stage"), Stdio::null())
             } else {
-                let pipe = Pipe::new()?;
-                granted = Some(self.resized(&pipe)?);
+                let pipe = Pipe::new().map_err(not_run)?;
+                granted = Some(self.resize(&pipe)?);
                 (pipe.writer, Stdio::from(pipe.reader))
             };
-            let group = stages.group().map_or(0, |group| group.as_raw_nonzero().get());
-            let child = stage::command(None, stage::Begin::AtOnce)
-                .args(["/bin/sh", "-c", text])
-                .stdin(input)
-                .stdout(writer)
-                .process_group(group)
-                .spawn();
-            stages
-                .0
-                .push(child.map_err(|error| PipelineError::Failed(format!("'{text}' could not be started: {error}")))?);
+            let mut command = foreign(None, Begin::AtOnce);
+            command.args(["/bin/sh", "-c", text]).stdin(input).stdout(writer);
+            let child = Child::start(text.trim(), &mut command, stages.first().map_or(Group::Own, Group::Of))
+                .map_err(RunError::failed(format_args!("'{text}' could not be started")))?;
+            stages.push(child);
             input = reader;
         }
         Ok((stages, granted))
     }
 
-    fn resized(&self, pipe: &Pipe) -> Result<u64, PipelineError> {
-        let bytes = match self.capacity {
-            Some(Capacity::Bytes(size)) => size,
-            None | Some(Capacity::Named(NamedCapacity::Default | NamedCapacity::Quota)) => {
-                return Ok(pipe::capacity(&pipe.writer)? as u64);
-            }
+    /// Gives a pipe the capacity that was asked for; returns what was granted.
+    fn resize(&self, pipe: &Pipe) -> Result<u64, RunError> {
+        let Some(Capacity::Bytes(bytes)) = self.capacity else {
+            return pipe::capacity(&pipe.writer).map(|bytes| bytes as u64).map_err(not_run);
         };
-        let granted = pipe::set_capacity(&pipe.writer, bytes.as_usize()).map_err(|error| {
-            PipelineError::Failed(format!(
+        pipe::set_capacity(&pipe.writer, bytes.as_usize()).map(|bytes| bytes as u64).map_err(|error| {
+            RunError::Failed(format!(
                 "a pipe capacity of {bytes} was refused: {error}; lower --capacity, or see /proc/sys/fs/pipe-max-size \
                  and pipe-user-pages-soft"
             ))
-        })?;
-        Ok(granted as u64)
+        })
     }
 
-    /// Whether all stages ended as they should.
-    fn judge(&self, statuses: &[ExitStatus]) -> Result<(), PipelineError> {
-        for (text, status) in self.stages.iter().zip(statuses) {
-            let text = text.trim();
-            let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);
-            let how = match (status.code(), status.signal()) {
-                _ if status.success() || by_sigpipe => continue,
-                (Some(127), _) => format!("'{text}' ended with code 127: the command was not found"),
-                (Some(code), _) if self.failure == Failure::Counts => {
-                    format!("'{text}' ended with code {code}; use --ignore-failure if that is meant")
-                }
-                (Some(_), _) => continue,
-                (None, signal) => format!("'{text}' was ended by signal {}", signal.unwrap_or_default()),
-            };
-            return Err(PipelineError::Failed(how));
-        }
-        Ok(())
+    /// Whether a stage ended as it should.
+    fn check_end(&self, stage: &Child) -> Result<(), RunError> {
+        let Some((status, _)) = stage.end() else { return Ok(()) };
+        let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);
+        let advice = match status.code() {
+            _ if status.success() || by_sigpipe => return Ok(()),
+            Some(127) => ": the command was not found",
+            Some(_) if self.ignore_failure => return Ok(()),
+            Some(_) => "; use --ignore-failure if that is meant",
+            None => "",
+        };
+        Err(RunError::Failed(format!("'{}' {}{advice}", stage.name(), how_ended(status))))
     }
 }
 
+fn not_run(error: io::Error) -> RunError {
+    RunError::failed("the pipeline could not be run")(error)
+}
+
+fn too_long() -> RunError {
+    RunError::Failed("it took longer than --limit and was ended".to_owned())
+}
+
 /// Takes everything that comes and drops it, as references to pages.
-fn drain(output: &OwnedFd, nowhere: &File, until: Instant, interrupt: &Interrupt) -> Result<u64, PipelineError> {
+fn drain(output: &OwnedFd, nowhere: &File, deadline: Instant, interrupt: &Interrupt) -> Result<u64, RunError> {
     let mut bytes = 0;
     loop {
-        wait(output, until, interrupt)?;
+        wait_readable(&[output.as_fd()], deadline, Some(interrupt))?.ok_or_else(too_long)?;
         match splice(output, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes += count as u64,
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(io::Error::from(error).into()),
+            Err(error) => return Err(not_run(error.into())),
         }
-    }
-}
-
-/// Waits until `fd` has something to say.
-fn wait(fd: &impl AsFd, until: Instant, interrupt: &Interrupt) -> Result<(), PipelineError> {
-    let mut watched = [PollFd::new(fd, PollFlags::IN), PollFd::new(interrupt, PollFlags::IN)];
-    let ready = retry_on_intr(|| {
-        let left = Timespec::try_from(until.saturating_duration_since(Instant::now())).ok();
-        poll(&mut watched, left.as_ref())
-    });
-    if ready.map_err(io::Error::from)? == 0 {
-        return Err(PipelineError::Failed("it took longer than --limit and was ended".to_owned()));
-    }
-    match watched[1].revents().is_empty() {
-        true => Ok(()),
-        false => Err(PipelineError::Interrupted),
     }
 }

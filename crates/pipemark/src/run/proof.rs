@@ -9,11 +9,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
+use super::child::{Begin, Child};
+use super::error::{RunError, explained};
 use super::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
 use super::interrupt::Interrupt;
-use super::pair::RunError;
-use super::refusal::explained;
-use super::stage::{Begin, Running};
 use crate::model::Filter;
 
 /// Bytes of the log at the end of the text: several batches of any filter.
@@ -38,13 +37,12 @@ pub fn prove(filter: Filter, words: &[String], limit: Duration, interrupt: &Inte
         let (file, theirs) = bounded(2 * text.len() as u64 + SLACK).map_err(failed)?;
         let input = reopened(&input).map_err(failed)?;
         let mut running =
-            Running::start(filter.to_string(), words, (input, theirs), None, Begin::AtOnce).map_err(failed)?;
-        if !running.wait(Instant::now() + limit, interrupt)? {
+            Child::start_foreign(filter.to_string(), words, (input, theirs), None, Begin::AtOnce).map_err(failed)?;
+        if !running.wait(Instant::now() + limit, Some(interrupt))? {
             return Err(RunError::Failed(format!("{filter} had not transformed {} bytes after {limit:?}", text.len())));
         }
-        let status = running.end().map(|(status, _)| status);
-        if let Some(status) = status.filter(|status| !status.success()) {
-            return Err(RunError::Failed(format!("{filter} {}", running.how(status, 0))));
+        if running.end().is_some_and(|(status, _)| !status.success()) {
+            return Err(RunError::Failed(format!("{filter} {}", running.how_it_ended(0))));
         }
         written(file).map_err(failed)?
     };

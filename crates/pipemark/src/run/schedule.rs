@@ -6,10 +6,11 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::entrant;
+use super::error::RunError;
 use super::filter;
 use super::interrupt::Interrupt;
 use super::limits;
-use super::pair::{self, Measured, RunError, Setting};
+use super::pair::{self, Conditions, Measured};
 use crate::entrant::{Absent, Entrants, on_path};
 use crate::host;
 use crate::model::{Estimate, Feed, Filter, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
@@ -29,16 +30,16 @@ pub struct Measurement {
 /// A trial on its way.
 struct Turn<'a> {
     outcome: Outcome,
-    setting: Option<Setting<'a>>,
+    conditions: Option<Conditions<'a>>,
 }
 
 impl Turn<'_> {
     fn active(&self) -> bool {
-        self.setting.is_some()
+        self.conditions.is_some()
     }
 
     fn end(&mut self, status: Status, reason: Option<String>) {
-        self.setting = None;
+        self.conditions = None;
         self.outcome.status = status;
         self.outcome.reason = reason;
     }
@@ -58,7 +59,7 @@ impl Turn<'_> {
         };
         if stopped.is_some() {
             self.outcome.stopped = stopped;
-            self.setting = None;
+            self.conditions = None;
         }
     }
 }
@@ -106,13 +107,13 @@ pub fn measure(
             let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
             progress.update(done, done + to_come as u64, None, &turn.outcome.trial.id);
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let Some(setting) = &mut turn.setting else { continue };
-            setting.seed = seed;
+            let Some(conditions) = &mut turn.conditions else { continue };
+            conditions.seed = seed;
             let params = &turn.outcome.trial.params;
             let run = match (params.entrant(), params.lines()) {
-                (Some(entrant), _) => entrant::run(entrant, params, setting, entrants),
-                (None, Some(pipeline)) => filter::run(pipeline, params, setting, entrants, &mut lines),
-                (None, None) => pair::run(params, setting),
+                (Some(entrant), _) => entrant::run(entrant, params, conditions, entrants),
+                (None, Some(pipeline)) => filter::run(pipeline, params, conditions, entrants, &mut lines),
+                (None, None) => pair::run(params, conditions),
             };
             match run {
                 Ok(Measured { sample, notes }) => {
@@ -156,7 +157,7 @@ fn turn<'a>(
             stopped: None,
             notes: Vec::new(),
         },
-        setting: None,
+        conditions: None,
     };
     let missing = host::missing(&trial.params, machine).or_else(|| limits::missing(&trial.params, machine));
     let cpus = match missing {
@@ -179,7 +180,7 @@ fn turn<'a>(
     }
     match cpus {
         _ if turn.outcome.reason.is_some() => {}
-        Ok(cpus) => turn.setting = Some(Setting { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
+        Ok(cpus) => turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
         Err(reason) => turn.end(Status::Skipped, Some(reason)),
     }
     turn
@@ -200,7 +201,7 @@ fn absent(feed: Feed, filter: Filter, entrants: &Entrants) -> Option<Absent> {
 
 fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
     let mut outcome = turn.outcome;
-    if turn.setting.is_some() {
+    if turn.conditions.is_some() {
         outcome.stopped = Some(left_over);
         if outcome.samples.is_empty() {
             outcome.status = Status::Skipped;

@@ -4,21 +4,22 @@
 //! It is a process of its own because all children of such a process belong to one run. It takes one order, answers
 //! once, and kills all when the parent stops listening.
 
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use pipeio_harness::reap::{Reap, Reaped, reap};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, set_child_subreaper};
+use pipeio_harness::reap::Reap;
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
-use super::{end, job};
+use super::child::{Child, Group, wait_readable};
+use super::{channel, end};
 use crate::model::Cpu;
 
 /// The word that makes this program a supervisor.
@@ -49,7 +50,7 @@ pub struct Order {
 
 /// What came of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct Completion {
     /// Why it could not be started.
     pub unstarted: Option<String>,
     /// The exit code, if it ended by itself.
@@ -95,19 +96,19 @@ impl Kept {
 /// Runs as a supervisor: the socket to the parent is standard input.
 pub fn main() -> ExitCode {
     let socket = rustix::stdio::stdin();
-    let Ok(Some((order, _))) = job::receive::<Order>(socket) else {
+    let Ok(Some((order, _))) = channel::receive::<Order>(socket) else {
         eprintln!("pipemark: '{SUPERVISOR_VERB}' is for pipemark itself; try pipemark --help");
         return ExitCode::from(2);
     };
-    let outcome =
-        supervise(&order).unwrap_or_else(|error| Outcome { unstarted: Some(error.to_string()), ..Outcome::default() });
-    match job::send(socket, &outcome, &[]) {
+    let completion = supervise(&order)
+        .unwrap_or_else(|error| Completion { unstarted: Some(error.to_string()), ..Completion::default() });
+    match channel::send(socket, &completion, &[]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn supervise(order: &Order) -> io::Result<Outcome> {
+fn supervise(order: &Order) -> io::Result<Completion> {
     // Whoever loses its parent below becomes our child, so that it is counted and cannot get away.
     set_child_subreaper(Some(getpid()))?;
     if let Some(cpu) = order.pin {
@@ -115,51 +116,50 @@ fn supervise(order: &Order) -> io::Result<Outcome> {
     }
     let folder = tempfile::Builder::new().prefix("pipemark-").tempdir()?;
     let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let ((stdout, their_stdout), (stderr, their_stderr)) = (Tap::new()?, Tap::new()?);
     let begin = Instant::now();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(&order.folder)
-        .env("TMPDIR", folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&order.folder).env("TMPDIR", folder.path());
+    command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
+    // In our group, which the parent kills should we be killed.
+    let main = Child::start(program, &mut command, Group::Inherited)
         .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
-    let mut watch = Watch {
-        main: child.id(),
-        pidfd: Some(pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?),
-        stdout: Tap::new(child.stdout.take())?,
-        stderr: Tap::new(child.stderr.take())?,
-        outcome: Outcome::default(),
+    drop(command);
+    let mut tree = Tree {
+        pidfd: main.pidfd()?,
+        main,
+        stdout,
+        stderr,
+        completion: Completion::default(),
         seen_rss: None,
         // A child's peak is never below what we had when it was started: there, only looking tells.
         own_rss: peak_rss("self").unwrap_or(0),
     };
-    watch.until_all_have_ended()?;
-    watch.stdout.drain();
-    watch.stderr.drain();
-    let mut outcome = watch.outcome;
-    outcome.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    outcome.max_rss = outcome.max_rss.max(watch.seen_rss);
-    (outcome.stdout, outcome.stderr) = (watch.stdout.kept(), watch.stderr.kept());
-    Ok(outcome)
+    tree.wait_until_gone()?;
+    tree.stdout.drain();
+    tree.stderr.drain();
+    let mut completion = tree.completion;
+    completion.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    completion.max_rss = completion.max_rss.max(tree.seen_rss);
+    (completion.stdout, completion.stderr) = (tree.stdout.kept(), tree.stderr.kept());
+    Ok(completion)
 }
 
 /// The processes of a run while they run.
-struct Watch {
-    main: u32,
-    /// Readable when the process that was started has ended; `None` once that is known.
-    pidfd: Option<OwnedFd>,
-    stdout: Tap<ChildStdout>,
-    stderr: Tap<ChildStderr>,
-    outcome: Outcome,
+struct Tree {
+    main: Child,
+    /// Readable when `main` has ended.
+    pidfd: OwnedFd,
+    stdout: Tap,
+    stderr: Tap,
+    completion: Completion,
     seen_rss: Option<u64>,
     own_rss: u64,
 }
 
 /// What to do with processes that are still there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum Phase {
     /// The one that was started runs.
     Run,
     /// It has ended; the others may until then.
@@ -168,69 +168,64 @@ enum Mode {
     Kill(Instant),
 }
 
-impl Watch {
-    fn until_all_have_ended(&mut self) -> io::Result<()> {
-        let mut mode = Mode::Run;
+impl Tree {
+    fn wait_until_gone(&mut self) -> io::Result<()> {
+        let mut phase = Phase::Run;
         let mut pause = LOOKS.0;
         loop {
-            self.reap_all(&mut mode)?;
+            self.reap_all()?;
+            if phase == Phase::Run && self.main.end().is_some() {
+                phase = Phase::Linger(Instant::now() + GRACE);
+            }
             let Some(children) = self.still_there()? else { return Ok(()) };
-            match mode {
-                Mode::Run => self.look(&children),
-                Mode::Linger(until) if Instant::now() > until => {
-                    self.outcome.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
-                    mode = Mode::Kill(Instant::now() + DEATH);
+            match phase {
+                Phase::Run => self.look(&children),
+                Phase::Linger(until) if Instant::now() > until => {
+                    self.completion.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                    phase = Phase::Kill(Instant::now() + DEATH);
                 }
-                Mode::Kill(until) if Instant::now() > until => {
+                Phase::Kill(until) if Instant::now() > until => {
                     return Err(io::Error::other("its processes do not end though they were killed"));
                 }
-                Mode::Linger(_) | Mode::Kill(_) => {}
+                Phase::Linger(_) | Phase::Kill(_) => {}
             }
-            if matches!(mode, Mode::Kill(_)) {
+            if matches!(phase, Phase::Kill(_)) {
                 // Killing a process makes its children ours: the next turn finds those.
                 for child in children.into_iter().filter_map(|child| Pid::from_raw(child.cast_signed())) {
                     let _ = kill_process(child, Signal::KILL);
                 }
             }
-            let wait = if mode == Mode::Run { pause } else { Duration::from_millis(1) };
+            let wait = if phase == Phase::Run { pause } else { Duration::from_millis(1) };
             pause = (pause * 2).min(LOOKS.1);
-            if self.wait(wait)? && !matches!(mode, Mode::Kill(_)) {
-                mode = Mode::Kill(Instant::now() + DEATH);
+            if self.wait(wait)? && !matches!(phase, Phase::Kill(_)) {
+                phase = Phase::Kill(Instant::now() + DEATH);
             }
         }
     }
 
-    fn reap_all(&mut self, mode: &mut Mode) -> io::Result<()> {
-        while let Reap::Ended(reaped) = reap()? {
-            self.add(&reaped);
-            if reaped.pid == self.main {
-                (self.outcome.code, self.outcome.signal) = (reaped.status.code(), reaped.status.signal());
-                self.pidfd = None;
-                if *mode == Mode::Run {
-                    *mode = Mode::Linger(Instant::now() + GRACE);
-                }
-            }
+    fn reap_all(&mut self) -> io::Result<()> {
+        while let Reap::Ended(reaped) = self.main.reap_this_or_any()? {
+            let completion = &mut self.completion;
+            completion.user_ns += reaped.user_ns;
+            completion.sys_ns += reaped.sys_ns;
+            completion.voluntary_switches += reaped.voluntary_switches;
+            completion.involuntary_switches += reaped.involuntary_switches;
+            completion.max_rss = completion.max_rss.max(Some(reaped.max_rss).filter(|&peak| peak > self.own_rss));
+        }
+        if let Some((status, _)) = self.main.end() {
+            (self.completion.code, self.completion.signal) = (status.code(), status.signal());
         }
         Ok(())
     }
 
-    fn add(&mut self, reaped: &Reaped) {
-        let outcome = &mut self.outcome;
-        outcome.user_ns += reaped.user_ns;
-        outcome.sys_ns += reaped.sys_ns;
-        outcome.voluntary_switches += reaped.voluntary_switches;
-        outcome.involuntary_switches += reaped.involuntary_switches;
-        outcome.max_rss = outcome.max_rss.max(Some(reaped.max_rss).filter(|&peak| peak > self.own_rss));
-    }
-
     /// Our children, or `None` if there are none.
-    fn still_there(&self) -> io::Result<Option<Vec<u32>>> {
+    fn still_there(&mut self) -> io::Result<Option<Vec<u32>>> {
         let children = children("self");
         // Without CONFIG_PROC_CHILDREN only the one that was started is known by its number.
-        match (children.is_empty(), self.pidfd.is_some()) {
-            (false, _) => Ok(Some(children)),
-            (true, true) => Ok(Some(vec![self.main])),
-            (true, false) => match reap()? {
+        match self.main.end() {
+            _ if !children.is_empty() => Ok(Some(children)),
+            None => Ok(Some(vec![self.main.pid().as_raw_nonzero().get().cast_unsigned()])),
+            Some(_) => match self.main.reap_this_or_any()? {
                 Reap::NoChildren => Ok(None),
                 _ => Ok(Some(Vec::new())),
             },
@@ -250,57 +245,53 @@ impl Watch {
 
     /// Waits for output, an end or the time; returns whether the parent has stopped listening.
     fn wait(&mut self, time: Duration) -> io::Result<bool> {
-        let time = Timespec::try_from(time).map_err(io::Error::other)?;
-        let socket = rustix::stdio::stdin();
-        let stopped = {
-            let taps = [self.stdout.0.as_ref().map(AsFd::as_fd), self.stderr.0.as_ref().map(AsFd::as_fd)];
-            let others = taps.into_iter().chain([self.pidfd.as_ref().map(AsFd::as_fd)]).flatten();
-            let mut fds: Vec<PollFd> =
-                [socket].into_iter().chain(others).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-            match poll(&mut fds, Some(&time)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            !fds[0].revents().is_empty()
-        };
+        let taps = [&self.stdout.output, &self.stderr.output].into_iter().flatten().map(AsFd::as_fd);
+        let main = self.main.end().is_none().then(|| self.pidfd.as_fd());
+        let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(taps).chain(main).collect();
+        let ready = wait_readable(&fds, Instant::now() + time, None).map_err(io::Error::other)?;
         self.stdout.drain();
         self.stderr.drain();
-        Ok(stopped)
+        Ok(ready == Some(0))
     }
 }
 
-/// An output that is read as it comes, so that nobody waits for us, and kept within bounds. `None` once it has ended.
-struct Tap<T>(Option<T>, Vec<u8>, u64);
+/// An output that is read as it comes, so that nobody waits for us, and kept within bounds.
+struct Tap {
+    /// `None` once it has ended.
+    output: Option<File>,
+    kept: Vec<u8>,
+    bytes: u64,
+}
 
-impl<T: Read + AsFd> Tap<T> {
-    fn new(output: Option<T>) -> io::Result<Tap<T>> {
-        if let Some(output) = &output {
-            fcntl_setfl(output, fcntl_getfl(output)? | OFlags::NONBLOCK)?;
-        }
-        Ok(Tap(output, Vec::new(), 0))
+impl Tap {
+    /// A tap, and where to write into it.
+    fn new() -> io::Result<(Tap, OwnedFd)> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        Ok((Tap { output: Some(reader.into()), kept: Vec::new(), bytes: 0 }, writer))
     }
 
     /// Takes what is there, but not for ever: what prints faster than this reads would keep us from all else.
     fn drain(&mut self) {
         let mut buffer = [0; 16 << 10];
         for _ in 0..64 {
-            let Some(output) = &mut self.0 else { return };
+            let Some(output) = &mut self.output else { return };
             match output.read(&mut buffer) {
-                Ok(0) => self.0 = None,
+                Ok(0) => self.output = None,
                 Ok(count) => {
-                    self.2 += count as u64;
-                    let room = KEPT.saturating_sub(self.1.len()).min(count);
-                    self.1.extend_from_slice(&buffer[..room]);
+                    self.bytes += count as u64;
+                    let room = KEPT.saturating_sub(self.kept.len()).min(count);
+                    self.kept.extend_from_slice(&buffer[..room]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.0 = None,
+                Err(_) => self.output = None,
             }
         }
     }
 
     fn kept(&self) -> Kept {
-        Kept { text: String::from_utf8_lossy(&self.1).into_owned(), bytes: self.2 }
+        Kept { text: String::from_utf8_lossy(&self.kept).into_owned(), bytes: self.bytes }
     }
 }
 

@@ -129,7 +129,7 @@ const BACK: u64 = 1 << 32;
 pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, there, back, THERE, BACK)?;
     let params = end.params();
-    let mut busy = Busy::new(params.write_delay, end.job.seed ^ end.job.line as u64);
+    let mut busy = Busy::new(params.write_delay, end.assignment.seed ^ end.assignment.line as u64);
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
@@ -141,7 +141,7 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         side.round_trip()?;
         warm += 1;
     }
-    end.control.announce_warm_up(end.job.line, side.sent + params.block.0);
+    end.control.announce_warm_up(end.assignment.line, side.sent + params.block.0);
     side.round_trip()?;
     let released_ns = end.control.meet(2)?;
 
@@ -157,7 +157,7 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
         pace.ended(arrived_ns);
         meter.count(std::mem::take(&mut side.calls));
-        end.control.progress(end.job.line, side.sent);
+        end.control.progress(end.assignment.line, side.sent);
         let over = match params.volume {
             Volume::Total(goal) => side.sent - before >= goal.0,
             Volume::Time(time) => arrived_ns - released_ns >= time.0,
@@ -184,10 +184,10 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
 pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, back, there, BACK, THERE)?;
     let params = end.params();
-    let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
+    let mut busy = Busy::new(params.read_delay, end.assignment.seed ^ end.assignment.line as u64);
 
     end.control.meet(1)?;
-    let source = end.job.line - 1;
+    let source = end.assignment.line - 1;
     while params.link.transfers() && end.control.warm_up(source) != Some(side.received) {
         if !side.receive()? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over"));
@@ -203,7 +203,7 @@ pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         busy.work();
         side.send()?;
         meter.count(std::mem::take(&mut side.calls));
-        end.control.progress(end.job.line, side.received);
+        end.control.progress(end.assignment.line, side.received);
     }
     let mut stats = meter.stop(side.received - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
     while params.link.transfers() && side.receive()? {

@@ -51,7 +51,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     };
     let capacity = || observed.as_ref().and_then(|fd| super::capacity(fd.as_fd()));
     let receiver = link.receiver(handle, params)?;
-    let mut busy = Busy::new(params.read_delay, end.job.seed ^ end.job.line as u64);
+    let mut busy = Busy::new(params.read_delay, end.assignment.seed ^ end.assignment.line as u64);
     let stats = EndStats {
         pinned: end.pinned.clone(),
         ceiling: alone(params.verify, block, end.pattern(0), &busy),
@@ -71,14 +71,14 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
 
     end.control.meet(1)?;
     // The source of a pair has the line before its sink.
-    let source = end.job.line - 1;
+    let source = end.assignment.line - 1;
     let warmed_up = params.link.transfers() && !params.chained();
     // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
     while warmed_up && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
         }
-        end.control.progress(end.job.line, sink.received);
+        end.control.progress(end.assignment.line, sink.received);
     }
     sink.proof.check = params.verify == Verify::Full;
     let released_ns = end.control.meet(2)?;
@@ -96,7 +96,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
             return Err(ended_early());
         }
         meter.count(calls);
-        end.control.progress(end.job.line, sink.received);
+        end.control.progress(end.assignment.line, sink.received);
         busy.work();
         if params.chained() {
             last_ns = monotonic_ns();
@@ -118,7 +118,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         if bytes == 0 {
             break;
         }
-        end.control.progress(end.job.line, sink.received);
+        end.control.progress(end.assignment.line, sink.received);
         busy.work();
     }
     stats.bytes_in_all = sink.received;

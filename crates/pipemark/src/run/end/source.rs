@@ -41,7 +41,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
             }
         })?;
     }
-    let busy = Busy::new(params.write_delay, end.job.seed ^ end.job.line as u64);
+    let busy = Busy::new(params.write_delay, end.assignment.seed ^ end.assignment.line as u64);
     let mut source = Source { end, sender, pattern, content, block, busy, position: 0 };
     let stats = EndStats { pinned: end.pinned.clone(), ceiling: source.alone()?, ..EndStats::default() };
 
@@ -65,7 +65,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         source.busy.work();
         let moved = source.block()?;
         meter.count(moved.calls);
-        end.control.progress(end.job.line, source.position);
+        end.control.progress(end.assignment.line, source.position);
     }
     let mut stats = meter.stop(source.position - before, stats);
     stats.bytes_in_all = source.position;
@@ -110,7 +110,7 @@ impl Source<'_> {
             self.block()?;
             blocks += 1;
         }
-        self.end.control.announce_warm_up(self.end.job.line, self.position + self.block as u64);
+        self.end.control.announce_warm_up(self.end.assignment.line, self.position + self.block as u64);
         self.block()?;
         Ok(())
     }

@@ -1,8 +1,42 @@
-//! What the kernel refuses for want of something, as a sentence that says what would help.
+//! Why a run gave no sample, and what the kernel refuses, as a sentence that says what would help.
 
+use std::fmt;
 use std::io;
 
 use rustix::io::Errno;
+
+/// Why a run gave no sample.
+#[derive(Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// Something went wrong; a sentence.
+    Failed(String),
+    /// The bytes that arrived are not the bytes that were sent; a sentence.
+    Unverified(String),
+    /// It cannot be done on this machine; a sentence.
+    NotHere(String),
+    /// The person asked to stop.
+    Interrupted,
+}
+
+impl RunError {
+    /// A failure of `what`.
+    pub fn failed<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> RunError {
+        move |error| RunError::Failed(format!("{what}: {error}"))
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Failed(sentence) | RunError::Unverified(sentence) | RunError::NotHere(sentence) => {
+                f.write_str(sentence)
+            }
+            RunError::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
 
 /// The error, and what to do about it where that is known.
 pub fn explained(error: &io::Error) -> String {

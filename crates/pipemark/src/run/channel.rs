@@ -1,7 +1,7 @@
 //! What the parent tells an end, what the end answers, and the socket both travel on.
 //!
-//! An end is this program started again with one socket as its standard input. The first message is the job, with the
-//! descriptors it needs attached; the last is the end's report. Nothing is inherited, so nothing can leak between runs.
+//! An end is this program started again with one socket as its standard input. The first message is its assignment, with
+//! the descriptors it needs attached; the last is the end's reply. Nothing is inherited, so nothing can leak between runs.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,15 +15,15 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::error::explained;
 use super::keeper::{Made, Wire};
-use super::refusal::explained;
 use crate::link;
 use crate::model::{Cpu, EndStats, Latency, Params};
 
 /// The word that makes this program an end of a run.
 pub const END_VERB: &str = "__end";
 
-/// The largest message: a report with 1,024 CPUs fits many times over, and so does the kernel's default socket buffer.
+/// The largest message: a reply with 1,024 CPUs fits many times over, and so does the kernel's default socket buffer.
 const MESSAGE: usize = 64 << 10;
 
 /// The most descriptors attached to a message.
@@ -57,10 +57,10 @@ impl Role {
 
 /// Everything an end has to know. The shared page and the links' descriptors come attached, in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Job {
+pub struct Assignment {
     /// What to do.
     pub role: Role,
-    /// The process that waits for the report.
+    /// The process that waits for the reply.
     pub parent: u32,
     /// Which pair it belongs to, from 0.
     pub pair: u32,
@@ -81,7 +81,7 @@ pub struct Job {
 /// An end's last word.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Report {
+pub enum Reply {
     /// It did its part.
     Done(Box<Done>),
     /// A keeper's link.
@@ -92,13 +92,13 @@ pub enum Report {
     Failed(String),
 }
 
-impl Report {
+impl Reply {
     /// What is to be said of an error: `who` and a space, or nothing, goes in front of a failure.
-    pub fn of(error: &io::Error, who: &str) -> Report {
+    pub fn of(error: &io::Error, who: &str) -> Reply {
         if link::not_here(error) {
-            Report::NotHere(error.to_string())
+            Reply::NotHere(error.to_string())
         } else {
-            Report::Failed(format!("{who}{}", explained(error)))
+            Reply::Failed(format!("{who}{}", explained(error)))
         }
     }
 }
@@ -121,7 +121,7 @@ pub struct Done {
 }
 
 /// A connected pair of sockets that keep messages apart.
-pub fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
@@ -147,7 +147,7 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
     });
     let received = match received {
         Ok(received) => received,
-        // An end that was killed before it read its job.
+        // An end that was killed before it read its assignment.
         Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -170,10 +170,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_arrives_with_its_descriptors() {
-        let (ours, theirs) = channel().unwrap();
+    fn an_assignment_arrives_with_its_descriptors() {
+        let (ours, theirs) = pair().unwrap();
         let pipe = pipeio::pipe::Pipe::new().unwrap();
-        let job = Job {
+        let assignment = Assignment {
             role: Role::Sink,
             parent: 1,
             pair: 3,
@@ -184,8 +184,8 @@ mod tests {
             handles: vec![Wire::Queue(3)],
             folder: None,
         };
-        send(&ours, &job, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
-        let (received, descriptors) = receive::<Job>(&theirs).unwrap().unwrap();
+        send(&ours, &assignment, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
+        let (received, descriptors) = receive::<Assignment>(&theirs).unwrap().unwrap();
         assert_eq!((received.role, received.params), (Role::Sink, Params::default()));
         assert_eq!(descriptors.len(), 2);
         rustix::io::write(&descriptors[1], b"x").unwrap();
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn a_lost_peer_is_no_message() {
-        let (ours, theirs) = channel().unwrap();
+        let (ours, theirs) = pair().unwrap();
         drop(ours);
-        assert!(receive::<Job>(&theirs).unwrap().is_none());
+        assert!(receive::<Assignment>(&theirs).unwrap().is_none());
     }
 }
