@@ -132,7 +132,7 @@ fn a_stage_that_fails_is_named_with_what_it_said() {
         ("/etc/passwd", &["stage 1 of 3 (/etc/passwd)", "exit code 126", "denied"]),
         ("cat | cat --no-such-option", &["stage 2 of 3 (cat --no-such-option)", "exit code 1", "unrecognized option"]),
         ("cat | sh -c 'echo oops >&2; exit 7' | cat", &["stage 2 of 3", "exit code 7: oops"]),
-        ("cat | cat | sh -c 'kill -9 $$'", &["stage 3 of 3", "signal 9"]),
+        ("cat | cat | sh -c 'kill -9 $$'", &["stage 3 of 3", "was killed (SIGKILL)"]),
         ("cat | head -c 5000 | cat", &["stage 2 of 3 (head -c 5000)", "ended before its input"]),
         ("cat | cat | sh -c 'cat; exit 9'", &["stage 3 of 3", "exit code 9"]),
         ("relay --no-such-option", &["stage 1 of 3", "exit code 2", "--no-such-option"]),
