@@ -10,11 +10,11 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
+use pipeio::wait::Wait;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
 use crate::shared::Line;
-use pipeio::wait::Wait;
 
 /// Lines that a handover takes. Positions and states lie two lines apart, because processors fetch lines in pairs.
 pub(crate) const LINES: usize = 8;

@@ -29,3 +29,17 @@ pub mod shared;
 pub mod usage;
 pub mod vm;
 pub mod zerocopy;
+
+use std::io;
+
+use rustix::io::Errno;
+
+/// What a C function returned, unless that is a negative number: then the error that errno holds.
+fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
+    if returned < T::default() { Err(io::Error::last_os_error()) } else { Ok(returned) }
+}
+
+/// The same, as rustix would have it.
+fn errno_of<T: PartialOrd + Default>(returned: T) -> rustix::io::Result<T> {
+    result_of(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}

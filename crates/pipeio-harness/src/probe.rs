@@ -8,69 +8,36 @@
 
 use std::fs::OpenOptions;
 use std::io;
-use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
 use io_uring::{IoUring, opcode, types};
+use perf_event::events::{Event, Hardware, Software};
+use pipeio::memory::{Buffer, Pages, page_size};
 use rustix::fs::MemfdFlags;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 use rustix::net::{AddressFamily, SocketType};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 use rustix::process::PidfdFlags;
 use rustix::thread::futex;
 
+use crate::result_of;
+
 /// What the probes send; any text would do.
 const MESSAGE: [u8; 8] = *b"pipemark";
 
-/// Private anonymous pages. Dropping them unmaps them and never reuses them: a page still in flight in a pipe is kept
-/// alive by the kernel, and nobody can write to it any more.
-struct Pages {
-    start: NonNull<u8>,
-    len: usize,
+/// A page of its own that begins with `bytes`. Dropping it unmaps it and never reuses it: if it is still in flight in a
+/// pipe it is kept alive by the kernel, and nobody can write to it any more.
+fn page(bytes: [u8; MESSAGE.len()]) -> io::Result<Buffer> {
+    let mut page = Buffer::new(MESSAGE.len(), 0, Pages::Base)?;
+    page.bytes_mut().copy_from_slice(&bytes);
+    Ok(page)
 }
 
-impl Pages {
-    fn new(len: usize) -> io::Result<Pages> {
-        // SAFETY: with a null hint and without MAP_FIXED the kernel picks addresses that nobody uses.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }?;
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Pages { start, len })
-    }
-
-    fn one() -> io::Result<Pages> {
-        Pages::new(rustix::param::page_size())
-    }
-
-    fn put(&mut self, bytes: [u8; MESSAGE.len()]) {
-        assert!(self.len >= MESSAGE.len());
-        // SAFETY: the mapping is writable, ours alone and, as asserted, long enough; a byte array needs no alignment.
-        // Volatile, because the reader of a pipe may see this write.
-        unsafe { self.start.as_ptr().cast::<[u8; MESSAGE.len()]>().write_volatile(bytes) }
-    }
-
-    fn take(&self) -> [u8; MESSAGE.len()] {
-        assert!(self.len >= MESSAGE.len());
-        // SAFETY: the mapping is readable and, as asserted, long enough; a byte array needs no alignment and has no
-        // invalid values. Volatile, because the kernel may have written.
-        unsafe { self.start.as_ptr().cast::<[u8; MESSAGE.len()]>().read_volatile() }
-    }
-
-    /// The part that holds the message.
-    fn iovec(&self) -> libc::iovec {
-        libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: MESSAGE.len() }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: this is a whole mapping of ours and no reference into it was ever made. The call cannot fail then.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
-    }
+/// The part of a page that holds the message.
+fn iovec(page: &mut Buffer) -> libc::iovec {
+    libc::iovec { iov_base: page.bytes_mut().as_mut_ptr().cast(), iov_len: MESSAGE.len() }
 }
 
 /// A pipe that never blocks: a call that only seems to work then ends in EAGAIN and not in a hang.
@@ -89,28 +56,26 @@ fn take_from(reader: &OwnedFd) -> io::Result<[u8; MESSAGE.len()]> {
     Ok(bytes)
 }
 
-fn expect_message(bytes: [u8; MESSAGE.len()]) -> io::Result<()> {
+fn expect_message(bytes: &[u8]) -> io::Result<()> {
     if bytes == MESSAGE { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// vmsplice(2) of the pages' message into a pipe, or out of one into the pages: the pipe's end decides.
-fn vmsplice_pages(end: &OwnedFd, pages: &Pages) -> io::Result<()> {
-    let part = pages.iovec();
+/// vmsplice(2) of the page's message into a pipe, or out of one into the page: the pipe's end decides.
+fn vmsplice_page(end: &OwnedFd, page: &mut Buffer) -> io::Result<()> {
+    let part = iovec(page);
     // SAFETY: the iovec describes memory inside of a mapping that outlives the call. Into a pipe the kernel reads it,
     // out of a pipe it writes to it through a mapping that nothing else refers to.
     let moved = unsafe { libc::vmsplice(end.as_raw_fd(), &raw const part, 1, libc::SPLICE_F_NONBLOCK) };
-    whole(usize::try_from(moved).map_err(|_| io::Error::last_os_error())?)
+    whole(result_of(moved)?.unsigned_abs())
 }
 
 /// Whether vmsplice(2) works, from memory to a pipe and from a pipe to memory.
 pub fn vmsplice() -> io::Result<()> {
     let (reader, writer) = pipe()?;
-    let mut source = Pages::one()?;
-    source.put(MESSAGE);
-    vmsplice_pages(&writer, &source)?;
-    let sink = Pages::one()?;
-    vmsplice_pages(&reader, &sink)?;
-    expect_message(sink.take())
+    vmsplice_page(&writer, &mut page(MESSAGE)?)?;
+    let mut sink = page([0; _])?;
+    vmsplice_page(&reader, &mut sink)?;
+    expect_message(sink.bytes())
 }
 
 /// Whether a page given to a pipe by vmsplice(2) is shared with the pipe (`true`: a later change of the page shows at
@@ -119,14 +84,12 @@ pub fn vmsplice() -> io::Result<()> {
 /// The page is given away, changed while it is in the pipe, and then read from the pipe.
 pub fn vmsplice_shares_pages() -> io::Result<bool> {
     let (reader, writer) = pipe()?;
-    let mut page = Pages::one()?;
-    page.put(MESSAGE);
-    vmsplice_pages(&writer, &page)?;
-    let changed = MESSAGE.map(|byte| byte.to_ascii_uppercase());
-    page.put(changed);
+    let mut page = page(MESSAGE)?;
+    vmsplice_page(&writer, &mut page)?;
+    page.bytes_mut().make_ascii_uppercase();
     match take_from(&reader)? {
         MESSAGE => Ok(false),
-        bytes if bytes == changed => Ok(true),
+        bytes if bytes == page.bytes() => Ok(true),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
@@ -157,7 +120,7 @@ pub fn tee() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     whole(rustix::io::write(&filler, &MESSAGE)?)?;
     whole(rustix::pipe::tee(&from, &writer, MESSAGE.len(), SpliceFlags::NONBLOCK)?)?;
-    expect_message(take_from(&reader)?)
+    expect_message(&take_from(&reader)?)
 }
 
 /// Whether sendfile(2) works from a memfd to a pipe.
@@ -165,7 +128,7 @@ pub fn sendfile() -> io::Result<()> {
     let (reader, writer) = pipe()?;
     let file = filled_memfd()?;
     whole(rustix::fs::sendfile(&writer, &file, None, MESSAGE.len())?)?;
-    expect_message(take_from(&reader)?)
+    expect_message(&take_from(&reader)?)
 }
 
 /// Whether memfd_create(2) works.
@@ -176,11 +139,10 @@ pub fn memfd_create() -> io::Result<()> {
 /// Whether an io_uring can be set up, take a registered buffer and write it to a pipe.
 pub fn io_uring() -> io::Result<()> {
     let (reader, writer) = pipe()?;
-    let mut page = Pages::one()?;
-    page.put(MESSAGE);
+    let mut page = page(MESSAGE)?;
     // After the page, so that it is dropped first: the kernel lets go of the buffer before it is unmapped.
     let mut ring = IoUring::new(2)?;
-    let part = page.iovec();
+    let part = iovec(&mut page);
     // SAFETY: the buffer is inside of a mapping that outlives the ring.
     unsafe { ring.submitter().register_buffers(&[part]) }?;
     let len = u32::try_from(MESSAGE.len()).expect("a few bytes");
@@ -195,7 +157,7 @@ pub fn io_uring() -> io::Result<()> {
     }
     let result = ring.completion().next().ok_or(io::ErrorKind::UnexpectedEof)?.result();
     whole(usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))?)?;
-    expect_message(take_from(&reader)?)
+    expect_message(&take_from(&reader)?)
 }
 
 /// Whether a new pipe can be given a capacity of `bytes`; gives the capacity that was granted.
@@ -224,22 +186,21 @@ pub fn futex() -> io::Result<()> {
 
 /// Whether the kernel takes the advice MADV_HUGEPAGE; whether it follows it is a matter of policy and free memory.
 pub fn huge_page_advice() -> io::Result<()> {
-    let pages = Pages::one()?;
-    // SAFETY: the range is a mapping of ours, and this advice does not change its content.
-    Ok(unsafe { rustix::mm::madvise(pages.start.as_ptr().cast(), pages.len, Advice::LinuxHugepage) }?)
+    let mut page = page(MESSAGE)?;
+    let start = page.bytes_mut().as_mut_ptr().cast();
+    // SAFETY: the range is a page of a mapping of ours, and this advice does not change its content.
+    Ok(unsafe { rustix::mm::madvise(start, page_size(), Advice::LinuxHugepage) }?)
 }
 
 /// Whether process_vm_readv(2) works, on this very process. Reading another process takes more: see ptrace(2).
 pub fn process_vm_readv() -> io::Result<()> {
-    let mut source = Pages::one()?;
-    source.put(MESSAGE);
-    let sink = Pages::one()?;
-    let (local, remote) = (sink.iovec(), source.iovec());
+    let (mut source, mut sink) = (page(MESSAGE)?, page([0; _])?);
+    let (local, remote) = (iovec(&mut sink), iovec(&mut source));
     let own = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: both iovecs describe memory inside of mappings that outlive the call; the local one is only ours to see.
     let moved = unsafe { libc::process_vm_readv(own, &raw const local, 1, &raw const remote, 1, 0) };
-    whole(usize::try_from(moved).map_err(|_| io::Error::last_os_error())?)?;
-    expect_message(sink.take())
+    whole(result_of(moved)?.unsigned_abs())?;
+    expect_message(sink.bytes())
 }
 
 /// Whether POSIX message queues are there: asks for one that does not exist, and creates none.
@@ -278,76 +239,22 @@ fn absent_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// An event of perf_event_open(2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CounterEvent {
-    /// PERF_COUNT_HW_CPU_CYCLES.
-    Cycles,
-    /// PERF_COUNT_SW_CPU_MIGRATIONS.
-    Migrations,
-}
-
-/// The parts of the event that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CounterScope {
-    /// User and kernel: moving bytes through a pipe is the kernel's work.
-    All,
-    /// User only. Migrations happen in the kernel, so none are ever counted this way.
-    User,
-}
-
-/// `struct perf_event_attr` as of PERF_ATTR_SIZE_VER0, which every kernel takes.
-#[repr(C)]
-#[derive(Default)]
-struct PerfEventAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-}
-
-/// Whether perf_event_open(2) can count this event for the calling thread.
+/// Whether perf_event_open(2) can count this event for the calling thread, in the kernel too: moving bytes through a pipe
+/// is the kernel's work.
 ///
 /// Hardware that has no such counter (most virtual machines) is ENOENT or EOPNOTSUPP, a refusal EACCES or EPERM.
-pub fn counter(event: CounterEvent, scope: CounterScope) -> io::Result<()> {
-    // Values of <linux/perf_event.h>; libc has none of them.
-    const TYPE_HARDWARE: u32 = 0;
-    const TYPE_SOFTWARE: u32 = 1;
-    const COUNT_HW_CPU_CYCLES: u64 = 0;
-    const COUNT_SW_CPU_MIGRATIONS: u64 = 4;
-    const DISABLED: u64 = 1 << 0;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const EXCLUDE_HV: u64 = 1 << 6;
-    const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+fn counter(event: impl Event) -> io::Result<()> {
+    perf_event::Builder::new(event).exclude_kernel(false).exclude_hv(true).build().map(drop)
+}
 
-    let (kind, config) = match event {
-        CounterEvent::Cycles => (TYPE_HARDWARE, COUNT_HW_CPU_CYCLES),
-        CounterEvent::Migrations => (TYPE_SOFTWARE, COUNT_SW_CPU_MIGRATIONS),
-    };
-    let scope_flags = match scope {
-        CounterScope::All => 0,
-        CounterScope::User => EXCLUDE_KERNEL,
-    };
-    let attr = PerfEventAttr {
-        kind,
-        config,
-        size: u32::try_from(mem::size_of::<PerfEventAttr>()).expect("64 bytes"),
-        flags: DISABLED | EXCLUDE_HV | scope_flags,
-        ..PerfEventAttr::default()
-    };
-    // SAFETY: attr is a perf_event_attr of the size it states and outlives the call; pid 0 and cpu -1 are this thread
-    // on any CPU, group -1 is none.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, 0, -1, -1, FLAG_FD_CLOEXEC) };
-    let Ok(fd @ 0..) = i32::try_from(fd) else { return Err(io::Error::last_os_error()) };
-    // SAFETY: the kernel handed us this descriptor just now and nobody else has it.
-    drop(unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok(())
+/// Whether the processor's cycles can be counted.
+pub fn hardware_counter() -> io::Result<()> {
+    counter(Hardware::CPU_CYCLES)
+}
+
+/// Whether the kernel counts moves to another CPU.
+pub fn software_counter() -> io::Result<()> {
+    counter(Software::CPU_MIGRATIONS)
 }
 
 #[cfg(test)]
@@ -388,8 +295,7 @@ mod tests {
             let _ = (vmsplice(), splice(), tee(), sendfile(), memfd_create(), io_uring(), pidfd_open());
             let _ = (posix_queues(), sysv_queues(), process_vm_readv(), huge_page_advice());
             let _ = (unix_sockets(), tcp_sockets());
-            let _ = counter(CounterEvent::Cycles, CounterScope::User);
-            let _ = counter(CounterEvent::Migrations, CounterScope::All);
+            let _ = (hardware_counter(), software_counter());
         };
         // A hundred rounds, since other tests open and close a few meanwhile.
         let before = open();

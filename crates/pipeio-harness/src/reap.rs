@@ -1,9 +1,9 @@
 //! Waiting for children together with what each had used: what getrusage(2) of all children adds up and blurs.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+
+use crate::usage::{Usage, wait4};
 
 /// A child that has ended and was reaped.
 #[derive(Debug, Clone, Copy)]
@@ -42,30 +42,14 @@ pub enum Reap {
 /// # Errors
 /// None are known besides those that [`Reap`] tells.
 pub fn reap() -> io::Result<Reap> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: both pointers are to writable memory of the types that wait4(2) fills, and live as long as the call.
-    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
-    match pid {
-        0 => return Ok(Reap::Running),
-        1.. => {}
-        _ => {
-            let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(libc::ECHILD) { Ok(Reap::NoChildren) } else { Err(error) };
-        }
-    }
-    // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
-    let usage = unsafe { usage.assume_init() };
-    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
-    let nanos = |time: libc::timeval| count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000;
-    Ok(Reap::Ended(Reaped {
-        pid: pid.unsigned_abs(),
-        status: ExitStatus::from_raw(status),
-        user_ns: nanos(usage.ru_utime),
-        sys_ns: nanos(usage.ru_stime),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-        // Linux counts in KiB.
-        max_rss: count(usage.ru_maxrss) * 1024,
-    }))
+    let (pid, status, usage) = match wait4(-1, libc::WNOHANG) {
+        Ok(Some(ended)) => ended,
+        Ok(None) => return Ok(Reap::Running),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(Reap::NoChildren),
+        Err(error) => return Err(error),
+    };
+    // Linux counts in KiB.
+    let max_rss = u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024;
+    let Usage { user_ns, sys_ns, voluntary_switches, involuntary_switches, .. } = Usage::of(&usage);
+    Ok(Reap::Ended(Reaped { pid, status, user_ns, sys_ns, voluntary_switches, involuntary_switches, max_rss }))
 }

@@ -3,9 +3,12 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{self, NonNull};
+use std::slice;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// One cache line: a word to wait on with futex(2) and seven counters. Lines never share a cache line, so a process that
@@ -20,17 +23,74 @@ pub struct Line {
     pub words: [AtomicU64; 7],
 }
 
-/// Lines mapped by every process that holds the descriptor.
+/// Memory in a memfd without a name, mapped by every process that holds the descriptor. Its size is sealed, so that no
+/// holder can make another one fault.
 #[derive(Debug)]
-pub struct Shared {
-    memory: NonNull<Line>,
-    lines: usize,
+pub(crate) struct Mapping {
+    pub(crate) start: NonNull<u8>,
+    pub(crate) len: usize,
 }
 
-// SAFETY: all access goes through `&[Line]`, which consists of atomics.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
+// SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; references are made to lines only, which consist of atomics.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Makes a memfd of `len` zeroed bytes, which are all taken now if it is to be populated.
+    pub(crate) fn create(len: usize, flags: MapFlags) -> io::Result<(OwnedFd, Mapping)> {
+        let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&fd, len as u64)?;
+        if flags.contains(MapFlags::POPULATE) {
+            // Now, and as an error: a page that could not be had later would kill whoever touches it.
+            fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
+        }
+        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let mapping = Mapping::open(&fd, flags, "what was made")?;
+        Ok((fd, mapping))
+    }
+
+    /// Maps the memfd that another process made as `what`.
+    pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<Mapping> {
+        if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
+            return Err(refused(what, "its size is not sealed"));
+        }
+        let len = usize::try_from(fstat(&fd)?.st_size).ok().filter(|&len| len > 0);
+        let len = len.ok_or_else(|| refused(what, "it has no size"))?;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | flags);
+        // SAFETY: a new shared mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { mmap(ptr::null_mut(), len, access, flags, fd, 0)? };
+        Ok(Mapping { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
+    }
+
+    /// The lines that it begins with.
+    ///
+    /// # Safety
+    /// So many fit, and nothing but lines is ever made of their memory.
+    #[inline]
+    pub(crate) unsafe fn lines(&self, count: usize) -> &[Line] {
+        // SAFETY: they fit into the mapping, as the caller says, which lives as long as `self`; its size is sealed, so it
+        // cannot be taken away under us; mmap returns page-aligned memory, which suits a line; any content is a valid value
+        // of atomics, and other processes' writes are allowed to them.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().cast(), count) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// That a descriptor is not of what it should be.
+pub(crate) fn refused(what: &str, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("not {what}: {why}"))
+}
+
+/// Lines mapped by every process that holds the descriptor.
+#[derive(Debug)]
+pub struct Shared(Mapping);
 
 /// The most lines one mapping may have: 1 MiB.
 pub const MAX_LINES: usize = 16 << 10;
@@ -43,16 +103,11 @@ impl Shared {
     /// When the memory or the descriptor cannot be had, or for 0 or more than [`MAX_LINES`] lines.
     pub fn create(lines: usize) -> io::Result<(OwnedFd, Shared)> {
         if !(1..=MAX_LINES).contains(&lines) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{lines} shared lines; use 1 to {MAX_LINES}"),
-            ));
+            let message = format!("{lines} shared lines; use 1 to {MAX_LINES}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&fd, (lines * size_of::<Line>()) as u64)?;
-        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let shared = Shared::open(&fd)?;
-        Ok((fd, shared))
+        let (fd, mapping) = Mapping::create(lines * size_of::<Line>(), MapFlags::empty())?;
+        Ok((fd, Shared(mapping)))
     }
 
     /// Maps the lines that another process made.
@@ -60,20 +115,11 @@ impl Shared {
     /// # Errors
     /// When `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
-        let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("not shared lines: {why}"));
-        if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
-            return Err(refused("its size is not sealed"));
+        let mapping = Mapping::open(fd, MapFlags::empty(), "shared lines")?;
+        if !mapping.len.is_multiple_of(size_of::<Line>()) || mapping.len > MAX_LINES * size_of::<Line>() {
+            return Err(refused("shared lines", "it is not a whole number of lines"));
         }
-        let bytes = usize::try_from(fstat(&fd)?.st_size).map_err(|_| refused("its size is negative"))?;
-        let lines = bytes / size_of::<Line>();
-        if bytes % size_of::<Line>() != 0 || !(1..=MAX_LINES).contains(&lines) {
-            return Err(refused("it is not a whole number of lines"));
-        }
-        // SAFETY: a new shared mapping at an address of the kernel's choice overlaps nothing.
-        let address =
-            unsafe { mmap(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)? };
-        let memory = NonNull::new(address.cast::<Line>()).ok_or_else(|| refused("no address"))?;
-        Ok(Shared { memory, lines })
+        Ok(Shared(mapping))
     }
 }
 
@@ -81,17 +127,8 @@ impl std::ops::Deref for Shared {
     type Target = [Line];
 
     fn deref(&self) -> &[Line] {
-        // SAFETY: the mapping has this many lines and lives as long as `self`; its size is sealed, so it cannot be taken
-        // away under us; mmap returns page-aligned memory, which suits a line; any content is a valid value of atomics,
-        // and other processes' writes are allowed to them.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.lines) }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.lines * size_of::<Line>()) };
+        // SAFETY: as many lines as fit, and of nothing else is the memory.
+        unsafe { self.0.lines(self.0.len / size_of::<Line>()) }
     }
 }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
+use crate::result_of;
+
 /// Resources used since the process began. Subtract two readings for what lies between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -38,7 +40,7 @@ impl Usage {
         Usage { migrations: migrations(), ..Usage::of(&usage) }
     }
 
-    fn of(usage: &libc::rusage) -> Usage {
+    pub(crate) fn of(usage: &libc::rusage) -> Usage {
         let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
         let nanos = |time: libc::timeval| count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000;
         Usage {
@@ -83,22 +85,25 @@ pub enum Patience {
 /// When it is no child of this process, or was reaped before.
 pub fn reap(child: Pid, patience: Patience) -> io::Result<Option<(ExitStatus, Usage)>> {
     let options = if patience == Patience::Look { libc::WNOHANG } else { 0 };
+    let reaped = wait4(child.as_raw_nonzero().get(), options)?;
+    Ok(reaped.map(|(_, status, usage)| (status, Usage::of(&usage))))
+}
+
+/// wait4(2), again after a signal; `None` if there are only children that are still running.
+pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32, ExitStatus, libc::rusage)>> {
     loop {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: both pointers are to writable memory of the type that the call fills in.
-        let pid = unsafe { libc::wait4(child.as_raw_nonzero().get(), &raw mut status, options, usage.as_mut_ptr()) };
-        if pid == 0 {
-            return Ok(None);
-        }
-        if pid > 0 {
-            // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
-            let usage = unsafe { usage.assume_init() };
-            return Ok(Some((ExitStatus::from_raw(status), Usage::of(&usage))));
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        // SAFETY: both pointers are to writable memory of the types that the call fills, and live as long as it.
+        match result_of(unsafe { libc::wait4(child, &raw mut status, options, usage.as_mut_ptr()) }) {
+            Ok(0) => return Ok(None),
+            Ok(pid) => {
+                // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
+                let usage = unsafe { usage.assume_init() };
+                return Ok(Some((pid.unsigned_abs(), ExitStatus::from_raw(status), usage)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -13,15 +13,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
+use pipeio::memory::{Region, check_block};
+use pipeio::recv::{self, Receiver};
+use pipeio::send::{self, Moved, Sender};
 use rustix::process::{PTracer, Pid, getpid, set_ptracer};
 use rustix::thread::futex;
 
 use crate::handover::{LINES, Sink, Source};
+use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
-use crate::shared::{Line, Shared};
-use pipeio::memory::{Buffer, Region};
-use pipeio::recv::{self, Received, Receiver};
-use pipeio::send::{self, Moved, Sender};
+use crate::shared::{Line, Shared, refused};
 
 /// How much memory the sender's blocks cycle through, rounded up to whole blocks, at least two.
 pub const RING_BYTES: usize = 1 << 20;
@@ -48,12 +49,9 @@ pub fn create() -> io::Result<OwnedFd> {
 }
 
 fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
+    check_block(block)?;
     let lines = Shared::open(fd)?;
-    if lines.len() != ABOUT + 1 || block == 0 {
-        let message = "a link for process_vm_readv has lines of its own, and a block at least one byte";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-    }
-    Ok(lines)
+    if lines.len() == ABOUT + 1 { Ok(lines) } else { Err(refused("a link for process_vm_readv", "it has other lines")) }
 }
 
 /// The sender of the link `fd`. It can be taken once. Blocks are made in the memory that is read from outside, so `align`
@@ -89,14 +87,15 @@ pub fn sender(fd: OwnedFd, options: &send::Options) -> io::Result<Box<dyn Sender
 /// the sender is gone before all was read.
 pub fn receiver(fd: OwnedFd, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
-    let buffer = Buffer::new(options.block, options.align, options.pages)?;
+    let buffer = options.buffer()?;
     // How large the ring is comes with the first block.
     let sink = Sink::new(lines, isize::MAX as usize, options.wait)?;
     let about = &sink.lines[ABOUT];
     about.words[RECEIVER].store(number(getpid()), Relaxed);
     about.gate.store(1, Release);
     futex::wake(&about.gate, futex::Flags::empty(), 1)?;
-    Ok(Box::new(VmReceiver { sink, buffer, peer: None }))
+    let mut reader = Reader { sink, peer: None };
+    Ok(recv::buffered(buffer, move |buffer, calls| reader.take(buffer, calls)))
 }
 
 fn number(pid: Pid) -> u64 {
@@ -214,13 +213,12 @@ struct Peer {
     address: usize,
 }
 
-struct VmReceiver {
+struct Reader {
     sink: Sink<Shared>,
-    buffer: Buffer,
     peer: Option<Peer>,
 }
 
-impl VmReceiver {
+impl Reader {
     /// What the sender said before the first block.
     fn meet(&mut self) -> io::Result<Peer> {
         let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
@@ -234,6 +232,25 @@ impl VmReceiver {
         address.checked_add(capacity).ok_or(io::ErrorKind::InvalidData)?;
         Ok(*self.peer.insert(Peer { process, address }))
     }
+
+    fn take(&mut self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
+        let filled = self.sink.filled(calls)?;
+        if filled == 0 {
+            return Ok(0);
+        }
+        let peer = self.peer.map_or_else(|| self.meet(), Ok)?;
+        let (offset, capacity) = (self.sink.offset(), self.sink.capacity());
+        let len = filled.min(buffer.len());
+        *calls += 1;
+        let read = read(peer, offset, capacity, &mut buffer[..len]);
+        // The memory may have gone while it was read.
+        if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
+            return Err(torn());
+        }
+        let bytes = read?;
+        self.sink.release(bytes, calls);
+        Ok(bytes)
+    }
 }
 
 /// Reads what is at the `offset` of the ring and on from its start.
@@ -246,8 +263,7 @@ fn read(peer: Peer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Re
     // SAFETY: the local vector is of a slice borrowed exclusively, the remote ones are only numbers to this process, and
     // there are as many of each as the call is told.
     let read = unsafe { libc::process_vm_readv(peer.process, &raw const local, 1, remote.as_ptr(), pieces, 0) };
-    usize::try_from(read).map_err(|_| {
-        let error = io::Error::last_os_error();
+    result_of(read).map(isize::unsigned_abs).map_err(|error| {
         let what = format!("cannot read the memory of process {}", peer.process);
         match error.raw_os_error() {
             Some(libc::EPERM) => {
@@ -263,27 +279,4 @@ fn read(peer: Peer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Re
 
 fn torn() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the sender is gone, and with it what had not been read")
-}
-
-impl Receiver for VmReceiver {
-    fn recv(&mut self) -> io::Result<Received<'_>> {
-        let mut calls = 0;
-        let filled = self.sink.filled(&mut calls)?;
-        let mut bytes = 0;
-        if filled > 0 {
-            let peer = self.peer.map_or_else(|| self.meet(), Ok)?;
-            let (offset, capacity) = (self.sink.offset(), self.sink.capacity());
-            let buffer = self.buffer.bytes_mut();
-            let len = filled.min(buffer.len());
-            calls += 1;
-            let read = read(peer, offset, capacity, &mut buffer[..len]);
-            // The memory may have gone while it was read.
-            if self.sink.lines[ABOUT].words[TORN].load(SeqCst) != 0 {
-                return Err(torn());
-            }
-            bytes = read?;
-            self.sink.release(bytes, &mut calls);
-        }
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
-    }
 }

@@ -11,13 +11,14 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use pipeio::memory::{Buffer, Region, check_block};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
+use pipeio::wait::{Wait, poll_once};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sockopt};
 
-use pipeio::memory::{Buffer, Region};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
-use pipeio::wait::Wait;
+use crate::{errno_of, result_of};
 
 /// How much memory fresh blocks cycle through, rounded up to whole blocks, at least two. Below the 8 MiB of locked memory
 /// that an unprivileged user commonly has, to which pages in flight are charged.
@@ -37,16 +38,14 @@ const ENOTSUPP: i32 = 524;
 /// `Unsupported` when this kernel has no MSG_ZEROCOPY for such a socket; when the memory cannot be had. Sending fails with
 /// `OutOfMemory` for a block that the limits on locked memory (`ulimit -l`) or on the socket's own never let through.
 pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
-    if options.block == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-    }
+    check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "zero-copy sends need a stream socket"));
     }
     enable(&fd)?;
     options.wait.configure(&fd)?;
     let memory = match options.content {
-        Content::Prepared => Memory::Prepared(Buffer::new(options.block, options.align, options.pages)?),
+        Content::Prepared => Memory::Prepared(options.buffer()?),
         Content::Fresh => {
             let two = options.block.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut region = Region::new(RING_BYTES.max(two), options.pages)?;
@@ -62,15 +61,10 @@ pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Sen
 fn enable(fd: &OwnedFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let size = size_of::<libc::c_int>() as libc::socklen_t;
+    let on = ptr::from_ref(&on).cast();
     // SAFETY: the pointer is to an int of the size that is told.
-    let result = unsafe {
-        libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, ptr::from_ref(&on).cast(), size)
-    };
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    Err(match error.raw_os_error() {
+    let result = result_of(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, on, size) });
+    result.map(drop).map_err(|error| match error.raw_os_error() {
         Some(ENOTSUPP | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel has no MSG_ZEROCOPY for this kind of socket; use TCP on Linux 4.14 or later",
@@ -185,13 +179,8 @@ impl ZeroCopySender {
         }
         // What is on the error queue is an error to poll(2), which it tells unasked.
         let events = if room { PollFlags::OUT } else { PollFlags::empty() };
-        let mut polled = [PollFd::from_borrowed_fd(self.fd.as_fd(), events)];
         *calls += 1;
-        match poll(&mut polled, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let happened = polled[0].revents();
+        let happened = poll_once(self.fd.as_fd(), events)?;
         if happened.intersects(PollFlags::ERR | PollFlags::HUP) && !self.collect(calls)? {
             *calls += 1;
             sockopt::socket_error(&self.fd)??;
@@ -234,7 +223,7 @@ impl Sender for ZeroCopySender {
         self.calls += calls;
         match &mut self.memory {
             Memory::Fresh(ring) => Ok(ring.bytes(start, len)),
-            Memory::Prepared(_) => Err(only_prepared("this zero-copy sender")),
+            Memory::Prepared(_) => Err(only_prepared()),
         }
     }
 
@@ -310,9 +299,7 @@ fn completion(fd: &OwnedFd) -> Result<Option<Completion>, Errno> {
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: the message has no bytes to be received, and room for control messages of the size that it says.
-    if unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE) } < 0 {
-        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
-    }
+    errno_of(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE) })?;
     let wanted = size_of::<libc::sock_extended_err>();
     // SAFETY: the message is one that recvmsg filled in.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };

@@ -1,9 +1,10 @@
 //! Buffers on base or huge pages, and memory that can safely be given away to a pipe.
 
-use std::io;
+use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
+use std::{io, slice};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
 
 /// What a buffer is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,18 +24,86 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-/// Private anonymous memory, page by page zero until it is written.
+/// A private anonymous mapping of its own, zero until it is written.
 #[derive(Debug)]
-pub struct Region {
-    /// What was mapped: a huge page more than asked, if the start had to be aligned to one.
-    mapping: NonNull<u8>,
-    mapped: usize,
-    start: usize,
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a region owns its mapping; nothing in it is tied to the thread that made it.
-unsafe impl Send for Region {}
+// SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes.
+    pub(crate) fn of(len: usize, flags: MapFlags) -> io::Result<Self> {
+        // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe {
+            mm::mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | flags)
+        }?;
+        Ok(Self { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
+    }
+
+    /// Makes it `len` bytes long, moved if need be. What was written stays.
+    pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
+        // SAFETY: the mapping is ours and of this length, and `&mut self` says that nothing borrows from it.
+        let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, MremapFlags::MAYMOVE) }?;
+        self.start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// Asks for huge pages, or for base pages only. A kernel without huge pages refuses it, which leaves base pages:
+    /// slower, and just as right.
+    pub(crate) fn prefer_huge_pages(&self, huge: bool) {
+        let advice = if huge { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+        // SAFETY: advice about a mapping of ours; it changes no content.
+        let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
+    }
+
+    /// See [`Region::drop_pages`].
+    pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
+        // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes, and
+        // zeroed bytes are as good as any.
+        unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, Advice::LinuxDontNeed) }?;
+        Ok(())
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives, and
+        // only changed through `&mut self`.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Mapping {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and the borrow is exclusive.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, of this length, and no borrow of it outlives `self`.
+        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Private anonymous memory, page by page zero until it is written.
+#[derive(Debug)]
+pub struct Region {
+    /// A huge page more than asked, if the start had to be aligned to one.
+    mapping: Mapping,
+    start: usize,
+    len: usize,
+}
 
 impl Region {
     /// Maps at least `len` bytes, starting on a page boundary (of a huge page, for [`Pages::Huge`]).
@@ -48,20 +117,9 @@ impl Region {
         };
         let len = len.max(1).checked_next_multiple_of(grain).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapped = len.checked_add(slack).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new private anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let address =
-            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)? };
-        let mapping = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let start = mapping.as_ptr().align_offset(grain);
-        let region = Region { mapping, mapped, start, len };
-        let advice = match pages {
-            Pages::Base => Advice::LinuxNoHugepage,
-            Pages::Huge => Advice::LinuxHugepage,
-        };
-        // SAFETY: the range is ours, and this advice does not change its content. A kernel without transparent huge
-        // pages refuses it, which leaves base pages: what was asked for, or what `huge_bytes` reports.
-        let _ = unsafe { madvise(region.pointer().cast(), len, advice) };
-        Ok(region)
+        let mapping = Mapping::of(mapped, MapFlags::empty())?;
+        mapping.prefer_huge_pages(pages == Pages::Huge);
+        Ok(Region { start: mapping.as_ptr().align_offset(grain), mapping, len })
     }
 
     /// Bytes in the region.
@@ -74,22 +132,14 @@ impl Region {
         false
     }
 
-    fn pointer(&self) -> *mut u8 {
-        // SAFETY: `start` is within the mapping by construction.
-        unsafe { self.mapping.as_ptr().add(self.start) }
-    }
-
     /// The region's bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the range is mapped, readable and initialised (anonymous memory reads as zero) while `self` lives, and
-        // only changed through `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.pointer(), self.len) }
+        &self.mapping[self.start..self.start + self.len]
     }
 
     /// The region's bytes, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and the borrow is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len) }
+        &mut self.mapping[self.start..self.start + self.len]
     }
 
     /// Lets go of all pages: the region reads as zero again, on new pages. Pages that a pipe still refers to live on
@@ -99,17 +149,16 @@ impl Region {
     /// # Errors
     /// When the memory is locked.
     pub fn drop_pages(&mut self) -> io::Result<()> {
-        // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes.
-        unsafe { madvise(self.pointer().cast(), self.len, Advice::LinuxDontNeed) }?;
-        Ok(())
+        self.mapping.drop_pages()
     }
 }
 
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
-        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapped) };
-    }
+/// An error unless a block has bytes.
+///
+/// # Errors
+/// `InvalidInput` for a block of 0 bytes.
+pub fn check_block(block: usize) -> io::Result<()> {
+    if block > 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte")) }
 }
 
 /// A buffer for one block, used over and over, starting a given number of bytes past a page boundary.

@@ -1,13 +1,13 @@
 //! Every way to take bytes out of a pipe, behind one trait.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use io_uring::{opcode, types};
 use rustix::fs::{Mode, OFlags};
-use rustix::pipe::{IoSliceRaw, SpliceFlags, splice, vmsplice};
+use rustix::pipe::{IoSliceRaw, splice, vmsplice};
 
-use crate::memory::{Buffer, Pages};
+use crate::memory::{Buffer, Pages, check_block};
 use crate::uring::Ring;
 use crate::wait::{Direction, Wait};
 
@@ -37,6 +37,16 @@ pub struct Options {
     pub wait: Wait,
 }
 
+impl Options {
+    /// A buffer for one block.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn buffer(&self) -> io::Result<Buffer> {
+        Buffer::new(self.block, self.align, self.pages)
+    }
+}
+
 /// What one receive took.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
@@ -63,67 +73,61 @@ pub trait Receiver {
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`), for a block of 0 bytes (`InvalidInput`), or
 /// when its memory cannot be had.
 pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Receiver + Send>> {
-    if options.block == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-    }
+    check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
-    let buffer = || Buffer::new(options.block, options.align, options.pages);
+    let (wait, block) = (options.wait, options.block);
+    // A pipe end that is non-blocking does not make splice and vmsplice so: the calls have a flag of their own.
+    let flags = wait.splice_flags();
     Ok(match method {
-        Method::Read => Box::new(ReadReceiver { pipe, buffer: buffer()?, wait: options.wait }),
-        Method::Vmsplice => Box::new(VmspliceReceiver { pipe, buffer: buffer()?, wait: options.wait }),
+        Method::Read => buffered(options.buffer()?, move |buffer, calls| {
+            wait.retry(pipe.as_fd(), Direction::In, calls, || rustix::io::read(&pipe, &mut *buffer))
+        }),
+        Method::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
+            wait.retry(pipe.as_fd(), Direction::In, calls, || {
+                let slice = IoSliceRaw::from_slice_mut(buffer);
+                // SAFETY: the memory is borrowed exclusively, so it may be written, and no page of it is kept by the pipe.
+                unsafe { vmsplice(&pipe, &[slice], flags) }
+            })
+        }),
         Method::Splice => {
             let null = rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-            Box::new(SpliceReceiver { pipe, null, block: options.block, wait: options.wait })
+            Box::new(SpliceReceiver { pipe, null, block, wait })
         }
         Method::IoUring => {
-            let mut buffer = buffer()?;
-            let ring = Ring::new(options.wait)?;
-            // SAFETY: the ring is a field before the buffer, so it is dropped first.
-            unsafe { ring.register(buffer.bytes_mut())? };
-            Box::new(UringReceiver { ring, pipe, buffer })
+            let mut buffer = options.buffer()?;
+            // SAFETY: a buffered receiver drops the ring, with what takes, before the buffer.
+            let mut ring = unsafe { Ring::new(wait, buffer.bytes_mut()) }?;
+            buffered(buffer, move |buffer, calls| {
+                let size = u32::try_from(buffer.len()).unwrap_or(i32::MAX as u32);
+                // The offset -1 is the descriptor's own position; a pipe has no other.
+                let read = opcode::ReadFixed::new(types::Fd(pipe.as_raw_fd()), buffer.as_mut_ptr(), size, 0);
+                // SAFETY: the memory is the registered buffer's, borrowed exclusively until `run` returns.
+                unsafe { ring.run(&read.offset(u64::MAX).build(), calls) }
+            })
         }
     })
 }
 
-struct ReadReceiver {
-    pipe: OwnedFd,
+/// A receiver that uses one buffer for all blocks. `take` fills the first of the bytes it is given, says how many, 0 at the
+/// end, and counts its system calls; it is dropped before the buffer.
+pub fn buffered(
     buffer: Buffer,
-    wait: Wait,
+    take: impl FnMut(&mut [u8], &mut u32) -> io::Result<usize> + Send + 'static,
+) -> Box<dyn Receiver + Send> {
+    Box::new(Buffered { take, buffer })
 }
 
-impl Receiver for ReadReceiver {
+struct Buffered<F> {
+    take: F,
+    buffer: Buffer,
+}
+
+impl<F: FnMut(&mut [u8], &mut u32) -> io::Result<usize>> Receiver for Buffered<F> {
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
-        let buffer = self.buffer.bytes_mut();
-        let bytes = self
-            .wait
-            .retry(self.pipe.as_fd(), Direction::In, &mut calls, || rustix::io::read(&self.pipe, &mut *buffer))?;
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
-    }
-}
-
-struct VmspliceReceiver {
-    pipe: OwnedFd,
-    buffer: Buffer,
-    wait: Wait,
-}
-
-/// Copies from the read end `pipe` into `buffer`.
-fn take(pipe: BorrowedFd<'_>, buffer: &mut [u8], flags: SpliceFlags) -> rustix::io::Result<usize> {
-    let slice = IoSliceRaw::from_slice_mut(buffer);
-    // SAFETY: the memory is borrowed exclusively, so it may be written, and no page of it is kept by the pipe.
-    unsafe { vmsplice(pipe, &[slice], flags) }
-}
-
-impl Receiver for VmspliceReceiver {
-    fn recv(&mut self) -> io::Result<Received<'_>> {
-        let mut calls = 0;
-        let buffer = self.buffer.bytes_mut();
-        let flags = if self.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
-        let bytes =
-            self.wait.retry(self.pipe.as_fd(), Direction::In, &mut calls, || take(self.pipe.as_fd(), buffer, flags))?;
+        let bytes = (self.take)(self.buffer.bytes_mut(), &mut calls)?;
         Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
     }
 }
@@ -138,31 +142,9 @@ struct SpliceReceiver {
 impl Receiver for SpliceReceiver {
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
-        let flags = if self.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
         let bytes = self.wait.retry(self.pipe.as_fd(), Direction::In, &mut calls, || {
-            splice(&self.pipe, None, &self.null, None, self.block, flags)
+            splice(&self.pipe, None, &self.null, None, self.block, self.wait.splice_flags())
         })?;
         Ok(Received { bytes, calls, data: None })
-    }
-}
-
-struct UringReceiver {
-    // Before the buffer: the ring has to be gone when the memory it has registered goes.
-    ring: Ring,
-    pipe: OwnedFd,
-    buffer: Buffer,
-}
-
-impl Receiver for UringReceiver {
-    fn recv(&mut self) -> io::Result<Received<'_>> {
-        let mut calls = 0;
-        let buffer = self.buffer.bytes_mut();
-        let size = u32::try_from(buffer.len()).unwrap_or(i32::MAX as u32);
-        // The offset -1 is the descriptor's own position; a pipe has no other.
-        let read =
-            opcode::ReadFixed::new(types::Fd(self.pipe.as_raw_fd()), buffer.as_mut_ptr(), size, 0).offset(u64::MAX);
-        // SAFETY: the memory is registered, lives in `self`, and is not touched until `run` returns.
-        let bytes = unsafe { self.ring.run(&read.build(), &mut calls)? };
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
     }
 }

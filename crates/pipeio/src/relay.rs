@@ -12,7 +12,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::PollFlags;
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
 use rustix::net::SocketType;
@@ -21,7 +21,7 @@ use rustix::termios::isatty;
 
 use crate::memory::{Buffer, Pages};
 use crate::pipe::{self, Pipe};
-use crate::wait::{Direction, Wait};
+use crate::wait::{Direction, Wait, poll_once};
 
 /// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
@@ -334,10 +334,7 @@ impl Relay<'_> {
 
     fn wait_for(&mut self, fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<()> {
         self.calls += 1;
-        match poll(&mut [PollFd::from_borrowed_fd(fd, events)], None) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        poll_once(fd, events).map(drop)
     }
 
     /// Makes one call, again after an interruption, and after `fd` is ready should it be non-blocking.

@@ -12,21 +12,19 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    /// A ring with `buffer` registered as its fixed buffer 0.
+    ///
     /// # Errors
     /// `Unsupported` or `PermissionDenied` where io_uring may not be used.
-    pub(crate) fn new(wait: Wait) -> io::Result<Ring> {
-        let ring = IoUring::new(4)?;
-        Ok(Ring { ring, wait })
-    }
-
-    /// Registers `buffer` as the fixed buffer 0.
     ///
     /// # Safety
     /// The buffer must stay mapped until the ring is dropped.
-    pub(crate) unsafe fn register(&self, buffer: &mut [u8]) -> io::Result<()> {
+    pub(crate) unsafe fn new(wait: Wait, buffer: &mut [u8]) -> io::Result<Ring> {
+        let ring = IoUring::new(4)?;
         let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: the vector describes a live buffer; that it stays is the caller's promise.
-        unsafe { self.ring.submitter().register_buffers(&[vector]) }
+        unsafe { ring.submitter().register_buffers(&[vector]) }?;
+        Ok(Ring { ring, wait })
     }
 
     /// Submits one operation and waits until it is complete; returns its result. An interrupted or refused operation is

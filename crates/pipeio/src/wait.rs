@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+use rustix::pipe::SpliceFlags;
 
 /// How an end waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,12 @@ impl Wait {
         matches!(self, Wait::Block | Wait::Shared)
     }
 
+    /// The flag with which splice(2), vmsplice(2) and tee(2) wait like this: that a pipe's end is non-blocking does not
+    /// make them so.
+    pub(crate) fn splice_flags(self) -> SpliceFlags {
+        if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
+    }
+
     /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
     ///
     /// # Errors
@@ -77,13 +84,24 @@ impl Wait {
                         Direction::In => PollFlags::IN,
                     };
                     *calls += 1;
-                    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], None) {
-                        Ok(_) | Err(Errno::INTR) => {}
-                        Err(error) => return Err(error.into()),
-                    }
+                    poll_once(fd, events)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+}
+
+/// Waits until `fd` is ready for one of `events` or has an error or an end to report; or until a signal comes. Returns what
+/// happened.
+///
+/// # Errors
+/// When poll(2) fails.
+pub fn poll_once(fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<PollFlags> {
+    let mut polled = [PollFd::from_borrowed_fd(fd, events)];
+    match poll(&mut polled, None) {
+        Ok(_) => Ok(polled[0].revents()),
+        Err(Errno::INTR) => Ok(PollFlags::empty()),
+        Err(error) => Err(error.into()),
     }
 }

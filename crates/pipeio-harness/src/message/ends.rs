@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pipeio::memory::{Buffer, page_size};
+use pipeio::memory::{Buffer, Pages, check_block, page_size};
 use pipeio::recv::{self, Received, Receiver};
 use pipeio::send::{self, Moved, Sender};
 
@@ -23,7 +23,7 @@ pub(crate) trait Channel {
 struct LedBuffer(Buffer);
 
 impl LedBuffer {
-    fn new(len: usize, align: usize, pages: pipeio::memory::Pages) -> io::Result<LedBuffer> {
+    fn new(len: usize, align: usize, pages: Pages) -> io::Result<LedBuffer> {
         let total = len.checked_add(page_size()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(LedBuffer(Buffer::new(total, align, pages)?))
     }
@@ -42,11 +42,9 @@ impl LedBuffer {
     }
 }
 
-fn at_least_one(block: usize, limit: usize) -> io::Result<()> {
-    if block == 0 || limit == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block and a message have at least one byte"));
-    }
-    Ok(())
+fn check(block: usize, limit: usize) -> io::Result<()> {
+    // A message of no bytes is the end: as a block, it would carry nothing.
+    check_block(block.min(limit))
 }
 
 pub(crate) struct MessageSender<C> {
@@ -57,7 +55,7 @@ pub(crate) struct MessageSender<C> {
 
 impl<C: Channel> MessageSender<C> {
     pub(crate) fn new(channel: C, options: &send::Options, limit: usize) -> io::Result<Self> {
-        at_least_one(options.block, limit)?;
+        check(options.block, limit)?;
         Ok(MessageSender { channel, buffer: LedBuffer::new(options.block, options.align, options.pages)?, limit })
     }
 
@@ -109,7 +107,7 @@ pub(crate) struct MessageReceiver<C> {
 
 impl<C: Channel> MessageReceiver<C> {
     pub(crate) fn new(channel: C, options: &recv::Options, limit: usize) -> io::Result<Self> {
-        at_least_one(options.block, limit)?;
+        check(options.block, limit)?;
         let buffer = LedBuffer::new(limit, options.align, options.pages)?;
         Ok(MessageReceiver { channel, buffer, limit, block: options.block, rest: 0..0, ended: false })
     }

@@ -7,11 +7,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use super::setting;
-use crate::message::{Channel, MessageReceiver, MessageSender};
 use pipeio::recv::{self, Receiver};
 use pipeio::send::{self, Sender};
 use pipeio::wait::{Direction, Wait};
+
+use super::setting;
+use crate::message::{Channel, MessageReceiver, MessageSender};
+use crate::{errno_of, result_of};
 
 /// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,31 +55,28 @@ pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Resu
     let mode: libc::mode_t = 0o600;
     // SAFETY: the name ends in a zero byte; with O_CREAT come a mode and a pointer to attributes, which live on.
     let queue = unsafe { libc::mq_open(path.as_ptr(), flags, mode, ptr::from_ref(&wanted)) };
-    if queue < 0 {
-        let error = io::Error::last_os_error();
-        let why = match error.raw_os_error() {
+    let queue = result_of(queue).map_err(|error| {
+        let (kind, why) = match error.raw_os_error() {
             Some(libc::EINVAL) => {
                 let limits = posix_limits().map_or_else(
                     |_| "this system's limits".to_owned(),
                     |l| format!("{} messages of {} bytes", l.messages, l.message_bytes),
                 );
-                format!("it may have at most {limits} (/proc/sys/fs/mqueue), and a name like /name")
+                (error.kind(), format!("it may have at most {limits} (/proc/sys/fs/mqueue), and a name like /name"))
             }
             Some(libc::EMFILE) => {
-                "the user's queues would take more memory than allowed; raise the limit with ulimit -q".to_owned()
+                let why = "the user's queues would take more memory than allowed; raise the limit with ulimit -q";
+                (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
             Some(libc::ENOSPC) => {
-                "there are as many as /proc/sys/fs/mqueue/queues_max allows; remove some or raise it".to_owned()
+                let why = "there are as many as /proc/sys/fs/mqueue/queues_max allows; remove some or raise it";
+                (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
-            _ => error.to_string(),
-        };
-        let kind = match error.raw_os_error() {
-            Some(libc::EMFILE | libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
-            _ => error.kind(),
+            _ => (error.kind(), error.to_string()),
         };
         let what = format!("cannot make message queue {name} for {messages} messages of {max_message} bytes: {why}");
-        return Err(io::Error::new(kind, what));
-    }
+        io::Error::new(kind, what)
+    })?;
     // SAFETY: mq_open returned it just now, a queue is a descriptor on Linux, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(queue) })
 }
@@ -89,10 +88,7 @@ pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Resu
 pub fn posix_unlink(name: &str) -> io::Result<()> {
     let path = name_of(name)?;
     // SAFETY: the name ends in a zero byte.
-    if unsafe { libc::mq_unlink(path.as_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    result_of(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
 }
 
 /// The most bytes that a message of the queue `fd` may have.
@@ -102,9 +98,7 @@ pub fn posix_unlink(name: &str) -> io::Result<()> {
 pub fn posix_message_size(fd: impl AsFd) -> io::Result<usize> {
     let mut attributes = MaybeUninit::<libc::mq_attr>::zeroed();
     // SAFETY: the descriptor is open, the pointer is to a writable mq_attr.
-    if unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    result_of(unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let attributes = unsafe { attributes.assume_init() };
     usize::try_from(attributes.mq_msgsize).map_err(|_| io::ErrorKind::InvalidData.into())
@@ -151,23 +145,19 @@ impl Channel for Queue {
     const LEAD: usize = 0;
 
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
-        self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
+        let sent = self.wait.retry(self.fd.as_fd(), Direction::Out, calls, || {
             // SAFETY: the pointer and length are of a live slice, which is only read.
-            let result = unsafe { libc::mq_send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
-            if result == 0 { Ok(()) } else { Err(last_errno()) }
-        })
+            errno_of(unsafe { libc::mq_send(self.fd.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) })
+        });
+        sent.map(drop)
     }
 
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
-        self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
+        let received = self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
             // SAFETY: the pointer and length are of a slice borrowed exclusively; no priority is wanted.
-            let bytes = unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) };
-            usize::try_from(bytes).map_err(|_| last_errno())
-        })
+            errno_of(unsafe { libc::mq_receive(self.fd.as_raw_fd(), start, len, ptr::null_mut()) })
+        });
+        received.map(isize::unsigned_abs)
     }
-}
-
-fn last_errno() -> rustix::io::Errno {
-    rustix::io::Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(rustix::io::Errno::IO)
 }

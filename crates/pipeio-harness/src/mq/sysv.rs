@@ -5,11 +5,13 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use super::setting;
-use crate::message::{Channel, MessageReceiver, MessageSender};
 use pipeio::recv::{self, Receiver};
 use pipeio::send::{self, Sender};
 use pipeio::wait::Wait;
+
+use super::setting;
+use crate::message::{Channel, MessageReceiver, MessageSender};
+use crate::result_of;
 
 /// What this system allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,22 +48,16 @@ pub fn sysv_create() -> io::Result<i32> {
 /// As [`sysv_create`], and `AlreadyExists` for a key in use.
 pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
-    let id = unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) };
-    if id < 0 {
-        let error = io::Error::last_os_error();
-        let why = match error.raw_os_error() {
+    result_of(unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
+        let (kind, why) = match error.raw_os_error() {
             Some(libc::ENOSPC) => {
-                "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q, remove some or raise it".to_owned()
+                let why = "there are as many as /proc/sys/kernel/msgmni allows; see ipcs -q, remove some or raise it";
+                (io::ErrorKind::QuotaExceeded, why.to_owned())
             }
-            _ => error.to_string(),
+            _ => (error.kind(), error.to_string()),
         };
-        let kind = match error.raw_os_error() {
-            Some(libc::ENOSPC) => io::ErrorKind::QuotaExceeded,
-            _ => error.kind(),
-        };
-        return Err(io::Error::new(kind, format!("cannot make a System V message queue: {why}")));
-    }
-    Ok(id)
+        io::Error::new(kind, format!("cannot make a System V message queue: {why}"))
+    })
 }
 
 /// The number of the queue with this key.
@@ -70,8 +66,7 @@ pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
 /// When there is none, or it is another user's.
 pub fn sysv_find(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
-    let id = unsafe { libc::msgget(key, 0) };
-    if id < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+    result_of(unsafe { libc::msgget(key, 0) })
 }
 
 /// Removes a queue with all that is in it. Ends that wait on it fail.
@@ -80,10 +75,7 @@ pub fn sysv_find(key: i32) -> io::Result<i32> {
 /// When there is no such queue, or it is another user's.
 pub fn sysv_remove(id: i32) -> io::Result<()> {
     // SAFETY: IPC_RMID makes no use of the pointer.
-    if unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    result_of(unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) }).map(drop)
 }
 
 /// The most bytes that a message of the queue may have: the system's limit, or what the queue holds if that is less.
@@ -93,9 +85,7 @@ pub fn sysv_remove(id: i32) -> io::Result<()> {
 pub fn sysv_message_size(id: i32) -> io::Result<usize> {
     let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
     // SAFETY: the pointer is to a writable msqid_ds.
-    if unsafe { libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    result_of(unsafe { libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let status = unsafe { status.assume_init() };
     Ok(sysv_limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
@@ -130,14 +120,14 @@ struct Queue {
 
 impl Queue {
     /// Makes `call` with the flags that the policy asks for until it went through.
-    fn retry<T>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> Option<T>) -> io::Result<T> {
+    fn retry<T: PartialOrd + Default>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> T) -> io::Result<T> {
         let mut flags = if self.wait.sleeps() { 0 } else { libc::IPC_NOWAIT };
         loop {
             *calls += 1;
-            if let Some(value) = call(flags) {
-                return Ok(value);
-            }
-            let error = io::Error::last_os_error();
+            let error = match result_of(call(flags)) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
                 Some(libc::EAGAIN | libc::ENOMSG) if self.wait == Wait::Spin => std::hint::spin_loop(),
@@ -156,21 +146,16 @@ impl Channel for Queue {
 
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {
         message[..Self::LEAD].copy_from_slice(&TYPE.to_ne_bytes());
-        self.retry(calls, |flags| {
-            let (start, len) = (message.as_ptr(), message.len() - Self::LEAD);
-            // SAFETY: the pointer is to a type and `len` bytes behind it, which are only read; the kernel asks for no
-            // alignment.
-            (unsafe { libc::msgsnd(self.id, start.cast(), len, flags) } == 0).then_some(())
-        })
+        let (start, len) = (message.as_ptr().cast(), message.len() - Self::LEAD);
+        // SAFETY: the pointer is to a type and `len` bytes behind it, which are only read; the kernel asks for no alignment.
+        self.retry(calls, |flags| unsafe { libc::msgsnd(self.id, start, len, flags) }).map(drop)
     }
 
     fn take(&self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
-        self.retry(calls, |flags| {
-            let (start, len) = (buffer.as_mut_ptr(), buffer.len() - Self::LEAD);
-            // SAFETY: the pointer is to room for a type and `len` bytes behind it, borrowed exclusively; the kernel asks for
-            // no alignment.
-            let bytes = unsafe { libc::msgrcv(self.id, start.cast(), len, 0, flags) };
-            usize::try_from(bytes).ok()
-        })
+        let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len() - Self::LEAD);
+        // SAFETY: the pointer is to room for a type and `len` bytes behind it, borrowed exclusively; the kernel asks for no
+        // alignment.
+        let received = self.retry(calls, |flags| unsafe { libc::msgrcv(self.id, start, len, 0, flags) });
+        received.map(isize::unsigned_abs)
     }
 }

@@ -3,11 +3,12 @@
 use std::io;
 use std::ptr;
 
+use pipeio::memory::Buffer;
+use pipeio::recv::{Receiver, buffered};
+use pipeio::send::{Moved, Sender};
+
 use super::map::Map;
 use crate::handover::{Sink, Source};
-use pipeio::memory::Buffer;
-use pipeio::recv::{self, Received, Receiver};
-use pipeio::send::{self, Moved, Sender};
 
 pub(super) struct CopySender {
     source: Source<Map>,
@@ -15,8 +16,8 @@ pub(super) struct CopySender {
 }
 
 impl CopySender {
-    pub(super) fn new(source: Source<Map>, options: &send::Options) -> io::Result<Self> {
-        Ok(CopySender { source, buffer: Buffer::new(options.block, options.align, options.pages)? })
+    pub(super) fn new(source: Source<Map>, buffer: Buffer) -> Self {
+        CopySender { source, buffer }
     }
 }
 
@@ -72,27 +73,14 @@ impl Sender for CopySender {
     }
 }
 
-pub(super) struct CopyReceiver {
-    sink: Sink<Map>,
-    buffer: Buffer,
-}
-
-impl CopyReceiver {
-    pub(super) fn new(sink: Sink<Map>, options: &recv::Options) -> io::Result<Self> {
-        Ok(CopyReceiver { sink, buffer: Buffer::new(options.block, options.align, options.pages)? })
-    }
-}
-
-impl Receiver for CopyReceiver {
-    fn recv(&mut self) -> io::Result<Received<'_>> {
-        let mut calls = 0;
-        let filled = self.sink.filled(&mut calls)?;
-        let buffer = self.buffer.bytes_mut();
-        let bytes = filled.min(buffer.len());
+/// A receiver with a buffer of its own.
+pub(super) fn receiver(mut sink: Sink<Map>, buffer: Buffer) -> Box<dyn Receiver + Send> {
+    buffered(buffer, move |buffer, calls| {
+        let bytes = sink.filled(calls)?.min(buffer.len());
         if bytes > 0 {
-            get(&self.sink.lines, self.sink.offset(), &mut buffer[..bytes]);
-            self.sink.release(bytes, &mut calls);
+            get(&sink.lines, sink.offset(), &mut buffer[..bytes]);
+            sink.release(bytes, calls);
         }
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
-    }
+        Ok(bytes)
+    })
 }

@@ -5,11 +5,12 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::slice;
 
+use pipeio::recv::{Received, Receiver};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
+
 use super::map::Map;
 use crate::handover::{Sink, Source};
 use crate::shared::Line;
-use pipeio::recv::{Received, Receiver};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
 
 /// The memory that a ring's blocks are made in.
 ///
@@ -94,7 +95,7 @@ impl<M: Memory> Sender for InPlaceSender<M> {
 
     fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
         if self.content == Content::Prepared {
-            return Err(only_prepared("this ring sender"));
+            return Err(only_prepared());
         }
         assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
         self.source.room(len, &mut self.calls)?;

@@ -3,17 +3,14 @@
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create,
-};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use pipeio::memory::{Pages, check_block, page_size};
+use rustix::mm::{Advice, MapFlags, madvise};
 
 use crate::handover::LINES;
-use crate::shared::Line;
-use pipeio::memory::{Pages, page_size};
+use crate::shared::{Line, Mapping, refused};
 
 /// The line with the words "this is a ring" and "its capacity".
 const ABOUT: usize = LINES;
@@ -22,19 +19,14 @@ const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
 const _: () = assert!((ABOUT + 1) * size_of::<Line>() <= 4096, "all lines are on one page of any size");
 
 pub(crate) struct Map {
-    memory: NonNull<u8>,
-    mapped: usize,
+    /// Longer than a page.
+    mapping: Mapping,
     capacity: usize,
 }
 
-// SAFETY: a map owns its mapping; nothing in it is tied to the thread that made it.
-unsafe impl Send for Map {}
-
 impl Map {
     pub(super) fn create(bytes: usize, slot: usize) -> io::Result<OwnedFd> {
-        if slot == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-        }
+        check_block(slot)?;
         let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, format!("a ring of {bytes} bytes is too large"));
         let capacity = slot
             .checked_mul(2)
@@ -42,25 +34,19 @@ impl Map {
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
         let total = capacity.checked_add(page_size()).ok_or_else(too_large)?;
-        let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&fd, total as u64)?;
-        // Now, and as an error: a page that could not be had later would kill whoever touches it.
-        fallocate(&fd, FallocateFlags::empty(), 0, total as u64)?;
-        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let map = Map::new(&fd, total, capacity)?;
+        let (fd, mapping) = Mapping::create(total, MapFlags::POPULATE)?;
+        let map = Map { mapping, capacity };
         map[ABOUT].words[1].store(capacity as u64, Relaxed);
         map[ABOUT].words[0].store(MAGIC, Relaxed);
         Ok(fd)
     }
 
     pub(super) fn open(fd: impl AsFd) -> io::Result<Map> {
-        let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("not a ring: {why}"));
-        if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
-            return Err(refused("its size is not sealed"));
-        }
-        let total = usize::try_from(fstat(&fd)?.st_size).map_err(|_| refused("its size is negative"))?;
-        let room = total.checked_sub(page_size()).filter(|&room| room > 0).ok_or_else(|| refused("it is too small"))?;
-        let mut map = Map::new(&fd, total, room)?;
+        let refused = |why: &str| refused("a ring", why);
+        let mapping = Mapping::open(fd, MapFlags::POPULATE, "a ring")?;
+        let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0);
+        let room = room.ok_or_else(|| refused("it is too small"))?;
+        let mut map = Map { mapping, capacity: room };
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it does not say so"));
         }
@@ -72,14 +58,6 @@ impl Map {
         Ok(map)
     }
 
-    fn new(fd: impl AsFd, total: usize, capacity: usize) -> io::Result<Map> {
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: a new shared mapping at an address of the kernel's choice overlaps nothing.
-        let address = unsafe { mmap(ptr::null_mut(), total, ProtFlags::READ | ProtFlags::WRITE, flags, fd, 0)? };
-        let memory = NonNull::new(address.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Map { memory, mapped: total, capacity })
-    }
-
     /// Bytes in the ring.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
@@ -89,7 +67,7 @@ impl Map {
     pub(super) fn advise(&self, pages: Pages) {
         if pages == Pages::Huge {
             // SAFETY: the range is ours, and this advice does not change its content.
-            let _ = unsafe { madvise(self.memory.as_ptr().cast(), self.mapped, Advice::LinuxHugepage) };
+            let _ = unsafe { madvise(self.mapping.start.as_ptr().cast(), self.mapping.len, Advice::LinuxHugepage) };
         }
     }
 
@@ -97,24 +75,16 @@ impl Map {
     /// lives.
     pub(super) fn start(&self) -> NonNull<u8> {
         // SAFETY: the mapping is longer than a page.
-        unsafe { self.memory.add(page_size()) }
+        unsafe { self.mapping.start.add(page_size()) }
     }
 }
 
 impl Deref for Map {
     type Target = [Line];
 
+    #[inline]
     fn deref(&self) -> &[Line] {
-        // SAFETY: the first page of the mapping holds these lines and no other data, and lives as long as `self`; its size
-        // is sealed, so it cannot be taken away under us; mmap returns page-aligned memory, which suits a line; any content
-        // is a valid value of atomics, and other processes' writes are allowed to them.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), ABOUT + 1) }
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.mapped) };
+        // SAFETY: the mapping is longer than a page, and its first page is these lines and nothing else.
+        unsafe { self.mapping.lines(ABOUT + 1) }
     }
 }

@@ -15,9 +15,11 @@ mod map;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use crate::handover::{Sink, Source};
+use pipeio::memory::check_block;
 use pipeio::recv::{self, Receiver};
 use pipeio::send::{self, Sender};
+
+use crate::handover::{Sink, Source};
 
 pub(crate) use in_place::{InPlaceSender, Memory, fits};
 use map::Map;
@@ -69,11 +71,9 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Result<Box<dyn Sender + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
-    if options.block == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-    }
+    check_block(options.block)?;
     Ok(match access {
-        Access::Copy => Box::new(copy::CopySender::new(Source::new(map, capacity, options.wait)?, options)?),
+        Access::Copy => Box::new(copy::CopySender::new(Source::new(map, capacity, options.wait)?, options.buffer()?)),
         Access::InPlace => {
             fits(capacity, options)?;
             map.advise(options.pages);
@@ -90,12 +90,10 @@ pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Resul
 pub fn receiver(fd: OwnedFd, options: &recv::Options, access: Access) -> io::Result<Box<dyn Receiver + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
-    if options.block == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-    }
+    check_block(options.block)?;
     let sink = Sink::new(map, capacity, options.wait)?;
     Ok(match access {
-        Access::Copy => Box::new(copy::CopyReceiver::new(sink, options)?),
+        Access::Copy => copy::receiver(sink, options.buffer()?),
         Access::InPlace => Box::new(in_place::InPlaceReceiver::new(sink, options.block)),
     })
 }

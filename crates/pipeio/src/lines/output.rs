@@ -69,7 +69,7 @@ impl Store {
         self.start = self.end;
         // Half a region is always left, so one grows only for an output larger than that, whatever the others were.
         if self.start > self.region.len() / 2 {
-            self.region.discard().map_err(Error::Memory)?;
+            self.region.drop_pages().map_err(Error::Memory)?;
             self.start = STAGGER;
             self.end = STAGGER;
         }

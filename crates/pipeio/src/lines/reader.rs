@@ -1,7 +1,7 @@
 //! From a descriptor to batches of whole lines.
 
+use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::{io, mem};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::error::Error;
 use super::output::Store;
 use super::region::{PAGE, Region};
+use crate::wait::poll_once;
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
@@ -272,7 +273,7 @@ impl<'fd> Reader<'fd> {
             match rustix::io::read(self.input, &mut *space) {
                 Ok(read) => return Ok(read),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait_for(self.input, PollFlags::IN).map_err(Error::Read)?,
+                Err(Errno::AGAIN) => poll_once(self.input, PollFlags::IN).map(drop).map_err(Error::Read)?,
                 Err(error) => return Err(Error::Read(error.into())),
             }
         }
@@ -326,14 +327,6 @@ impl Ask {
 fn open_again(pipe: BorrowedFd<'_>) -> Option<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty()).ok()
-}
-
-/// Waits until a non-blocking descriptor has what we came for, or an error or end to report.
-pub(super) fn wait_for(descriptor: BorrowedFd<'_>, what: PollFlags) -> io::Result<()> {
-    match poll(&mut [PollFd::from_borrowed_fd(descriptor, what)], None) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 #[cfg(test)]

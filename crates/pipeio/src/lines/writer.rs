@@ -10,7 +10,7 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags};
 
 use super::error::Error;
 use super::output::Output;
-use super::reader::wait_for;
+use crate::wait::poll_once;
 
 /// The kernel takes no more pieces with one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
@@ -108,7 +108,7 @@ impl<'fd> Writer<'fd> {
                     IoSlice::advance_slices(&mut pieces, written);
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait_for(self.output, PollFlags::OUT).map_err(Error::Write)?,
+                Err(Errno::AGAIN) => poll_once(self.output, PollFlags::OUT).map(drop).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Readers::Gone),
                 Err(error) => return Err(Error::Write(error.into())),
             }
@@ -130,7 +130,7 @@ impl<'fd> Writer<'fd> {
                     self.given_away += some as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => wait_for(self.output, PollFlags::OUT).map_err(Error::Write)?,
+                Err(Errno::AGAIN) => poll_once(self.output, PollFlags::OUT).map(drop).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Given::ReadersGone),
                 Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
                     self.send = SendMethod::Write;

@@ -4,9 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
-use rustix::pipe::{SpliceFlags, splice};
+use rustix::pipe::splice;
 
-use super::{Moved, Options, Sender, only_prepared};
+use super::{Moved, Options, Sender};
 use crate::wait::{Direction, Wait};
 
 /// The smallest file that is sent over and over. It stays in the second-level cache of current processors.
@@ -28,23 +28,13 @@ pub(super) struct FileSender {
     call: Call,
     period: u64,
     position: u64,
-    flags: SpliceFlags,
     wait: Wait,
 }
 
 impl FileSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options, call: Call) -> io::Result<Self> {
         let file = memfd_create("pipemark", MemfdFlags::CLOEXEC)?;
-        let flags = if options.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
-        Ok(FileSender {
-            pipe,
-            file,
-            call,
-            period: period(options.block) as u64,
-            position: 0,
-            flags,
-            wait: options.wait,
-        })
+        Ok(FileSender { pipe, file, call, period: period(options.block) as u64, position: 0, wait: options.wait })
     }
 }
 
@@ -64,10 +54,6 @@ impl Sender for FileSender {
         Ok(())
     }
 
-    fn fresh(&mut self, _: usize) -> io::Result<&mut [u8]> {
-        Err(only_prepared("a file"))
-    }
-
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         let mut moved = Moved::default();
         while moved.bytes < len {
@@ -75,7 +61,9 @@ impl Sender for FileSender {
             let mut position = self.position;
             let sent = self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || match self.call {
                 Call::Sendfile => sendfile(&self.pipe, &self.file, Some(&mut position), rest),
-                Call::Splice => splice(&self.file, Some(&mut position), &self.pipe, None, rest, self.flags),
+                Call::Splice => {
+                    splice(&self.file, Some(&mut position), &self.pipe, None, rest, self.wait.splice_flags())
+                }
             })?;
             if sent == 0 {
                 return Err(io::Error::new(

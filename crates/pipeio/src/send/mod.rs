@@ -8,13 +8,14 @@ mod file;
 mod io_uring;
 mod tee;
 mod vmsplice;
-mod write;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use crate::memory::Pages;
-use crate::wait::Wait;
+use rustix::pipe::SpliceFlags;
+
+use crate::memory::{Buffer, Pages, check_block};
+use crate::wait::{Direction, Wait};
 
 /// How bytes are handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,16 @@ pub struct Options {
     pub content: Content,
 }
 
+impl Options {
+    /// A buffer for one block.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn buffer(&self) -> io::Result<Buffer> {
+        Buffer::new(self.block, self.align, self.pages)
+    }
+}
+
 /// What one send or receive did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
@@ -82,8 +93,10 @@ pub trait Sender {
     /// memory that may still be in flight, and its content is unspecified: write all of it.
     ///
     /// # Errors
-    /// `Unsupported` for a sender that only sends prepared content.
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]>;
+    /// `Unsupported` for a sender that only sends prepared content, as one is that does not say otherwise.
+    fn fresh(&mut self, _len: usize) -> io::Result<&mut [u8]> {
+        Err(only_prepared())
+    }
 
     /// Sends `len` bytes, at most the block size: what [`Sender::fresh`] handed out last, or the next of the prepared
     /// content. Returns when the link has taken all of them.
@@ -123,28 +136,61 @@ pub fn period(method: Method, block: usize) -> usize {
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or
 /// its memory cannot be had.
 pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
-    if options.block == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte"));
-    }
+    check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
+    let wait = options.wait;
     Ok(match method {
-        Method::Write => Box::new(write::WriteSender::new(pipe, options)?),
-        Method::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, rustix::pipe::SpliceFlags::empty())?),
-        Method::VmspliceGift => {
-            Box::new(vmsplice::VmspliceSender::new(pipe, options, rustix::pipe::SpliceFlags::GIFT)?)
-        }
+        // The kernel copies each block, so one buffer serves for all of them.
+        Method::Write => buffered(options.buffer()?, move |bytes, calls| {
+            wait.retry(pipe.as_fd(), Direction::Out, calls, || rustix::io::write(&pipe, bytes))
+        }),
+        Method::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::empty())?),
+        Method::VmspliceGift => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::GIFT)?),
         Method::Sendfile => Box::new(file::FileSender::new(pipe, options, file::Call::Sendfile)?),
         Method::Splice => Box::new(file::FileSender::new(pipe, options, file::Call::Splice)?),
         Method::Tee => Box::new(tee::TeeSender::new(pipe, options)?),
-        Method::IoUring => Box::new(io_uring::UringSender::new(pipe, options)?),
+        Method::IoUring => io_uring::sender(pipe, options)?,
     })
 }
 
-/// The error of [`Sender::fresh`] where there is no memory to write to; `call` is what sends.
-pub fn only_prepared(call: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("{call} sends prepared content only"))
+/// A sender that uses one buffer for all blocks. `put` sends the first of the bytes it is given, says how many, and counts
+/// its system calls; it is dropped before the buffer.
+pub fn buffered(
+    buffer: Buffer,
+    put: impl FnMut(&[u8], &mut u32) -> io::Result<usize> + Send + 'static,
+) -> Box<dyn Sender + Send> {
+    Box::new(Buffered { put, buffer })
+}
+
+struct Buffered<F> {
+    put: F,
+    buffer: Buffer,
+}
+
+impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for Buffered<F> {
+    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        fill(0, self.buffer.bytes_mut());
+        Ok(())
+    }
+
+    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+        Ok(&mut self.buffer.bytes_mut()[..len])
+    }
+
+    fn send(&mut self, len: usize) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        while moved.bytes < len {
+            moved.bytes += (self.put)(&self.buffer.bytes()[moved.bytes..len], &mut moved.calls)?;
+        }
+        Ok(moved)
+    }
+}
+
+/// The error of [`Sender::fresh`] for a sender of prepared content.
+pub fn only_prepared() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "this sender was set up for prepared content")
 }
 
 /// The error of [`Sender::prepare`] for a sender that was set up for fresh content.

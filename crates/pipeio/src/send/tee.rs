@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{SpliceFlags, splice, tee};
 
-use super::{Moved, Options, Sender, only_prepared};
+use super::{Moved, Options, Sender};
 use crate::memory::page_size;
 use crate::pipe::{Pipe, set_capacity};
 use crate::wait::{Direction, Wait};
@@ -32,7 +32,6 @@ pub(super) struct TeeSender {
     pipe: OwnedFd,
     store: Pipe,
     period: usize,
-    flags: SpliceFlags,
     wait: Wait,
 }
 
@@ -47,8 +46,7 @@ impl TeeSender {
         let store = Pipe::new()?;
         // A user over the page limit keeps a small store, which works just as well, only slower.
         let _ = set_capacity(&store.writer, STORE);
-        let flags = if options.wait.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK };
-        Ok(TeeSender { pipe, store, period: period(options.block), flags, wait: options.wait })
+        Ok(TeeSender { pipe, store, period: period(options.block), wait: options.wait })
     }
 
     /// Fills the store with copies of `page` in runs of pages, through a socket pair.
@@ -99,16 +97,12 @@ impl Sender for TeeSender {
         Ok(())
     }
 
-    fn fresh(&mut self, _: usize) -> io::Result<&mut [u8]> {
-        Err(only_prepared("tee"))
-    }
-
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         let mut moved = Moved::default();
         while moved.bytes < len {
             let rest = len - moved.bytes;
             let sent = self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || {
-                tee(&self.store.reader, &self.pipe, rest, self.flags)
+                tee(&self.store.reader, &self.pipe, rest, self.wait.splice_flags())
             })?;
             if sent == 0 {
                 return Err(io::Error::new(

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
-use super::{Content, Moved, Options, Sender, only_fresh};
+use super::{Content, Moved, Options, Sender, only_fresh, only_prepared};
 use crate::memory::{Buffer, GiveAway};
 use crate::wait::{Direction, Wait};
 
@@ -32,12 +32,10 @@ pub(super) struct VmspliceSender {
 impl VmspliceSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options, flags: SpliceFlags) -> io::Result<Self> {
         let memory = match options.content {
-            Content::Prepared => Memory::Prepared(Buffer::new(options.block, options.align, options.pages)?),
+            Content::Prepared => Memory::Prepared(options.buffer()?),
             Content::Fresh => Memory::Fresh(GiveAway::new(options.block, options.align, REGION, options.pages)?),
         };
-        // A pipe end that is non-blocking does not make vmsplice so: the call has a flag of its own.
-        let flags = if options.wait.sleeps() { flags } else { flags | SpliceFlags::NONBLOCK };
-        Ok(VmspliceSender { pipe, memory, flags, wait: options.wait })
+        Ok(VmspliceSender { pipe, memory, flags: flags | options.wait.splice_flags(), wait: options.wait })
     }
 }
 
@@ -63,7 +61,7 @@ impl Sender for VmspliceSender {
     fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
         match &mut self.memory {
             Memory::Fresh(memory) => memory.next(len),
-            Memory::Prepared(_) => Err(super::only_prepared("this vmsplice sender")),
+            Memory::Prepared(_) => Err(only_prepared()),
         }
     }
 

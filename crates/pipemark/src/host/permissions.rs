@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pipeio_harness::probe::{self, CounterEvent, CounterScope};
+use pipeio_harness::probe;
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
 use strum::{Display, EnumIter, IntoEnumIterator};
@@ -74,8 +74,8 @@ impl Facility {
             Facility::SysvQueues => probe::sysv_queues(),
             Facility::UnixSockets => probe::unix_sockets(),
             Facility::Tcp => probe::tcp_sockets(),
-            Facility::HardwareCounters => probe::counter(CounterEvent::Cycles, CounterScope::All),
-            Facility::SoftwareCounters => probe::counter(CounterEvent::Migrations, CounterScope::All),
+            Facility::HardwareCounters => probe::hardware_counter(),
+            Facility::SoftwareCounters => probe::software_counter(),
         }
     }
 
