@@ -13,8 +13,8 @@ use super::output::{FormatOption, OutputOptions};
 use super::rows::{self, Row};
 use super::schedule::ScheduleOptions;
 use super::{exit, measure, usage, written};
-use crate::entrant::{Absent, Build, Entrants, Step};
-use crate::model::{Filter, Language, Program, nearest};
+use crate::entrant::{Absent, Entrants, Rebuild, Step};
+use crate::model::{Filter, Language, Program};
 use crate::plan::{Plan, Scale, Suite, embedded};
 use crate::show::{Cell, Column, Form, Grid, Room, Side, neutral};
 
@@ -112,18 +112,8 @@ pub fn run(options: &LanguagesOptions) -> ExitCode {
 /// The entrants, and those of them that were chosen.
 fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(chosen.entrants.entrants.as_deref())?;
-    let all: Vec<Language> = entrants.languages().cloned().collect();
-    for language in &chosen.only {
-        if !all.contains(language) {
-            let names = || all.iter().map(Language::as_str);
-            let hint =
-                nearest(language.as_str(), names()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
-            return Err(format!(
-                "there is no entrant '{language}'; there are {}{hint}",
-                names().collect::<Vec<_>>().join(", ")
-            ));
-        }
-    }
+    let all: Vec<Language> = entrants.languages()?.keys().cloned().collect();
+    entrants.check(&chosen.only, [])?;
     let wanted = all.into_iter().filter(|language| chosen.only.is_empty() || chosen.only.contains(language)).collect();
     Ok((entrants, wanted))
 }
@@ -139,15 +129,16 @@ struct Listed {
 fn list(options: &ListOptions) -> Result<ExitCode, String> {
     let (entrants, languages) = found(&options.chosen)?;
     let listed = |language: &Language| {
-        let entrant = entrants.get(language)?;
+        let entrant = entrants.languages().ok()?.get(language)?;
         let detected = entrant.detect();
         let tools = detected.iter().flatten().map(|tool| format!("{} {}", tool.words.join(" "), tool.version));
         Some(Listed {
             language: language.to_string(),
-            name: entrant.name().to_owned(),
+            name: entrant.name.clone(),
             tools: tools.collect::<Vec<_>>().join(", "),
             programs: detected.map(|_| {
-                [Program::Idiomatic, Program::Tuned].map(|program| (program, entrant.about(program).to_owned()))
+                [Program::Idiomatic, Program::Tuned]
+                    .map(|program| (program, entrant.programs[<&str>::from(program)].about.clone()))
             }),
         })
     };
@@ -211,25 +202,25 @@ fn build(chosen: &Chosen) -> Result<ExitCode, String> {
     let mut begun = Instant::now();
     let mut told = Ok(());
     let waiting = Waiting::new(false, languages.len());
-    entrants.prepare(&languages, Build::Always, |step| {
+    entrants.prepare(&languages.iter().collect(), &BTreeSet::<&Filter>::new(), Rebuild::Always, |step| {
         waiting.show(&step);
         let line = match step {
             Step::Begun(_) => {
                 begun = Instant::now();
                 return;
             }
-            Step::Ready { language, built: false } => format!("{language}: nothing to build"),
-            Step::Ready { language, built: true } => {
-                format!("{language}: built in {:.1} s", begun.elapsed().as_secs_f64())
+            Step::Ready { name, built: false } => format!("{name}: nothing to build"),
+            Step::Ready { name, built: true } => {
+                format!("{name}: built in {:.1} s", begun.elapsed().as_secs_f64())
             }
-            Step::Absent(language, Absent::Missing(reason)) => {
+            Step::Absent(name, Absent::Missing(reason)) => {
                 // Who names a language wants it.
                 failed |= !chosen.only.is_empty();
-                format!("{language}: skipped: {}", neutral(&reason))
+                format!("{name}: skipped: {}", neutral(&reason))
             }
-            Step::Absent(language, Absent::Broken(reason)) => {
+            Step::Absent(name, Absent::Broken(reason)) => {
                 failed = true;
-                format!("{language}: failed: {reason}")
+                format!("{name}: failed: {reason}")
             }
         };
         waiting.bar.suspend(|| {
@@ -269,20 +260,20 @@ fn measured(options: &RunOptions) -> Result<ExitCode, String> {
 pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
     let trials = || plans.iter().flat_map(|plan| &plan.trials);
     let wanted: BTreeSet<&Language> = trials().filter_map(|trial| trial.params.language.as_ref()).collect();
-    let filters = trials().filter_map(|trial| trial.params.filter).any(Filter::is_the_documents);
-    if wanted.is_empty() && !filters && options.entrants.is_some() {
-        return Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned());
+    let filters: BTreeSet<&Filter> = trials().filter_map(|trial| trial.params.filter.as_ref()).collect();
+    if wanted.is_empty() && filters.is_empty() {
+        return match options.entrants {
+            Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),
+            None => Ok(Entrants::default()),
+        };
     }
-    let mut entrants = match wanted.is_empty() {
-        true => Entrants::default(),
-        false => Entrants::find(options.entrants.as_deref())?,
-    };
-    let waiting = Waiting::new(quiet, wanted.len() + usize::from(filters));
-    entrants.prepare(wanted, Build::Stale, |step| waiting.show(&step));
-    if filters {
-        waiting.bar.set_message("lines");
-        entrants.prepare_filters(options.entrants.as_deref());
+    let mut entrants = Entrants::find(options.entrants.as_deref())?;
+    if !wanted.is_empty() {
+        entrants.languages()?;
     }
+    entrants.check(&[], filters.iter().copied())?;
+    let waiting = Waiting::new(quiet, wanted.len() + filters.len());
+    entrants.prepare(&wanted, &filters, Rebuild::IfStale, |step| waiting.show(&step));
     Ok(entrants)
 }
 
@@ -305,7 +296,7 @@ impl Waiting {
 
     fn show(&self, step: &Step<'_>) {
         match step {
-            Step::Begun(language) => self.bar.set_message(language.to_string()),
+            Step::Begun(name) => self.bar.set_message(name.to_string()),
             Step::Ready { .. } | Step::Absent(..) => self.bar.inc(1),
         }
     }

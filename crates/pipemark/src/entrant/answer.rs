@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::expected::{Stream, checksum};
+use super::stream::{Stream, checksum};
 
 /// The line of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -1,51 +1,58 @@
-//! The same job in each language: finding the entrants' folders, detecting their tools, building them, and judging what
-//! they answer. entrants/README.md is the contract. Running them is `run`'s part; nothing here knows a language.
+//! Contestants: the languages and the filters of lines that are measured against each other. Finding their forms,
+//! detecting their tools, building them, and judging what a language answers. entrants/README.md is the contract. Running
+//! them is `run`'s part; nothing here knows a language or a filter by name.
 
 mod answer;
 mod command;
-mod expected;
-mod filters;
 mod form;
+mod stream;
 mod tool;
 mod workshop;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::model::{Filter, Language, Program};
+use crate::model::{Filter, Language, Program, nearest};
 
 pub use answer::{Answer, Fault, judge};
-pub use expected::Stream;
-use filters::Filters;
-pub use filters::on_path;
-use form::Form;
-pub use tool::Found;
-use workshop::Workshop;
+pub use form::{Does, FindingForm};
+use form::{Form, Program as ProgramForm};
+pub use stream::Stream;
+pub use tool::on_path;
+pub use workshop::{Runnable, Workshop};
 
-/// Where entrants are looked for when nobody says where.
+/// Where contestants are looked for when nobody says where.
 const FOLDER: &str = "entrants";
 
-/// The entrants that were found, and what became of them.
+/// The filters that come with the program, by their folders, as they are in the source tree.
+const EMBEDDED: [(&str, &str); 2] = [
+    ("tools", include_str!("../../../../entrants/tools/filters.toml")),
+    ("lines", include_str!("../../../../entrants/lines/filters.toml")),
+];
+
+/// What is known of the filters that come with the program.
+pub static FILTERS: LazyLock<Vec<(Filter, ProgramForm)>> = LazyLock::new(|| {
+    let forms = EMBEDDED.iter().map(|(folder, text)| Form::parse(folder, text).expect("a test reads it"));
+    forms.flat_map(|form| form.filter).collect()
+});
+
+/// What a filter's output has to be, as far as is known of it by its name.
+pub fn does(filter: &Filter) -> Does {
+    FILTERS.iter().find(|(name, _)| name == filter).map_or(Does::Transform, |(_, form)| form.does)
+}
+
+/// The contestants that were found, and what became of them.
 #[derive(Default)]
 pub struct Entrants {
-    all: BTreeMap<Language, Entrant>,
-    /// The document's four filters of lines, or why there are none.
-    filters: Option<Result<Filters, String>>,
-    /// Where they were looked for.
-    root: PathBuf,
-    /// Programs, with the kind of checksum, that have shown that they look at the bytes.
-    proven: RefCell<BTreeSet<(Language, Program, String)>>,
+    languages: BTreeMap<Language, Workshop>,
+    filters: Vec<Workshop>,
+    /// Where they were looked for, if there is such a folder.
+    root: Option<PathBuf>,
 }
 
-/// One language's folder.
-pub struct Entrant {
-    form: Form,
-    workshop: Workshop,
-}
-
-/// Why an entrant cannot be run.
+/// Why a contestant cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Absent {
     /// A toolchain or the folder isn't here: the trial is skipped.
@@ -54,158 +61,189 @@ pub enum Absent {
     Broken(String),
 }
 
-/// A program that can be started.
-#[derive(Debug, Clone)]
-pub struct Runnable {
-    /// The language's name as its answers have to give it.
-    pub name: String,
-    /// The command, without the options of the contract.
-    pub words: Vec<String>,
-    /// Where it is started.
-    pub folder: PathBuf,
-}
-
-/// What became of one entrant's preparation, for whoever waits.
+/// What became of one contestant's preparation, for whoever waits.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
     /// Its tools are being looked for, then its programs built.
-    Begun(&'a Language),
+    Begun(&'a str),
     /// It is ready; whether anything had to be built.
-    Ready { language: &'a Language, built: bool },
+    Ready { name: &'a str, built: bool },
     /// It cannot be run.
-    Absent(&'a Language, Absent),
+    Absent(&'a str, Absent),
 }
 
-/// When an entrant is built.
+/// When a contestant is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
+pub enum Rebuild {
     /// Whatever was built before.
     Always,
     /// Where its sources, commands or tools have changed since.
-    Stale,
+    IfStale,
 }
 
 impl Entrants {
-    /// Reads the forms of all entrants in `folder`, or in the folder `entrants` of the working directory.
+    /// Reads the forms of all contestants in `folder`, or in the folder `entrants` of the working directory, and those of
+    /// the filters that come with the program.
     ///
     /// # Errors
-    /// A sentence, when there is no such folder or a form in it is wrong.
+    /// A sentence, when the folder that was named cannot be used, or a form is wrong.
     pub fn find(folder: Option<&Path>) -> Result<Entrants, String> {
-        let given = folder.unwrap_or(Path::new(FOLDER));
-        let root = fs::canonicalize(given).map_err(|error| match folder {
-            Some(folder) => format!("the entrants' folder {} cannot be used: {error}", folder.display()),
-            None => format!(
-                "there is no folder '{FOLDER}' here; start this in pipemark's source tree, or name the folder with --entrants"
-            ),
-        })?;
-        let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
-        let build = root.parent().unwrap_or(&root).join("build").join(FOLDER);
-        let mut all = BTreeMap::new();
-        for entry in fs::read_dir(&root).map_err(unreadable)? {
-            let folder = entry.map_err(unreadable)?.path();
-            let file = folder.join("entrant.toml");
-            if !file.is_file() {
-                continue;
+        let root = match (fs::canonicalize(folder.unwrap_or(Path::new(FOLDER))), folder) {
+            (Err(error), Some(folder)) => {
+                return Err(format!("the entrants' folder {} cannot be used: {error}", folder.display()));
             }
-            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let language: Language = name.parse().map_err(|error| format!("{}: {error}", folder.display()))?;
-            let form = Form::read(&file)?;
-            let workshop = Workshop::new(&form.tools, &form.build, folder, build.join(name));
-            all.insert(language, Entrant { form, workshop });
+            (root, _) => root.ok(),
+        };
+        let mut entrants = Entrants { root: root.clone(), ..Entrants::default() };
+        let mut embedded = BTreeMap::from(EMBEDDED);
+        if let Some(root) = root {
+            let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
+            for entry in fs::read_dir(&root).map_err(unreadable)? {
+                let folder = entry.map_err(unreadable)?.path();
+                for file in ["entrant.toml", "filters.toml"].map(|name| folder.join(name)) {
+                    if file.is_file() {
+                        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                        embedded.remove(&*name);
+                        entrants.add(&name, Form::read(&file)?, Ok(folder.clone()))?;
+                    }
+                }
+            }
+            if entrants.languages.is_empty() && entrants.filters.is_empty() {
+                return Err(format!(
+                    "the folder {} holds no entrants: no FOLDER/entrant.toml or FOLDER/filters.toml",
+                    root.display()
+                ));
+            }
         }
-        if all.is_empty() {
-            return Err(format!("the folder {} holds no entrants: no FOLDER/entrant.toml", root.display()));
+        for (name, text) in embedded {
+            let missing = match folder {
+                Some(folder) => format!("there is no folder '{name}' in {}", folder.display()),
+                None => no_folder(&format!("{FOLDER}/{name}")),
+            };
+            entrants.add(name, Form::parse(name, text)?, Err(missing))?;
         }
-        Ok(Entrants { all, filters: None, root, proven: RefCell::default() })
+        Ok(entrants)
+    }
+
+    fn add(&mut self, name: &str, form: Form, folder: Result<PathBuf, String>) -> Result<(), String> {
+        let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
+        let out = top.join("build").join(FOLDER).join(name);
+        if let Some(double) = form.filter.keys().find(|filter| self.workshop_of(filter).is_some()) {
+            return Err(format!("the filter '{double}' of the folder '{name}' is there already"));
+        }
+        let language = form.filter.is_empty();
+        let mut workshops = Workshop::all_of(form, folder, out);
+        if language {
+            let language: Language = name.parse().map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
+            self.languages.extend(workshops.pop().map(|workshop| (language, workshop)));
+        }
+        self.filters.append(&mut workshops);
+        Ok(())
     }
 
     /// The languages that have a folder, by its name.
-    pub fn languages(&self) -> impl Iterator<Item = &Language> {
-        self.all.keys()
+    ///
+    /// # Errors
+    /// When there is no folder for any.
+    pub fn languages(&self) -> Result<&BTreeMap<Language, Workshop>, String> {
+        self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
 
-    /// The folder of `language`.
-    pub fn get(&self, language: &Language) -> Option<&Entrant> {
-        self.all.get(language)
+    fn workshop_of(&self, filter: &Filter) -> Option<&Workshop> {
+        self.filters.iter().find(|workshop| workshop.programs.contains_key(filter.as_str()))
     }
 
-    /// Looks for the tools of `languages`, builds what has to be built, and says so to `told`. What fails is kept, not
-    /// returned: it is the outcome of the trials that want it.
-    pub fn prepare<'a>(
-        &mut self,
-        languages: impl IntoIterator<Item = &'a Language>,
-        when: Build,
-        mut told: impl FnMut(Step<'_>),
-    ) {
+    /// Whether there are such contestants.
+    ///
+    /// # Errors
+    /// That there is one not, and which may have been meant.
+    pub fn check<'a>(
+        &self,
+        languages: &[Language],
+        filters: impl IntoIterator<Item = &'a Filter>,
+    ) -> Result<(), String> {
+        let all: Vec<&str> = self.languages.keys().map(Language::as_str).collect();
         for language in languages {
-            let Some(entrant) = self.all.get_mut(language) else { continue };
-            told(Step::Begun(language));
-            match entrant.workshop.prepare(when) {
-                Ok(built) => told(Step::Ready { language, built }),
-                Err(absent) => told(Step::Absent(language, absent)),
+            known("entrant", language.as_str(), &all)?;
+        }
+        let all: Vec<&str> = self.filters.iter().flat_map(|shop| shop.programs.keys()).map(String::as_str).collect();
+        filters.into_iter().try_for_each(|filter| known("filter", filter.as_str(), &all))
+    }
+
+    /// Looks for the tools of these languages and filters, builds what has to be built, and says so to `report`. What
+    /// fails is kept, not returned: it is the outcome of the trials that want it.
+    pub fn prepare(
+        &mut self,
+        languages: &BTreeSet<&Language>,
+        filters: &BTreeSet<&Filter>,
+        when: Rebuild,
+        mut report: impl FnMut(Step<'_>),
+    ) {
+        let languages = self.languages.iter_mut().filter(|(name, _)| languages.contains(name));
+        let named = languages.map(|(name, workshop)| (name.to_string(), workshop));
+        let of_filters = self.filters.iter_mut().filter_map(|workshop| {
+            let wanted = filters.iter().find(|filter| workshop.programs.contains_key(filter.as_str()))?;
+            Some((wanted.to_string(), workshop))
+        });
+        for (name, workshop) in named.chain(of_filters) {
+            report(Step::Begun(&name));
+            match workshop.prepare(when) {
+                Ok(built) => report(Step::Ready { name: &name, built }),
+                Err(absent) => report(Step::Absent(&name, absent)),
             }
         }
     }
 
-    /// Builds the document's filters of lines where that is due, from `folder` or the folder `entrants` of the working
-    /// directory. What fails is kept: it is the outcome of the trials that want them.
-    pub fn prepare_filters(&mut self, folder: Option<&Path>) {
-        self.filters = Some(Filters::prepared(folder));
-    }
-
-    /// The command of a filter of lines.
+    /// How to start a language's program.
     ///
     /// # Errors
     /// When it isn't here or could not be built.
-    pub fn filter(&self, filter: Filter) -> Result<Vec<String>, Absent> {
-        filters::words(filter, self.filters.as_ref())
-    }
-
-    /// How to start a program.
-    ///
-    /// # Errors
-    /// When it isn't here or could not be built.
-    pub fn runnable(&self, language: &Language, program: Program) -> Result<Runnable, Absent> {
-        let Some(entrant) = self.all.get(language) else {
-            let place = if self.root.as_os_str().is_empty() { FOLDER.into() } else { self.root.display().to_string() };
+    pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, Absent> {
+        let Some(workshop) = self.languages.get(language) else {
+            let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
             return Err(Absent::Missing(format!("there is no entrant '{language}' in {place}")));
         };
-        Ok(Runnable {
-            name: entrant.form.name.clone(),
-            words: entrant.workshop.command(&entrant.program(program).run)?,
-            folder: entrant.workshop.folder().to_owned(),
-        })
+        workshop.command(program.into())
     }
 
-    /// Whether this program has still to show that it looks at the bytes; asked once, then no more.
-    pub fn to_be_proven(&self, language: &Language, program: Program, pattern: &str) -> bool {
-        self.proven.borrow_mut().insert((language.clone(), program, pattern.to_owned()))
+    /// How to start a filter of lines, and what its output has to be.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), Absent> {
+        let found = self.workshop_of(filter).and_then(|shop| Some((shop, shop.programs.get(filter.as_str())?)));
+        let (workshop, form) = found.ok_or_else(|| Absent::Missing(format!("there is no filter '{filter}'")))?;
+        Ok((workshop.command(filter.as_str())?, form.does))
     }
 }
 
-impl Entrant {
-    /// The language's name for people.
-    pub fn name(&self) -> &str {
-        &self.form.name
-    }
+fn no_folder(name: &str) -> String {
+    format!(
+        "there is no folder '{name}' here; start this in pipemark's source tree, or name the folder '{FOLDER}' with --entrants"
+    )
+}
 
-    /// Half a sentence on how a program is written.
-    pub fn about(&self, program: Program) -> &str {
-        &self.program(program).about
+fn known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
+    if all.contains(&name) {
+        return Ok(());
     }
+    let hint = nearest(name, all.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+    Err(format!("there is no {what} '{name}'; there are {}{hint}", all.join(", ")))
+}
 
-    /// The tools, each with the first way that works.
-    ///
-    /// # Errors
-    /// Which tool is missing, why it is not accepted, and how to install it.
-    pub fn detect(&self) -> Result<Vec<Found>, String> {
-        self.workshop.detect()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn program(&self, program: Program) -> &form::ProgramForm {
-        match program {
-            Program::Idiomatic => &self.form.idiomatic,
-            Program::Tuned => &self.form.tuned,
+    #[test]
+    fn the_filters_that_come_with_the_program_are_known_by_what_they_do() {
+        let does = |name: &str| does(&name.parse().unwrap());
+        assert_eq!(
+            ["sink", "pv", "streamer", "sed"].map(does),
+            [Does::Count, Does::Copy, Does::Transform, Does::Transform]
+        );
+        for form in FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()) {
+            assert!(FILTERS.iter().any(|(name, _)| *name == form.to) && form.says.contains("{figures}"), "{form:?}");
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Whether a tool is here: its version command is the proof.
 
+use std::env;
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
+
 use super::command;
-use super::form::ToolForm;
+use super::form::Tool;
 
 /// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -20,11 +23,11 @@ pub struct Found {
     pub name: String,
     /// How to call it.
     pub words: Vec<String>,
-    /// Its version.
+    /// Its version; empty where nobody asks for it.
     pub version: String,
 }
 
-impl ToolForm {
+impl Tool {
     /// The first way to call this tool that works, from within `folder`.
     ///
     /// # Errors
@@ -42,7 +45,10 @@ impl ToolForm {
 
     fn version_by(&self, words: &[String], folder: &Path) -> Result<String, String> {
         let call = words.join(" ");
-        let command: Vec<String> = words.iter().chain(&self.version).cloned().collect();
+        let Some(question) = &self.version else {
+            return on_path(&words[0]).map(|_| String::new()).ok_or_else(|| format!("{call}: not found"));
+        };
+        let command: Vec<String> = words.iter().chain(question).cloned().collect();
         let text = output_of(&command, folder).map_err(|reason| format!("{call}: {reason}"))?;
         let version = version_in(&text).ok_or_else(|| format!("{call} prints no version"))?;
         let bound = |bound: &Option<String>| bound.as_deref().map(parts);
@@ -72,6 +78,15 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     }
     let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
     Err(format!("{status}: {said}"))
+}
+
+/// Where a shell would find `program`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(here);
+    }
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(here)
 }
 
 /// The first number in `text`, with what follows it after dots: `17.0.15`, `13`.
@@ -108,11 +123,11 @@ mod tests {
         assert!(parts("1.9") < parts("1.21") && parts("0.17") <= parts("0.17.1") && parts("18.3") > parts("18"));
     }
 
-    fn tool(ways: &[&[&str]], at_least: Option<&str>, below: Option<&str>) -> ToolForm {
-        ToolForm {
+    fn tool(ways: &[&[&str]], at_least: Option<&str>, below: Option<&str>) -> Tool {
+        Tool {
             name: "tool".to_owned(),
             ways: ways.iter().map(|way| way.iter().map(|&word| word.to_owned()).collect()).collect(),
-            version: Vec::new(),
+            version: Some(Vec::new()),
             at_least: at_least.map(str::to_owned),
             below: below.map(str::to_owned),
             install: "apt install tool".to_owned(),

@@ -1,48 +1,53 @@
 //! Which program of which language's folder streams the bytes, where it isn't pipemark's own ends that do.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
-use super::value::{BadValue, serde_as_text};
+/// Makes a type of the names of contestants of one kind, which are known where contestants are read, not here.
+macro_rules! contestant_name {
+    ($type:ident, $what:literal, $description:literal) => {
+        #[doc = $description]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $type(String);
 
-/// A language, by the name of its folder: `c`, `cpp`, `zig`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Language(String);
-
-impl Language {
-    /// The folder's name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for Language {
-    type Err = BadValue;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
-        let starts = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-        if !starts || text.len() > 40 || !text.chars().all(good) {
-            return Err(BadValue::new(format!(
-                "'{}' is not a language's folder; use lower-case letters and digits, such as c or cpp",
-                text.chars().take(40).collect::<String>()
-            )));
+        impl $type {
+            /// The name.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
-        Ok(Language(text.to_owned()))
-    }
-}
 
-impl fmt::Display for Language {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
+        impl std::str::FromStr for $type {
+            type Err = $crate::model::value::BadValue;
 
-serde_as_text!(Language, "the name of a folder of entrants, such as c or cpp");
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
+                let starts = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+                if !starts || text.len() > 40 || !text.chars().all(good) {
+                    let shown: String = text.chars().take(40).collect();
+                    return Err(Self::Err::new(format!("'{shown}' is not the name of a {}", $what)));
+                }
+                Ok($type(text.to_owned()))
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        $crate::model::value::serde_as_text!($type, $description);
+    };
+}
+pub(super) use contestant_name;
+
+contestant_name!(
+    Language,
+    "language; use lower-case letters and digits, such as c or cpp",
+    "the name of a folder of entrants, such as c or cpp"
+);
 
 /// How an entrant is written.
 #[derive(

@@ -42,66 +42,11 @@ impl Feed {
     }
 }
 
-/// What transforms the lines, or in the first two takes them as they are.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumIter,
-    EnumString,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Filter {
-    /// `pipemark sink`, which only reads: the top line.
-    Sink,
-    /// pv(1), which passes pages on: the top line as the document measures it.
-    Pv,
-    /// The document's: std, one loop.
-    StdBaseline,
-    /// The document's: tokio, one task.
-    Baseline,
-    /// The document's: streams of tokio and futures, one task.
-    Streamer,
-    /// The document's: tokio, tasks with bounded queues between them.
-    Pipeline,
-    /// `pipemark lines --threads 1`.
-    #[serde(rename = "lines-1")]
-    #[strum(serialize = "lines-1")]
-    LinesOne,
-    /// `pipemark lines` with a thread for each CPU.
-    LinesAll,
-    /// awk(1), whichever that is.
-    Awk,
-    /// mawk(1).
-    Mawk,
-    /// perl(1).
-    Perl,
-    /// sed(1).
-    Sed,
-}
-
-impl Filter {
-    /// Whether it is one of the document's four programs, which have to be built.
-    pub fn is_the_documents(self) -> bool {
-        matches!(self, Filter::StdBaseline | Filter::Baseline | Filter::Streamer | Filter::Pipeline)
-    }
-
-    /// Whether it leaves the lines as they are.
-    pub fn is_top_line(self) -> bool {
-        matches!(self, Filter::Sink | Filter::Pv)
-    }
-}
+super::entrant::contestant_name!(
+    Filter,
+    "filter of lines; use lower-case letters and digits, such as awk or lines-1",
+    "the name of a filter of lines, such as awk or lines-1"
+);
 
 /// What the processes of a pipeline of lines used, each from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

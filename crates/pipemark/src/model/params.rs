@@ -277,7 +277,7 @@ impl Params {
             Key::Language => self.language = Some(text.parse()?),
             Key::Program => self.program = Some(word("program of an entrant", text)?),
             Key::Feed => self.feed = Some(word("feed of lines", text)?),
-            Key::Filter => self.filter = Some(word("filter of lines", text)?),
+            Key::Filter => self.filter = Some(text.parse()?),
         }
         Ok(())
     }
@@ -318,7 +318,7 @@ impl Params {
             Key::Language => self.language.as_ref().map_or_else(String::new, Language::to_string),
             Key::Program => self.program.map_or_else(String::new, |program| program.to_string()),
             Key::Feed => self.feed.map_or_else(String::new, |feed| feed.to_string()),
-            Key::Filter => self.filter.map_or_else(String::new, |filter| filter.to_string()),
+            Key::Filter => self.filter.as_ref().map_or_else(String::new, Filter::to_string),
         }
     }
 
@@ -381,13 +381,13 @@ impl Params {
     }
 
     /// The filter of lines and its feed, if the trial is of one.
-    pub fn lines(&self) -> Option<(Feed, Filter)> {
-        self.feed.zip(self.filter)
+    pub fn lines(&self) -> Option<(Feed, &Filter)> {
+        self.feed.zip(self.filter.as_ref())
     }
 
     /// A pipeline of lines is as a shell starts it: nothing but its feed, its filter and its volume can be chosen.
     fn check_lines(&self) -> Result<(), BadValue> {
-        let (feed, filter) = match (self.feed, self.filter) {
+        let (feed, filter) = match (self.feed, &self.filter) {
             (None, None) => return Ok(()),
             (Some(feed), Some(filter)) => (feed, filter),
             (None, Some(filter)) => {

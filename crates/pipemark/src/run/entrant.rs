@@ -1,5 +1,6 @@
 //! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::Stdio;
@@ -32,8 +33,9 @@ pub fn run(
     params: &Params,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
+    proven: &mut BTreeSet<String>,
 ) -> Result<Measured, RunError> {
-    let runnable = entrants.runnable(language, program).map_err(|absent| match absent {
+    let runnable = entrants.program(language, program).map_err(|absent| match absent {
         Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
     })?;
     let Volume::Total(total) = params.volume else {
@@ -46,7 +48,7 @@ pub fn run(
         seed: conditions.seed as u32,
         flip: None,
     };
-    if entrants.to_be_proven(language, program, stream.pattern()) {
+    if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
         let proof = Stream { bytes, block, flip: Some(flip), ..stream };
         once(&runnable, &proof, conditions).map_err(|error| match error {

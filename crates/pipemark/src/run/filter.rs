@@ -3,6 +3,7 @@
 //! The programs are held before they begin, so that they can be counted and the clock begins with them; it ends when the
 //! filter has ended.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Seek};
 use std::os::fd::OwnedFd;
@@ -30,23 +31,23 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// # Errors
 /// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
 pub fn run(
-    (feed, filter): (Feed, Filter),
+    (feed, filter): (Feed, &Filter),
     params: &Params,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     state: &mut State,
 ) -> Result<Measured, RunError> {
-    let words = entrants.filter(filter).map_err(|absent| match absent {
+    let (runnable, does) = entrants.filter(filter).map_err(|absent| match absent {
         Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
     })?;
-    if !state.proven.contains(&filter) {
-        proof::prove(filter, &words, conditions.limit, conditions.interrupt)?;
-        state.proven.push(filter);
+    if !state.proven.contains(filter.as_str()) {
+        proof::prove(filter, does, &runnable.words, conditions.limit, conditions.interrupt)?;
+        state.proven.insert(filter.to_string());
     }
     let total = if let Volume::Total(total) = params.volume { total } else { ByteSize(0) };
     let input = state.feeds.input(feed, total, conditions.interrupt)?;
     let begin = Instant::now();
-    let mut pipeline = Pipeline::start(filter, &words, input)?;
+    let mut pipeline = Pipeline::start(filter, &runnable.words, input)?;
     let deadline = Instant::now() + conditions.limit;
     pipeline.ready(conditions)?;
     let counters = (Counters::of(pipeline.filter.pid()), pipeline.feed.as_ref().map(|feed| Counters::of(feed.pid())));
@@ -90,8 +91,8 @@ pub fn run(
 #[derive(Default)]
 pub struct State {
     feeds: Feeds,
-    /// Filters whose output is right.
-    proven: Vec<Filter>,
+    /// Programs that have shown that they do what they are timed for.
+    pub proven: BTreeSet<String>,
 }
 
 /// The processes of a run. Dropping it ends them.
@@ -106,7 +107,7 @@ struct Pipeline {
 
 impl Pipeline {
     /// Starts the processes, held.
-    fn start(filter: Filter, words: &[String], input: Input) -> Result<Pipeline, RunError> {
+    fn start(filter: &Filter, words: &[String], input: Input) -> Result<Pipeline, RunError> {
         let failed =
             |error: io::Error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error)));
         let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);

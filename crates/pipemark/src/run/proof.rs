@@ -13,6 +13,7 @@ use super::child::{Begin, Child};
 use super::error::{RunError, explained};
 use super::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
 use super::interrupt::Interrupt;
+use crate::entrant::Does;
 use crate::model::Filter;
 
 /// Bytes of the log at the end of the text: several batches of any filter.
@@ -28,7 +29,13 @@ const QUOTE: usize = 60;
 ///
 /// # Errors
 /// That its output is wrong, that it failed, or that it could not be run.
-pub fn prove(filter: Filter, words: &[String], limit: Duration, interrupt: &Interrupt) -> Result<(), RunError> {
+pub fn prove(
+    filter: &Filter,
+    does: Does,
+    words: &[String],
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<(), RunError> {
     let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
     let text = text();
     let output = {
@@ -46,13 +53,13 @@ pub fn prove(filter: Filter, words: &[String], limit: Duration, interrupt: &Inte
         }
         written(file).map_err(failed)?
     };
-    let fault = match filter {
-        Filter::Sink => {
+    let fault = match does {
+        Does::Count => {
             let said = String::from_utf8_lossy(&output).into_owned();
             (!said.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", said.trim()))
         }
-        Filter::Pv => difference(&output, &text),
-        _ => difference(&output, &expected(&text)),
+        Does::Copy => difference(&output, &text),
+        Does::Transform => difference(&output, &expected(&text)),
     };
     match fault {
         Some(fault) => Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))),

@@ -111,7 +111,7 @@ pub fn measure(
             conditions.seed = seed;
             let params = &turn.outcome.trial.params;
             let run = match (params.entrant(), params.lines()) {
-                (Some(entrant), _) => entrant::run(entrant, params, conditions, entrants),
+                (Some(entrant), _) => entrant::run(entrant, params, conditions, entrants, &mut lines.proven),
                 (None, Some(pipeline)) => filter::run(pipeline, params, conditions, entrants, &mut lines),
                 (None, None) => pair::run(params, conditions),
             };
@@ -165,7 +165,7 @@ fn turn<'a>(
         None => host::cpus_for(trial.params.place, machine),
     };
     if let Some((language, program)) = trial.params.entrant() {
-        match entrants.runnable(language, program) {
+        match entrants.program(language, program) {
             Ok(_) => {}
             Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
             Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
@@ -187,7 +187,7 @@ fn turn<'a>(
 }
 
 /// What a pipeline of lines lacks here.
-fn absent(feed: Feed, filter: Filter, entrants: &Entrants) -> Option<Absent> {
+fn absent(feed: Feed, filter: &Filter, entrants: &Entrants) -> Option<Absent> {
     let tools: &[&str] = match feed {
         Feed::YesShort | Feed::YesLong => &["yes"],
         Feed::File => &[],

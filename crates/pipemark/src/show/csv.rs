@@ -228,7 +228,7 @@ fn row(document: &Document, record: &Record) -> Vec<String> {
         optional(record.estimate.as_ref().and_then(|e| e.start_up_ns).map(|e| e.median)),
         optional(record.estimate.as_ref().and_then(|e| e.max_rss).map(|e| e.median)),
         optional(params.feed),
-        optional(params.filter),
+        optional(params.filter.as_ref()),
     ]);
     row.extend(counters(record));
     row

@@ -2,7 +2,8 @@
 
 use super::sweep::capitalised;
 use super::{Bar, Bars, Figure, MOST_ROWS, Point, Scene, Shape, Trial, at_most};
-use crate::model::{Filter, Key};
+use crate::entrant::{Does, does};
+use crate::model::Key;
 use crate::show::axis::Axis;
 use crate::show::neutral;
 
@@ -76,8 +77,10 @@ pub(super) fn arranged(
     }
     let highest = bars.iter().map(|bar| bar.point.y).fold(0.0, f64::max);
     // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
-    let top_line =
-        scene.ranked().find(|trial| trial.params().filter == Some(Filter::Sink)).map(|trial| point_of(trial).y);
+    let top_line = scene
+        .ranked()
+        .find(|trial| trial.params().filter.as_ref().is_some_and(|filter| does(filter) == Does::Count))
+        .map(|trial| point_of(trial).y);
     let limit = match top_line {
         Some(top_line) => Some(("top line", top_line)),
         None if more_is_better => scene.memory_copy(highest).map(|copy| ("memory copy", copy)),

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::words::{figures, interval, rate, times};
 use super::{Found, Subject, fastest};
+use crate::entrant::{Does, FILTERS, FindingForm, does};
 use crate::model::{CounterEstimates, Feed, Filter, Published, three_digits};
 
 /// Bytes of the lines that yes writes.
@@ -15,7 +16,7 @@ const LENGTHS: [(Feed, f64); 2] = [(Feed::YesShort, 8.0), (Feed::YesLong, 285.0)
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// The filters that were fed in one way.
-type Fed<'a> = BTreeMap<Filter, Subject<'a>>;
+type Fed<'a> = BTreeMap<&'a Filter, Subject<'a>>;
 
 /// What is to be said of filters.
 pub(super) fn of_lines(subjects: &[Subject]) -> Vec<Vec<Found>> {
@@ -25,18 +26,16 @@ pub(super) fn of_lines(subjects: &[Subject]) -> Vec<Vec<Found>> {
             feeds.entry(feed).or_default().insert(filter, *subject);
         }
     }
-    let each = |rule: fn(Feed, &Fed) -> Option<Found>| {
+    let each = |rule: &dyn Fn(Feed, &Fed) -> Option<Found>| {
         feeds.iter().filter_map(|(feed, fed)| rule(*feed, fed)).collect::<Vec<_>>()
     };
-    vec![
-        per_line(&feeds).into_iter().collect(),
-        each(batching),
-        each(second_core),
-        each(scheduler),
-        each(queues),
-        each(top_line),
-        each(published),
-    ]
+    let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
+    let steps = compared.map(|(filter, finding)| each(&|feed, fed| step(filter, finding, feed, fed)));
+    [per_line(&feeds).into_iter().collect()]
+        .into_iter()
+        .chain(steps)
+        .chain([each(&top_line), each(&published)])
+        .collect()
 }
 
 fn counters<'a>(subject: &Subject<'a>) -> Option<&'a CounterEstimates> {
@@ -63,8 +62,8 @@ struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn of(fed: &Fed<'a>, base: Filter, new: Filter) -> Option<Step<'a>> {
-        let (base, new) = (*fed.get(&base)?, *fed.get(&new)?);
+    fn of(fed: &Fed<'a>, base: &Filter, new: &Filter) -> Option<Step<'a>> {
+        let (base, new) = (*fed.get(base)?, *fed.get(new)?);
         Some(Step { base, new, contrast: Contrast::throughput(base, new)? })
     }
 
@@ -102,7 +101,7 @@ impl<'a> Step<'a> {
 }
 
 fn name(subject: &Subject) -> String {
-    subject.params.filter.map_or_else(String::new, |filter| filter.to_string())
+    subject.params.filter.as_ref().map_or_else(String::new, Filter::to_string)
 }
 
 /// What feeds it, in words.
@@ -115,38 +114,18 @@ fn fed_by(feed: Feed) -> &'static str {
     }
 }
 
-fn batching(feed: Feed, fed: &Fed) -> Option<Found> {
-    let step = Step::of(fed, Filter::StdBaseline, Filter::LinesOne)?;
-    let text = format!("Batching alone, {}: lines-1 has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
-    Some(step.found("lines-batching", text))
-}
-
-fn second_core(feed: Feed, fed: &Fed) -> Option<Found> {
-    let step = Step::of(fed, Filter::LinesOne, Filter::LinesAll)?;
-    let text = format!("More threads, {}: lines-all has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
-    Some(step.found("lines-threads", text))
-}
-
-fn scheduler(feed: Feed, fed: &Fed) -> Option<Found> {
-    let step = Step::of(fed, Filter::StdBaseline, Filter::Baseline)?;
-    let text = format!(
-        "The scheduler, {}: baseline, one task of tokio, has {}, {}.",
-        fed_by(feed),
-        step.throughput(),
-        step.cost()?
-    );
-    Some(step.found("lines-scheduler", text))
-}
-
-fn queues(feed: Feed, fed: &Fed) -> Option<Found> {
-    let step = Step::of(fed, Filter::Baseline, Filter::Pipeline)?;
-    let text = format!("Queues between tasks, {}: pipeline has {}, {}.", fed_by(feed), step.throughput(), step.cost()?);
-    Some(step.found("lines-queues", text))
+/// A filter against the one that its form says to compare it with.
+fn step(filter: &Filter, finding: &FindingForm, feed: Feed, fed: &Fed) -> Option<Found> {
+    let step = Step::of(fed, &finding.to, filter)?;
+    let figures = format!("{}, {}", step.throughput(), step.cost()?);
+    let text = finding.says.replace("{feed}", fed_by(feed)).replace("{figures}", &figures);
+    Some(step.found(&finding.rule, text))
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
 fn per_line(feeds: &BTreeMap<Feed, Fed>) -> Option<Found> {
-    let split = |filter: Filter| {
+    let split = |name: &str| {
+        let filter: Filter = name.parse().ok()?;
         let mut ns_per_byte = LENGTHS.iter().map(|(feed, length)| {
             let ns_per_gib = own_cpu(feeds.get(feed)?.get(&filter)?)? * 1e9;
             Some((ns_per_gib / GIB, *length))
@@ -157,9 +136,9 @@ fn per_line(feeds: &BTreeMap<Feed, Fed>) -> Option<Found> {
         let byte = long - line / many;
         (line > 0.0).then_some((line, byte.max(0.0)))
     };
-    let (line, byte) = split(Filter::StdBaseline)?;
+    let (line, byte) = split("std-baseline")?;
     let share = |length: f64| line / (line + byte * length) * 100.0;
-    let ours = split(Filter::LinesOne).map(|(line, byte)| {
+    let ours = split("lines-1").map(|(line, byte)| {
         format!("; lines-1 spends {} ns on a line and {} ns on a KiB", three_digits(line), three_digits(byte * 1024.0))
     });
     let text = format!(
@@ -172,14 +151,14 @@ fn per_line(feeds: &BTreeMap<Feed, Fed>) -> Option<Found> {
     );
     let evidence = json!({
         "std_baseline": { "ns_per_line": line, "ns_per_byte": byte },
-        "lines_1": split(Filter::LinesOne).map(|(line, byte)| json!({ "ns_per_line": line, "ns_per_byte": byte })),
+        "lines_1": split("lines-1").map(|(line, byte)| json!({ "ns_per_line": line, "ns_per_byte": byte })),
     });
     Some(Found::new("lines-conjecture", 1.0, text, evidence))
 }
 
 fn top_line(feed: Feed, fed: &Fed) -> Option<Found> {
-    let top = fed.get(&Filter::Sink)?;
-    let filters = || fed.iter().filter(|(filter, _)| !filter.is_top_line()).map(|(_, subject)| *subject);
+    let top = fed.iter().find(|(filter, _)| does(filter) == Does::Count).map(|(_, subject)| subject)?;
+    let filters = || fed.iter().filter(|(filter, _)| does(filter) == Does::Transform).map(|(_, subject)| *subject);
     let best = fastest(filters())?;
     let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
     let share = Contrast::throughput(*top, best)?;
