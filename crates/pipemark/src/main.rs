@@ -1,6 +1,7 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
 
+mod available;
 mod cli;
 mod compare;
 mod content;

@@ -82,10 +82,11 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
 
 /// Where a shell would find `program`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
-    let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(here);
+        // What is there and can't be started has something to say.
+        return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
+    let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(here)
 }
 

@@ -1,18 +1,16 @@
-//! What this machine is, what it allows and how busy it is. Measures nothing and decides nothing about trials, except
-//! whether one can run here at all.
+//! What this machine is, what it allows and how busy it is. Measures nothing and decides nothing about trials.
 
 mod cpus;
-mod feasible;
 mod files;
 mod limits;
 mod noise;
 mod permissions;
 mod virtualization;
 
-pub use feasible::{cpus_for, missing};
 pub use files::show_cpu_list;
 pub use limits::Room;
 pub use noise::{Reading, warnings};
+pub use permissions::Facility;
 
 use files::Files;
 use limits::ControlGroups;

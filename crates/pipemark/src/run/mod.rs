@@ -13,7 +13,6 @@ mod feed;
 mod filter;
 mod interrupt;
 mod keeper;
-mod limits;
 mod pair;
 mod pipeline;
 mod process;

@@ -9,11 +9,10 @@ use super::entrant;
 use super::error::RunError;
 use super::filter;
 use super::interrupt::Interrupt;
-use super::limits;
 use super::pair::{self, Conditions, Measured};
-use crate::entrant::{Absent, Entrants, on_path};
-use crate::host;
-use crate::model::{Estimate, Feed, Filter, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
+use crate::available;
+use crate::entrant::{Absent, Entrants};
+use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
 use crate::plan::{Plan, Runs, Schedule};
 use crate::show::Progress;
 
@@ -159,44 +158,12 @@ fn turn<'a>(
         },
         conditions: None,
     };
-    let missing = host::missing(&trial.params, machine).or_else(|| limits::missing(&trial.params, machine));
-    let cpus = match missing {
-        Some(reason) => Err(reason),
-        None => host::cpus_for(trial.params.place, machine),
-    };
-    if let Some((language, program)) = trial.params.entrant() {
-        match entrants.program(language, program) {
-            Ok(_) => {}
-            Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
-            Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
-        }
-    }
-    if let Some((feed, filter)) = trial.params.lines() {
-        match absent(feed, filter, entrants) {
-            None => {}
-            Some(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
-            Some(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
-        }
-    }
-    match cpus {
-        _ if turn.outcome.reason.is_some() => {}
+    match available::check(&trial.params, machine, entrants) {
         Ok(cpus) => turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
-        Err(reason) => turn.end(Status::Skipped, Some(reason)),
+        Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
+        Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
     }
     turn
-}
-
-/// What a pipeline of lines lacks here.
-fn absent(feed: Feed, filter: &Filter, entrants: &Entrants) -> Option<Absent> {
-    let tools: &[&str] = match feed {
-        Feed::YesShort | Feed::YesLong => &["yes"],
-        Feed::File => &[],
-        Feed::Zcat => &["gzip", "zcat"],
-    };
-    match tools.iter().find(|tool| on_path(tool).is_none()) {
-        Some(tool) => Some(Absent::Missing(format!("{tool}, which feeds the filter, is not installed"))),
-        None => entrants.filter(filter).err(),
-    }
 }
 
 fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {

@@ -1,7 +1,6 @@
 //! Whether a trial can run on a machine, and on which of its CPUs. Pure: everything about the machine is in [`Host`].
 
-use super::files::show_cpu_list;
-use super::permissions::Facility;
+use crate::host::{Facility, show_cpu_list};
 use crate::model::{
     ByteSize, Capacity, Cpu, CpuTopology, Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod,
 };

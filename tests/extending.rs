@@ -1,0 +1,87 @@
+//! docs/extending.md, followed to the letter in an empty folder: the files that it shows are written, the commands run.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const PAGE: &str = include_str!("../docs/extending.md");
+
+/// Writes the files of the section called `heading`, and returns its commands.
+fn follow(heading: &str, folder: &Path) -> Vec<String> {
+    let section = PAGE.split("\n## ").find(|section| section.starts_with(heading)).expect("the section is there");
+    let mut commands = Vec::new();
+    let mut before = "";
+    for part in section.split("\n```").collect::<Vec<_>>().chunks(2) {
+        let [text, block] = part else { break };
+        before = text.trim_end().lines().last().unwrap_or(before);
+        let (language, content) = block.split_once('\n').unwrap();
+        match language {
+            "sh" => commands.extend(content.lines().map(str::to_owned)),
+            _ => {
+                let file = folder.join(before.trim_matches('`'));
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, format!("{content}\n")).unwrap();
+            }
+        }
+    }
+    commands
+}
+
+/// Runs a command of the page; the rows of its CSV.
+fn rows(command: &str, folder: &Path) -> Vec<Vec<String>> {
+    let words = command.strip_prefix("pipemark ").expect("the page's commands are pipemark's").split(' ');
+    let output = Command::new(env!("CARGO_BIN_EXE_pipemark"))
+        .args(words)
+        .args(["--format", "csv"])
+        .current_dir(folder)
+        .env("XDG_DATA_HOME", folder.join("data"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let header = reader.headers().unwrap().clone();
+    let pairs = |row: csv::StringRecord| header.iter().zip(&row).map(|(key, value)| format!("{key}={value}")).collect();
+    reader.records().map(|row| pairs(row.unwrap())).collect()
+}
+
+fn has(rows: &[Vec<String>], pairs: &[&str]) -> bool {
+    rows.iter().any(|row| pairs.iter().all(|pair| row.iter().any(|found| found == pair)))
+}
+
+#[test]
+fn a_new_filter() {
+    let folder = TempDir::new().unwrap();
+    let commands = follow("A new filter of lines", folder.path());
+    assert_eq!(commands.len(), 1);
+    let rows = rows(&commands[0], folder.path());
+    assert!(has(&rows, &["filter=python", "status=ok", "verified=true"]), "{rows:?}");
+    // Its output is proven before it is timed.
+    let program = folder.path().join("entrants/python-lines/spaces.py");
+    let text = fs::read_to_string(&program).unwrap().replace("> 6", "> 5");
+    fs::write(program, text).unwrap();
+    let words = ["run", "./mine.toml", "--quiet", "--no-save", "--json", "-"];
+    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("the output of python is wrong"));
+    // Who is not there is asked for by a name that is.
+    let suite = fs::read_to_string(folder.path().join("mine.toml")).unwrap().replace("\"python\"", "\"pyhton\"");
+    fs::write(folder.path().join("mine.toml"), suite).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean python?"));
+}
+
+#[test]
+fn a_new_language() {
+    let folder = TempDir::new().unwrap();
+    let commands = follow("A new language", folder.path());
+    assert_eq!(commands.len(), 2);
+    let listed = rows(&commands[0], folder.path());
+    assert!(has(&listed, &["language=one-file", "name=Python in one file", "missing="]), "{listed:?}");
+    let measured = rows(&commands[1], folder.path());
+    for program in ["program=idiomatic", "program=tuned"] {
+        assert!(has(&measured, &["language=one-file", program, "status=ok", "verified=true"]), "{measured:?}");
+    }
+}
