@@ -1,10 +1,8 @@
 //! `pipemark ab`: pipelines of the person's own, started by a real shell.
 
-mod program;
-
 use std::time::{Duration, Instant};
 
-use program::{Ended, Started, pipemark};
+use crate::program::{Ended, Started, pipemark};
 use rustix::process::Signal;
 
 fn ab(words: &[&str]) -> Ended {

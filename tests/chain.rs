@@ -6,10 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::program::PIPEMARK;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
 fn chain(words: &[&str]) -> Command {
     let mut command = Command::new(PIPEMARK);

@@ -1,15 +1,13 @@
 //! What makes the tool pleasant: completions in real shells, man pages, installation, topics of help, one way to choose a
 //! format, and files for other programs, read by those programs' own readers.
 
-mod program;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use program::past::small;
-use program::{PIPEMARK, pipemark, run};
+use crate::program::past::small;
+use crate::program::{self, PIPEMARK, pipemark, run};
 use serde_json::Value;
 
 fn text(output: &Output) -> String {

@@ -1,11 +1,9 @@
 //! `pipemark compare` as it is typed: files as they come, verdicts with their codes, and what a CI job sees.
 
-mod program;
-
 use std::fs;
 use std::sync::OnceLock;
 
-use program::{Ended, PIPEMARK, Started, bw, pipemark, run};
+use crate::program::{Ended, PIPEMARK, Started, bw, pipemark, run};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

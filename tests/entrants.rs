@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use crate::program::PIPEMARK;
 use serde_json::Value;
 
 /// Written by tests/tools.sh: the languages whose toolchains it found or installed, one a line.
@@ -15,7 +16,7 @@ fn root() -> PathBuf {
 }
 
 fn pipemark(words: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(root()).output().unwrap();
+    let output = Command::new(PIPEMARK).args(words).current_dir(root()).output().unwrap();
     if !output.status.success() {
         eprintln!("{}", String::from_utf8_lossy(&output.stderr));
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::program::PIPEMARK;
 use tempfile::TempDir;
 
 const PAGE: &str = include_str!("../docs/extending.md");
@@ -32,7 +33,7 @@ fn follow(heading: &str, folder: &Path) -> Vec<String> {
 /// Runs a command of the page; the rows of its CSV.
 fn rows(command: &str, folder: &Path) -> Vec<Vec<String>> {
     let words = command.strip_prefix("pipemark ").expect("the page's commands are pipemark's").split(' ');
-    let output = Command::new(env!("CARGO_BIN_EXE_pipemark"))
+    let output = Command::new(PIPEMARK)
         .args(words)
         .args(["--format", "csv"])
         .current_dir(folder)
@@ -62,13 +63,13 @@ fn a_new_filter() {
     let text = fs::read_to_string(&program).unwrap().replace("> 6", "> 5");
     fs::write(program, text).unwrap();
     let words = ["run", "./mine.toml", "--quiet", "--no-save", "--json", "-"];
-    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+    let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&output.stdout).contains("the output of python is wrong"));
     // Who is not there is asked for by a name that is.
     let suite = fs::read_to_string(folder.path().join("mine.toml")).unwrap().replace("\"python\"", "\"pyhton\"");
     fs::write(folder.path().join("mine.toml"), suite).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+    let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("did you mean python?"));
 }

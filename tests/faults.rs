@@ -1,15 +1,13 @@
 //! What happens when something goes wrong from outside: ends killed, the program killed or interrupted, a run that
 //! hangs. Each ends with a message and the right exit code, and leaves nothing behind.
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::Duration;
 
-use program::{Role, Started, only, samples, trials};
+use crate::program::{Role, Started, only, samples, trials};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,11 +1,12 @@
 //! `pipemark gen` and `pipemark sink`: the ends of a pipeline on the command line.
 
+use crate::program::PIPEMARK;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write, pipe};
 use std::process::{Command, Output, Stdio};
 
 fn pipemark(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
+    let mut command = Command::new(PIPEMARK);
     command.args(words);
     command
 }

@@ -1,14 +1,12 @@
 //! What was measured is kept, comes out again as it went in, and can be found, forgotten and followed over time.
 
-mod program;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use program::past::{Past, at, document, small};
-use program::{PIPEMARK, pipemark};
+use crate::program::past::{Past, at, document, small};
+use crate::program::{PIPEMARK, pipemark};
 use rusqlite::Connection;
 
 #[test]

@@ -1,8 +1,6 @@
 //! The history when something goes wrong: kills at any point, full disks, folders that may not be written to, databases of
 //! other versions or none. What was kept stays whole, and a measurement is never lost.
 
-mod program;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use program::past::{Past, document, small};
-use program::{PIPEMARK, run};
+use crate::program::past::{Past, document, small};
+use crate::program::{PIPEMARK, run};
 use rusqlite::Connection;
 use serde_json::Value;
 

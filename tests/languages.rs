@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -59,7 +60,7 @@ impl Fakes {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
+        let mut command = Command::new(PIPEMARK);
         command.args(words).arg("--entrants").arg(self.path("entrants"));
         command.env("TMPDIR", self.path("tmp")).env("FAKE_MARK", self.mark()).env("XDG_DATA_HOME", self.path("data"));
         command
@@ -276,7 +277,7 @@ fn a_strangers_language_takes_part_in_the_suite() {
 fn without_a_folder_of_entrants_the_reader_is_told() {
     let folder = TempDir::new().unwrap();
     for words in [&["run", "languages"][..], &["languages", "list"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).current_dir(&folder).output().unwrap();
+        let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains("no folder 'entrants' here"), "{error}");
     }

@@ -1,9 +1,7 @@
 //! The suite large-pipe as it is typed: every trial runs, grep's result is proven, pairs are pairs, each conclusion of the
 //! document is answered.
 
-mod program;
-
-use program::{number, pipemark, samples, trials};
+use crate::program::{number, pipemark, samples, trials};
 use serde_json::Value;
 
 #[test]

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
+use crate::program::PIPEMARK;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 fn lines(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pipemark"));
+    let mut command = Command::new(PIPEMARK);
     command.arg("lines").args(words);
     command
 }
@@ -164,7 +165,7 @@ fn a_line_typed_on_a_terminal_is_answered() {
 }
 
 fn endless() -> Child {
-    Command::new(env!("CARGO_BIN_EXE_pipemark")).args(["gen", "line:a b"]).stdout(Stdio::piped()).spawn().unwrap()
+    Command::new(PIPEMARK).args(["gen", "line:a b"]).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]

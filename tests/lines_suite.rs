@@ -6,10 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::program::PIPEMARK;
 use serde_json::Value;
 use tempfile::TempDir;
-
-const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
 /// Measures `feed` through `filter` once, with `tools` before all others on the path, each a script of sh.
 fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {

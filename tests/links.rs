@@ -1,15 +1,15 @@
 //! Each link as a person measures it: content and order at sizes around every boundary, in both modes, with its options;
 //! skipped with a reason where the system does not have it or forbids it. What it leaves is links_left.rs.
 
-mod program;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use program::{PIPEMARK, Started, bw, bw_under, number, only, pipemark, refusing, samples, sysv_queues, trials};
+use crate::program::{
+    self, PIPEMARK, Started, bw, bw_under, number, only, pipemark, refusing, samples, sysv_queues, trials,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 

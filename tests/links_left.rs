@@ -1,13 +1,11 @@
 //! Nothing remains of any link, whichever of its processes is killed, and whenever.
 
-mod program;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use program::{Started, posix_queues, samples, trials};
+use crate::program::{Started, posix_queues, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [

@@ -1,8 +1,6 @@
 //! Each option of `pipemark bw`, by what it changes in what was measured.
 
-mod program;
-
-use program::{allowed_cpus, bw, bw_under, number, only, pipemark, samples, trials};
+use crate::program::{self, allowed_cpus, bw, bw_under, number, only, pipemark, samples, trials};
 use serde_json::Value;
 
 /// The sources or sinks of a trial's runs.

@@ -1,13 +1,11 @@
 //! What the program writes, where and in which form: tables, JSON, CSV and Markdown, into files, pipes and full disks.
 
-mod program;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use program::{PIPEMARK, file, pipemark, samples, trials};
+use crate::program::{self, PIPEMARK, file, pipemark, samples, trials};
 use serde_json::Value;
 
 const SMALL: [&str; 9] = ["bw", "--place", "free", "--block", "4k,64k", "--runs", "2", "--time", "3ms"];

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
+use crate::program::PIPEMARK;
 use rustix::process::{Pid, Signal, kill_process};
-
-const PIPEMARK: &str = env!("CARGO_BIN_EXE_pipemark");
 
 fn relay(words: &[&str]) -> Command {
     let mut command = Command::new(PIPEMARK);
@@ -165,7 +164,7 @@ fn signals_end_it_as_they_end_any_filter() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         // Whoever runs the tests may ignore signals (nohup does), and a child would inherit that.
         let mut child = Command::new("env")
-            .args(["--default-signal=TERM,INT,HUP", env!("CARGO_BIN_EXE_pipemark"), "relay"])
+            .args(["--default-signal=TERM,INT,HUP", PIPEMARK, "relay"])
             .stdin(reader)
             .stdout(Stdio::piped())
             .spawn()

@@ -1,15 +1,13 @@
 //! The report: pages made of real measurements, opened in a real browser; charts in the terminal; files that are no results.
 //!
-//! `PIPEMARK_PICTURES=FOLDER cargo test --test report` keeps screenshots of each page there.
-
-mod program;
+//! `PIPEMARK_PICTURES=FOLDER cargo test --test program report::` keeps screenshots of each page there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use program::{PIPEMARK, file, pipemark};
+use crate::program::{PIPEMARK, file, pipemark};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

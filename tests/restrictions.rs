@@ -1,12 +1,10 @@
 //! Machines that allow less: system calls filtered, one CPU, little memory, few descriptors, a user over the pipe limit.
 //! What cannot run is skipped with its reason, the rest is measured.
 
-mod program;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use program::{Ended, PIPEMARK, allowed_cpus, bw_under, number, run, samples, trials};
+use crate::program::{Ended, PIPEMARK, allowed_cpus, bw_under, number, run, samples, trials};
 use serde_json::Value;
 
 const WITHOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/without.py");

@@ -1,11 +1,9 @@
 //! Bytes that change on their way: each fault is injected into the link of a running measurement, from outside. None may
 //! ever be timed.
 
-mod program;
-
 use std::io::{Read, Write};
 
-use program::{End, Ended, Role, Started, only};
+use crate::program::{End, Ended, Role, Started, only};
 use rustix::process::Signal;
 use serde_json::Value;
 

@@ -1,11 +1,12 @@
 //! The program as it is typed: help, bad usage, and the exit codes and streams that belong to them.
 
+use crate::program::PIPEMARK;
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Output};
 
 fn pipemark(words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_pipemark")).args(words).output().expect("the program starts")
+    Command::new(PIPEMARK).args(words).output().expect("the program starts")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,8 +1,6 @@
 //! The verbs besides `bw`: suites run, what is here listed, the machine shown.
 
-mod program;
-
-use program::{bw, file, pipemark, samples, trials};
+use crate::program::{bw, file, pipemark, samples, trials};
 
 const SUITE: &str = r#"
 name = "mine"

@@ -1,9 +1,6 @@
 //! The program under test, as a person uses it: started in an empty folder of its own, waited for with a limit, its
 //! document read back; and how it looks from outside: its ends, and what it leaves behind.
 
-// Each test program uses a part of this.
-#![allow(dead_code)]
-
 pub mod past;
 
 use std::collections::BTreeSet;

@@ -1,9 +1,6 @@
 //! A history to test with: a database of one's own, a document that was really measured, and what is in the database by
 //! SQLite's own account.
 
-// Each test program uses a part of this.
-#![allow(dead_code)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

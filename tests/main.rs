@@ -1,0 +1,31 @@
+//! What the program does as a whole, as a person sees it: one test program, a module for each subject.
+//!
+//! `cargo test -p pipemark --test program compare::` runs one module; `make soak` the tests that take long.
+
+mod program;
+
+mod ab;
+mod chain;
+mod comforts;
+mod compare;
+mod docs;
+mod entrants;
+mod extending;
+mod faults;
+mod gen_sink;
+mod history;
+mod history_faults;
+mod languages;
+mod large_pipe;
+mod lines;
+mod lines_suite;
+mod links;
+mod links_left;
+mod options;
+mod output;
+mod relay;
+mod report;
+mod restrictions;
+mod tampering;
+mod usage;
+mod verbs;
