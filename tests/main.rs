@@ -9,6 +9,7 @@ mod chain;
 mod comforts;
 mod compare;
 mod docs;
+mod earlier;
 mod entrants;
 mod extending;
 mod faults;

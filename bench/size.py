@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Prints the lines of code of each module under crates/, the total last.
+
+Neither blanks, nor comments, nor what is compiled for tests only: files under tests/, examples/ and benches/, modules and
+items behind #[cfg(test)]. Build scripts and the bodies of macros count.
+"""
+
+import collections
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TEST = re.compile(r"\s*#\[cfg\(test\)\]")
+MODULE = re.compile(r"\s*(?:pub(?:\([a-z]+\))? )?mod (\w+);")
+
+
+def code(lines):
+    """The lines that are code, and the names of the modules in other files that are for tests only."""
+    kept, modules = [], []
+    lines = iter(lines)
+    for line in lines:
+        if not TEST.match(line):
+            if line.strip() and not line.lstrip().startswith("//"):
+                kept.append(line)
+            continue
+        # What rustfmt lays out ends with a semicolon, or where a bracket closes at its own indentation.
+        indentation = line[: len(line) - len(line.lstrip())]
+        for item in lines:
+            if found := MODULE.match(item):
+                modules.append(found[1])
+            if item.rstrip().endswith((";", "{}")) and item.startswith(indentation) and item[len(indentation)] not in " }":
+                break
+            if re.match(rf"{indentation}[}})\]]", item):
+                break
+    return kept, modules
+
+
+def main():
+    files = subprocess.run(["git", "ls-files", "crates/*.rs"], cwd=ROOT, check=True, capture_output=True, text=True)
+    paths = [pathlib.Path(name) for name in files.stdout.split()]
+    paths = [path for path in paths if not {"tests", "examples", "benches"} & set(path.parts[2:3])]
+    found, tests = {}, set()
+    for path in paths:
+        found[path], modules = code((ROOT / path).read_text().splitlines())
+        folder = path.parent if path.stem in ("mod", "lib", "main") else path.parent / path.stem
+        tests.update(folder / name for name in modules)
+    count = collections.Counter()
+    for path, lines in found.items():
+        if any(parent in tests for parent in (path.with_suffix(""), *path.parents)):
+            continue
+        inner = path.parts[3:] if path.parts[2] == "src" else path.parts[2:]
+        module = pathlib.Path(inner[0]).stem if inner else ""
+        count[f"{path.parts[1]}/{module}"] += len(lines)
+    for module, lines in sorted(count.items(), key=lambda one: (-one[1], one[0])):
+        print(f"{lines:7} {module}")
+    print(f"{count.total():7} in all")
+
+
+main()
