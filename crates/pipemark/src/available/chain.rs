@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 
 use crate::host::{self, Room};
-use crate::model::{ByteSize, Host, Params};
+use crate::model::{ByteSize, Host, Job};
 
 /// Descriptors beside one for each stage: the ends' sockets, the next links, the shared page, standard streams, libraries.
 const SPARE_DESCRIPTORS: u64 = 64;
@@ -17,11 +17,9 @@ const PROCESS_BYTES: u64 = 384 << 10;
 
 /// Why a chain of this length cannot be started here, with the number needed and the number allowed; `None` if it can, as
 /// far as can be seen.
-pub fn missing(params: &Params, host: &Host) -> Option<String> {
-    if !params.chained() {
-        return None;
-    }
-    let length = u64::from(params.length);
+pub fn missing(job: &Job, host: &Host) -> Option<String> {
+    let chain = job.chain()?;
+    let length = u64::from(chain.length);
     descriptors(length)
         .or_else(|| (!host.pipe_user_limits_lifted).then(|| processes_of_user(length)).flatten())
         .or_else(|| in_groups(length, &host::room()))

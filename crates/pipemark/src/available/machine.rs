@@ -2,7 +2,7 @@
 
 use crate::host::{Facility, show_cpu_list};
 use crate::model::{
-    ByteSize, Capacity, Cpu, CpuTopology, Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod,
+    ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod,
 };
 
 /// What pipe(2) gives, in pages.
@@ -12,13 +12,14 @@ const QUOTA_PIPE_PAGES: u64 = 2;
 
 /// Why a trial with these parameters cannot run on this machine, as a sentence that says what would help; `None` if it
 /// can.
-pub fn missing(params: &Params, host: &Host) -> Option<String> {
-    let piped = params.link.is_pipe();
-    None.or_else(|| calls(params).find_map(|(user, facility)| not_permitted(&user, facility, host)))
-        .or_else(|| cpus_for(params.place, host).err())
-        .or_else(|| piped.then(|| capacity(params, host)).flatten())
-        .or_else(|| (params.pages == PageKind::Huge).then(|| huge_pages(host)).flatten())
-        .or_else(|| memory(params, host))
+pub fn missing(job: &Job, host: &Host) -> Option<String> {
+    let Some(ends) = job.ends() else { return cpus_for(job.place(), host).err() };
+    let piped = ends.link.is_pipe();
+    None.or_else(|| calls(ends).find_map(|(user, facility)| not_permitted(&user, facility, host)))
+        .or_else(|| cpus_for(ends.place, host).err())
+        .or_else(|| piped.then(|| capacity(job, ends, host)).flatten())
+        .or_else(|| (ends.pages == PageKind::Huge).then(|| huge_pages(host)).flatten())
+        .or_else(|| memory(ends, host))
 }
 
 /// The writer's and the reader's CPU; `None` where the scheduler is to choose.
@@ -71,8 +72,8 @@ fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
 }
 
 /// The system calls a trial needs, each with the parameter that asks for it.
-fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
-    let send: &[Facility] = match params.send {
+fn calls(ends: &Ends) -> impl Iterator<Item = (String, Facility)> {
+    let send: &[Facility] = match ends.send {
         SendMethod::Write => &[],
         SendMethod::Vmsplice | SendMethod::VmspliceGift => &[Facility::Vmsplice],
         SendMethod::Sendfile => &[Facility::Sendfile],
@@ -81,14 +82,14 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
         SendMethod::IoUring => &[Facility::IoUring],
         SendMethod::InPlace | SendMethod::Zerocopy => &[],
     };
-    let recv: &[Facility] = match params.recv {
+    let recv: &[Facility] = match ends.recv {
         RecvMethod::Read => &[],
         RecvMethod::Splice => &[Facility::Splice],
         RecvMethod::Vmsplice => &[Facility::Vmsplice],
         RecvMethod::IoUring => &[Facility::IoUring],
         RecvMethod::InPlace => &[],
     };
-    let link: &[Facility] = match params.link {
+    let link: &[Facility] = match ends.link {
         LinkKind::SysvMq => &[Facility::SysvQueues],
         LinkKind::PosixMq => &[Facility::PosixQueues],
         LinkKind::ProcessVm => &[Facility::ProcessVm],
@@ -96,9 +97,9 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
         LinkKind::Tcp => &[Facility::Tcp],
         _ => &[],
     };
-    let place: &[Facility] = if params.place == Place::Free { &[] } else { &[Facility::Affinity] };
-    let pages: &[Facility] = if params.pages == PageKind::Huge { &[Facility::HugePages] } else { &[] };
-    let capacity: &[Facility] = match (params.link, params.capacity) {
+    let place: &[Facility] = if ends.place == Place::Free { &[] } else { &[Facility::Affinity] };
+    let pages: &[Facility] = if ends.pages == PageKind::Huge { &[Facility::HugePages] } else { &[] };
+    let capacity: &[Facility] = match (ends.link, ends.capacity) {
         // quota is what is left to those who may not ask for more.
         (LinkKind::Pipe | LinkKind::Fifo, Capacity::Bytes(_)) => &[Facility::PipeCapacity],
         _ => &[],
@@ -107,12 +108,12 @@ fn calls(params: &Params) -> impl Iterator<Item = (String, Facility)> {
     let always: &[Facility] = &[Facility::Memfd, Facility::Futex];
     [
         ("every trial".to_owned(), always),
-        (format!("--link {}", params.link), link),
-        (format!("--send {}", params.send), send),
-        (format!("--recv {}", params.recv), recv),
-        (format!("--capacity {}", params.capacity), capacity),
-        (format!("--place {}", params.place), place),
-        (format!("--pages {}", params.pages), pages),
+        (format!("--link {}", ends.link), link),
+        (format!("--send {}", ends.send), send),
+        (format!("--recv {}", ends.recv), recv),
+        (format!("--capacity {}", ends.capacity), capacity),
+        (format!("--place {}", ends.place), place),
+        (format!("--pages {}", ends.pages), pages),
     ]
     .into_iter()
     .flat_map(|(user, facilities)| facilities.iter().map(move |&facility| (user.clone(), facility)))
@@ -133,23 +134,23 @@ fn pipe_pages(capacity: Capacity, page_size: u64) -> u64 {
     }
 }
 
-fn capacity(params: &Params, host: &Host) -> Option<String> {
-    let pages = pipe_pages(params.capacity, host.page_size);
+fn capacity(job: &Job, ends: &Ends, host: &Host) -> Option<String> {
+    let pages = pipe_pages(ends.capacity, host.page_size);
     let granted = ByteSize(pages.saturating_mul(host.page_size));
-    if granted.0 > host.pipe_max_size && !host.pipe_limits_lifted && matches!(params.capacity, Capacity::Bytes(_)) {
+    if granted.0 > host.pipe_max_size && !host.pipe_limits_lifted && matches!(ends.capacity, Capacity::Bytes(_)) {
         return Some(format!(
             "pipe capacity {granted} is above this system's limit of {} (/proc/sys/fs/pipe-max-size); lower --capacity or raise the limit",
             ByteSize(host.pipe_max_size)
         ));
     }
-    let pipes = u64::from(params.pairs) * (u64::from(params.length) + 1);
+    let pipes = u64::from(ends.pairs) * (u64::from(job.chain().map_or(0, |chain| chain.length)) + 1);
     let in_all = pages.saturating_mul(pipes);
     let limits = [("soft", host.pipe_user_pages_soft), ("hard", host.pipe_user_pages_hard)];
     let (name, limit) = limits.into_iter().find(|&(_, limit)| limit > 0 && in_all > limit)?;
     (!host.pipe_user_limits_lifted).then(|| {
         format!(
             "{pipes} pipes of {granted} take {in_all} pages, above a user's limit of {limit} (/proc/sys/fs/pipe-user-pages-{name}); lower {} or --capacity, or raise the limit",
-            if params.chained() { "--length" } else { "--pairs" }
+            if job.chain().is_some() { "--length" } else { "--pairs" }
         )
     })
 }
@@ -169,18 +170,18 @@ fn huge_pages(host: &Host) -> Option<String> {
 }
 
 /// Each source holds a block and each sink one of its own; a sender that gives pages away has a pipe full of them as well.
-fn memory(params: &Params, host: &Host) -> Option<String> {
-    let (per_pair, pairs) = match params.link {
-        LinkKind::MemoryCopy => (params.block.0.saturating_mul(2), 1),
+fn memory(ends: &Ends, host: &Host) -> Option<String> {
+    let (per_pair, pairs) = match ends.link {
+        LinkKind::MemoryCopy => (ends.block.0.saturating_mul(2), 1),
         link => {
-            let in_flight = match (link, params.capacity) {
+            let in_flight = match (link, ends.capacity) {
                 (LinkKind::Pipe | LinkKind::Fifo, asked) => {
                     pipe_pages(asked, host.page_size).saturating_mul(host.page_size)
                 }
                 (LinkKind::Shm, Capacity::Bytes(ring)) => ring.0,
                 _ => 8 << 20,
             };
-            (params.block.0.saturating_add(params.read_block().0).saturating_add(in_flight), params.pairs)
+            (ends.block.0.saturating_add(ends.read_block().0).saturating_add(in_flight), ends.pairs)
         }
     };
     let need = per_pair.saturating_mul(pairs.into());
@@ -200,7 +201,7 @@ fn memory(params: &Params, host: &Host) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Key, Permission};
+    use crate::model::{Key, Permission, Settings, Value};
     use strum::IntoEnumIterator;
 
     fn cpu(cpu: u16, core: u32, package: u32) -> CpuTopology {
@@ -230,12 +231,12 @@ mod tests {
         host
     }
 
-    fn params(pairs: &[(Key, &str)]) -> Params {
-        let mut params = Params::default();
+    fn params(pairs: &[(Key, &str)]) -> Job {
+        let mut settings = Settings::default();
         for (key, text) in pairs {
-            params.set(*key, text).unwrap();
+            settings.set(Value::parse(*key, text).unwrap());
         }
-        params
+        Job::try_from(settings).unwrap()
     }
 
     fn reason(pairs: &[(Key, &str)], host: &Host) -> String {

@@ -4,7 +4,7 @@ mod chain;
 mod machine;
 
 use crate::entrant::{Absent, Entrants, on_path};
-use crate::model::{Cpu, Feed, Host, Params};
+use crate::model::{Cpu, Entrant, Feed, Host, Job, Lines};
 
 pub use machine::missing;
 
@@ -13,20 +13,20 @@ pub use machine::missing;
 ///
 /// # Errors
 /// Why it can't run.
-pub fn check(params: &Params, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, Absent> {
-    programs(params, entrants)?;
-    match machine::missing(params, host).or_else(|| chain::missing(params, host)) {
+pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, Absent> {
+    programs(job, entrants)?;
+    match machine::missing(job, host).or_else(|| chain::missing(job, host)) {
         Some(reason) => Err(Absent::Missing(reason)),
-        None => machine::cpus_for(params.place, host).map_err(Absent::Missing),
+        None => machine::cpus_for(job.place(), host).map_err(Absent::Missing),
     }
 }
 
 /// The programs besides this one that a trial starts.
-fn programs(params: &Params, entrants: &Entrants) -> Result<(), Absent> {
-    if let Some((language, program)) = params.entrant() {
-        entrants.program(language, program)?;
+fn programs(job: &Job, entrants: &Entrants) -> Result<(), Absent> {
+    if let Some(Entrant { language, program, .. }) = job.entrant() {
+        entrants.program(language, *program)?;
     }
-    if let Some((feed, filter)) = params.lines() {
+    if let Some(Lines { feed, filter, .. }) = job.lines() {
         let tools: &[&str] = match feed {
             Feed::YesShort | Feed::YesLong => &["yes"],
             Feed::File => &[],
@@ -35,7 +35,8 @@ fn programs(params: &Params, entrants: &Entrants) -> Result<(), Absent> {
         installed(tools.iter().copied(), "which feeds the filter")?;
         entrants.filter(filter)?;
     }
-    let stages = (0..params.length as usize).map(|position| params.stage.at(position).words()[0].as_str());
+    let Some(chain) = job.chain() else { return Ok(()) };
+    let stages = (0..chain.length as usize).map(|position| chain.stage.at(position).words()[0].as_str());
     // A chain of this program's own relay needs no other.
     installed(stages.filter(|program| *program != "relay"), "a stage of the chain")
 }
@@ -51,17 +52,15 @@ fn installed<'a>(programs: impl IntoIterator<Item = &'a str>, role: &str) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Key;
+    use crate::model::{Key, Settings, Value};
 
     #[test]
     fn a_stage_that_is_not_installed_is_named() {
         let host = crate::host::survey();
         let check = |stage: &str, length: &str| {
-            let mut params = Params::default();
-            for (key, text) in [(Key::Place, "free"), (Key::Stage, stage), (Key::Length, length)] {
-                params.set(key, text).unwrap();
-            }
-            super::check(&params, &host, &Entrants::default())
+            let words = [(Key::Place, "free"), (Key::Stage, stage), (Key::Length, length)];
+            let values = words.map(|(key, text)| Value::parse(key, text).unwrap());
+            super::check(&Job::try_from(Settings::of(values)).unwrap(), &host, &Entrants::default())
         };
         assert_eq!(check("cat | no-such-program | relay", "1"), Ok(None));
         assert_eq!(

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output::OutputOptions;
+use super::parameters::{KeySet, ParameterFlags, count};
 use super::schedule::ScheduleOptions;
 use super::{measure, usage};
-use crate::model::{BadValue, Key};
-use crate::plan::{Axis, Design, Plan, Scale, Setting, Suite};
+use crate::model::{ByteSize, Key, MAX_LENGTH, Place, RecvMethod, SendMethod, Value};
+use crate::plan::{Plan, Scale, Suite};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -32,57 +33,37 @@ EXAMPLES
   The source splices from a file in memory and the sink to /dev/null, unless --send and --recv say otherwise.";
 
 /// The longest of the lengths that are measured where none are given.
-const USUAL: u32 = 64;
+const USUAL_LENGTH: u32 = 64;
 
-/// One value of the parameter `key`.
-fn value(key: Key) -> impl Fn(&str) -> Result<Setting, BadValue> + Clone + Send + Sync + 'static {
-    move |text| Setting::new(key, text)
+/// What `chain` varies.
+#[derive(Debug, Clone)]
+pub struct ChainKeys;
+
+impl KeySet for ChainKeys {
+    const HEADING: &'static str = "What to measure (each takes a comma list, but for --stage, which may be repeated)";
+    const KEYS: &'static [(Key, &'static str)] = &[
+        (Key::Send, "splice, or write with --verify xor or full"),
+        (Key::Recv, "splice, or read with --verify xor or full"),
+        (Key::Verify, ""),
+        (Key::Content, ""),
+        (Key::Exit, ""),
+        (Key::Block, ""),
+        (Key::Total, "256m"),
+        (Key::Place, "free"),
+        (Key::Capacity, ""),
+        (Key::Stage, ""),
+        (Key::Length, "0,1,2,4,8,16,32,64"),
+    ];
 }
 
 /// What `chain` takes.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "What to measure (each takes a comma list, but for --stage)")]
 pub struct ChainOptions {
-    /// Numbers of stages between source and sink [default: 0,1,2,4,8,16,32,64]
-    #[arg(long, value_name = "N", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Length))]
-    length: Vec<Setting>,
+    #[command(flatten)]
+    parameters: ParameterFlags<ChainKeys>,
     /// In place of --length: 0 and the powers of two up to N
-    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = count(1, MAX_LENGTH))]
     to: Option<u32>,
-    /// A stage: a command with its arguments, or relay; may be given several times [default: cat]
-    ///
-    /// 'a | b' is a chain of a and b in turns. There is no shell; use sh -c '…' for what only a shell can do.
-    #[arg(long, value_name = "COMMAND", value_parser = value(Key::Stage))]
-    stage: Vec<Setting>,
-    /// Bytes through the chain per run [default: 256m]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Total))]
-    total: Vec<Setting>,
-    /// Capacity of every pipe: default, quota, or a size [default: default]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Capacity))]
-    capacity: Vec<Setting>,
-    /// CPUs: free, same, cross, or A:B such as 0:1, where neighbours take turns [default: free]
-    #[arg(long, value_name = "CPUS", value_delimiter = ',', value_parser = value(Key::Place))]
-    place: Vec<Setting>,
-    /// How the source sends: splice, write, vmsplice, sendfile, tee, io-uring [default: splice]
-    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = value(Key::Send))]
-    send: Vec<Setting>,
-    /// How the sink receives: splice, read, vmsplice, io-uring [default: splice, or read with --verify xor or full]
-    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = value(Key::Recv))]
-    recv: Vec<Setting>,
-    /// Bytes per call of source and sink [default: 64k]
-    #[arg(long, value_name = "SIZE", value_delimiter = ',', allow_negative_numbers = true, value_parser = value(Key::Block))]
-    block: Vec<Setting>,
-    /// How much is proven about the bytes: none, count, xor, full [default: count]
-    ///
-    /// none is for stages that change the bytes or their number.
-    #[arg(long, value_name = "LEVEL", value_delimiter = ',', value_parser = value(Key::Verify))]
-    verify: Vec<Setting>,
-    /// What the bytes are: pattern, or text for stages that work on lines [default: pattern]
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = value(Key::Content))]
-    content: Vec<Setting>,
-    /// The exit code that every stage has to end with, such as 1 for a grep that finds nothing [default: 0]
-    #[arg(long, value_name = "CODE", value_parser = value(Key::Exit))]
-    exit: Option<Setting>,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -99,41 +80,22 @@ pub fn run(options: &ChainOptions) -> ExitCode {
 }
 
 fn plan(options: &ChainOptions) -> Result<Plan, String> {
-    let made = |key, text: &str| Setting::new(key, text).map_err(|error| error.to_string());
-    let or = |given: &[Setting], key, usual: &str| match given {
-        [] => made(key, usual).map(|setting| vec![setting]),
-        given => Ok(given.to_vec()),
-    };
-    let lengths = match (options.to, options.length.as_slice()) {
-        (None, given @ [_, ..]) => given.to_vec(),
-        (to, _) => lengths(to.unwrap_or(USUAL)).map(|n| made(Key::Length, &n.to_string())).collect::<Result<_, _>>()?,
-    };
-    let looks = options.verify.iter().any(|level| matches!(level.text(), "xor" | "full"));
+    let given = &options.parameters;
+    let looks = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.looks()));
     // What is compared has to be made and read.
-    let (send, recv) = if looks { ("write", "read") } else { ("splice", "splice") };
-    let lists = [
-        (Key::Send, or(&options.send, Key::Send, send)?),
-        (Key::Recv, or(&options.recv, Key::Recv, recv)?),
-        (Key::Verify, options.verify.clone()),
-        (Key::Content, options.content.clone()),
-        (Key::Exit, options.exit.iter().cloned().collect()),
-        (Key::Block, options.block.clone()),
-        (Key::Total, or(&options.total, Key::Total, "256m")?),
-        (Key::Place, or(&options.place, Key::Place, "free")?),
-        (Key::Capacity, options.capacity.clone()),
-        (Key::Stage, or(&options.stage, Key::Stage, "cat")?),
+    let (send, recv) =
+        if looks { (SendMethod::Write, RecvMethod::Read) } else { (SendMethod::Splice, RecvMethod::Splice) };
+    let lengths = lengths(options.to.unwrap_or(USUAL_LENGTH)).map(Value::Length).collect();
+    let usual = [
+        (Key::Send, vec![Value::Send(send)]),
+        (Key::Recv, vec![Value::Recv(recv)]),
+        (Key::Total, vec![Value::Total(ByteSize(256 << 20))]),
+        (Key::Place, vec![Value::Place(Place::Free)]),
         (Key::Length, lengths),
     ];
-    let mut design = Design::new("chain", "Chains of processes");
-    for (key, list) in lists {
-        match list.as_slice() {
-            [] => {}
-            [one] => design.params.push(one.clone()),
-            _ => design.axes.push(Axis::new(key, list)),
-        }
-    }
-    if let [first, _, ..] = options.stage.as_slice() {
-        design.baseline = vec![first.clone()];
+    let mut design = given.design("chain", "Chains of processes", &usual);
+    if let [first, _, ..] = given.values(Key::Stage) {
+        design.baseline = vec![first.clone().into()];
     }
     let suite = Suite::of_flags("chain", options.schedule.choices(), design);
     suite.expand(Scale::ONE).map_err(|error| error.to_string())
@@ -151,7 +113,6 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::model::{Place, RecvMethod};
 
     fn plan_of(flags: &[&str]) -> Result<Plan, String> {
         let words = ["pipemark", "chain"].iter().chain(flags);
@@ -173,21 +134,21 @@ mod tests {
         let plan = plan_of(&[]).unwrap();
         assert_eq!(plan.trials.len(), 8);
         assert_eq!(plan.experiments[0].varies, [Key::Length]);
-        let last = &plan.trials[7].params;
-        assert_eq!((last.length, last.stage.to_string().as_str(), last.place), (64, "cat", Place::Free));
+        let last = plan.trials[7].job.chain().unwrap();
+        assert_eq!((last.length, last.stage.to_string().as_str(), last.ends.place), (64, "cat", Place::Free));
     }
 
     #[test]
     fn stages_are_compared_with_the_first() {
         let plan = plan_of(&["--length", "2,4", "--stage", "tr a,b c,d", "--stage", "relay"]).unwrap();
         assert_eq!(plan.trials.len(), 4);
-        assert_eq!(plan.trials[0].params.stage.to_string(), "tr a,b c,d");
+        assert_eq!(plan.trials[0].job.chain().unwrap().stage.to_string(), "tr a,b c,d");
         assert_eq!(plan.trials[3].baseline.as_ref(), Some(&plan.trials[1].id));
     }
 
     #[test]
     fn what_is_compared_is_read() {
-        assert_eq!(plan_of(&["--verify", "full"]).unwrap().trials[0].params.recv, RecvMethod::Read);
+        assert_eq!(plan_of(&["--verify", "full"]).unwrap().trials[0].job.ends().unwrap().recv, RecvMethod::Read);
     }
 
     #[test]
@@ -195,7 +156,7 @@ mod tests {
         for (flags, words) in [
             (&["--length", "5000"][..], "out of range"),
             (&["--length", "x"], "length of the chain"),
-            (&["--to", "0"], "1..=4096"),
+            (&["--to", "0"], "from 1 to 4096"),
             (&["--to", "8", "--length", "1"], "cannot be used with"),
             (&["--stage", ""], "is empty"),
             (&["--stage", "cat >x"], "no shell"),

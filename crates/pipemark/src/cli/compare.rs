@@ -10,9 +10,10 @@ use super::keep::DbOption;
 use super::measure::{colour, terminal_width};
 use super::noise_floor;
 use super::output::{FormatName, FormatOption, destination};
+use super::parameters::refuse_twice;
 use super::{exit, failure, read, usage};
 use crate::compare::{Party, Report};
-use crate::plan::Setting;
+use crate::model::{Settings, Value};
 use crate::show::{Destination, OutputError, comparison, neutral};
 use crate::stats::verdict::{Better, Criterion, Verdict};
 
@@ -47,11 +48,11 @@ pub struct CompareOptions {
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
     /// Only trials with these parameters as BASE
-    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "new")]
-    base: Vec<Setting>,
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "new")]
+    base: Vec<Value>,
     /// Only trials with these parameters as NEW; all other parameters have to be equal
-    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "base")]
-    new: Vec<Setting>,
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "base")]
+    new: Vec<Value>,
     /// A change counts when its whole 95 % interval is past this, such as 5%
     ///
     /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
@@ -235,10 +236,7 @@ fn criterion(options: &CompareOptions) -> impl Fn(Better) -> Criterion + use<> {
 
 fn report(options: &CompareOptions) -> Result<Report, String> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
-        let keys = |setting: &Setting| settings.iter().filter(|other| other.key() == setting.key()).count();
-        if let Some(twice) = settings.iter().find(|setting| keys(setting) > 1) {
-            return Err(format!("{flag} names '{}' twice; leave one out", twice.key()));
-        }
+        refuse_twice(flag, settings)?;
     }
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
@@ -247,7 +245,7 @@ fn report(options: &CompareOptions) -> Result<Report, String> {
                  such as --base capacity=default --new capacity=1m"
             ));
         }
-        [_] if same(&options.base, &options.new) => {
+        [_] if Settings::of(options.base.clone()) == Settings::of(options.new.clone()) => {
             return Err("--base and --new choose the same trials; a comparison needs two different ones".to_owned());
         }
         [one] => (read::results(one, &options.output.db)?, None),
@@ -261,15 +259,6 @@ fn report(options: &CompareOptions) -> Result<Report, String> {
     let base = Party { name: one, document: &base, settings: &options.base };
     let new = Party { name: other, document: new.as_ref().unwrap_or(base.document), settings: &options.new };
     Report::of(base, new, &criterion(options)).map_err(|refusal| refusal.to_string())
-}
-
-fn same(base: &[Setting], new: &[Setting]) -> bool {
-    let all = |settings: &[Setting]| {
-        let mut all: Vec<_> = settings.iter().map(|setting| (setting.key(), setting.exact())).collect();
-        all.sort();
-        all
-    };
-    all(base) == all(new)
 }
 
 #[cfg(test)]

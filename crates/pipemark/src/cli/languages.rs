@@ -259,8 +259,9 @@ fn measured(options: &RunOptions) -> Result<ExitCode, String> {
 /// When there are no entrants though some are wanted.
 pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
     let trials = || plans.iter().flat_map(|plan| &plan.trials);
-    let wanted: BTreeSet<&Language> = trials().filter_map(|trial| trial.params.language.as_ref()).collect();
-    let filters: BTreeSet<&Filter> = trials().filter_map(|trial| trial.params.filter.as_ref()).collect();
+    let wanted: BTreeSet<&Language> =
+        trials().filter_map(|trial| trial.job.entrant().map(|entrant| &entrant.language)).collect();
+    let filters: BTreeSet<&Filter> = trials().filter_map(|trial| Some(&trial.job.lines()?.filter)).collect();
     if wanted.is_empty() && filters.is_empty() {
         return match options.entrants {
             Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),

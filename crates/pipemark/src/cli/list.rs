@@ -11,7 +11,7 @@ use super::rows::{self, Row};
 use super::{usage, written};
 use crate::available::missing;
 use crate::host;
-use crate::model::{Host, LinkKind, PageKind, Params, Place, RecvMethod, SendMethod, WaitPolicy};
+use crate::model::{Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, WaitPolicy};
 use crate::plan::{EMBEDDED, Suite};
 use crate::show::{Cell, Column, Form, Grid, Room, Side};
 
@@ -79,14 +79,15 @@ const NOT_HERE: &str = "\nnot here: ";
 
 fn sections(host: &Host, suites: Vec<Row>) -> [Section; 7] {
     // Apart from the choice itself, nothing that needs anything.
-    let plain = Params { place: Place::Free, ..Params::default() };
+    let Job::Stream(plain) = Job::default() else { unreachable!("a plain pipe is a stream") };
+    let plain = Ends { place: Place::Free, ..plain };
     [
         ("Suites (pipemark run SUITE)", suites),
-        ("Links (--link)", choices(host, about_link, |link| Params { link, ..plain.clone() })),
-        ("Senders (--send)", choices(host, about_send, |send| Params { send, ..plain.clone() })),
-        ("Receivers (--recv)", choices(host, about_recv, |recv| Params { recv, ..plain.clone() })),
-        ("Wait policies (--wait)", choices(host, about_wait, |wait| Params { wait, ..plain.clone() })),
-        ("Pages (--pages)", choices(host, about_pages, |pages| Params { pages, ..plain.clone() })),
+        ("Links (--link)", choices(host, about_link, |link| Ends { link, ..plain.clone() })),
+        ("Senders (--send)", choices(host, about_send, |send| Ends { send, ..plain.clone() })),
+        ("Receivers (--recv)", choices(host, about_recv, |recv| Ends { recv, ..plain.clone() })),
+        ("Wait policies (--wait)", choices(host, about_wait, |wait| Ends { wait, ..plain.clone() })),
+        ("Pages (--pages)", choices(host, about_pages, |pages| Ends { pages, ..plain.clone() })),
         ("Placements (--place)", places(host, &plain)),
     ]
 }
@@ -95,26 +96,26 @@ fn sections(host: &Host, suites: Vec<Row>) -> [Section; 7] {
 fn choices<T: IntoEnumIterator + Copy + ToString>(
     host: &Host,
     about: impl Fn(T) -> &'static str,
-    params: impl Fn(T) -> Params,
+    params: impl Fn(T) -> Ends,
 ) -> Vec<Row> {
     T::iter().map(|choice| (choice.to_string(), described(host, about(choice), &params(choice)))).collect()
 }
 
-fn described(host: &Host, about: &str, params: &Params) -> String {
-    match missing(params, host) {
+fn described(host: &Host, about: &str, ends: &Ends) -> String {
+    match missing(&Job::Stream(ends.clone()), host) {
         None => about.to_owned(),
         Some(reason) => format!("{about}{NOT_HERE}{reason}"),
     }
 }
 
-fn places(host: &Host, plain: &Params) -> Vec<Row> {
+fn places(host: &Host, plain: &Ends) -> Vec<Row> {
     let about = [
         (Place::Free, "wherever the scheduler puts the ends"),
         (Place::Same, "both ends on one CPU, the first allowed"),
         (Place::Cross, "on two cores, of one package if there are two"),
     ];
     let row =
-        |(place, about): (Place, &str)| (place.to_string(), described(host, about, &Params { place, ..plain.clone() }));
+        |(place, about): (Place, &str)| (place.to_string(), described(host, about, &Ends { place, ..plain.clone() }));
     let pinned = ("W:R".to_owned(), "writer and reader on the CPUs with these numbers".to_owned());
     about.into_iter().map(row).chain([pinned]).collect()
 }

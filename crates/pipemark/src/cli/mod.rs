@@ -16,6 +16,7 @@ mod list;
 mod measure;
 mod noise_floor;
 mod output;
+mod parameters;
 mod read;
 mod relay;
 mod report;

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::{exit, failure, usage};
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Sample, Status};
-use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Setting, Suite};
+use crate::model::{Sample, Status, Value};
+use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
 use crate::run::{self, Interrupt};
 use crate::show::comparison::{self, signed, verdict_in_words};
 use crate::show::{Destination, Progress};
@@ -28,8 +28,8 @@ const COMPARISONS: usize = 1000;
 #[command(next_help_heading = "Noise floor (with --aa)")]
 pub struct NoiseFloorOptions {
     /// The trial to measure [default: a plain pipe, as 'pipemark bw' measures it]
-    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Setting::parse, requires = "aa")]
-    with: Vec<Setting>,
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
+    with: Vec<Value>,
     /// Measure it so many times on each side; fewer than 20 do not tell much
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=1000), default_value_t = 20, requires = "aa")]
     rounds: u32,
@@ -80,7 +80,7 @@ pub fn run(options: &NoiseFloorOptions, criterion: Criterion, json: Option<&Dest
 /// The trial twice: in two experiments, because within one each trial is another.
 fn plan(options: &NoiseFloorOptions) -> Result<Plan, String> {
     let mut design = Design::new("a", "");
-    design.params = options.with.clone();
+    design.params = options.with.iter().cloned().map(Into::into).collect();
     let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
     let mut plan = suite.expand(Scale::ONE).map_err(|error| error.to_string())?;
     let mut again = plan.trials[0].clone();

@@ -40,7 +40,7 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<Figures, Refusal> 
     }
     let mut figures = Figures::new();
     for sample in &record.samples {
-        let figure = match record.params.mode {
+        let figure = match record.job.mode() {
             Mode::Throughput => throughput(sample),
             Mode::Latency => round_trip(sample),
         };

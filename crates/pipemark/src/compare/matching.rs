@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Party, Refusal, Side};
-use crate::model::{Key, LinkKind, Params, Record};
-use crate::plan::Setting;
+use crate::model::{Key, Record, Value};
 
 /// The experiment, and the id of the parameters with those that were chosen made equal.
 type Place<'a> = (&'a str, String);
@@ -48,30 +47,29 @@ pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>
 }
 
 /// A value for each parameter that was chosen on either side: what it is does not matter, only that it is one.
-fn chosen<'a>(base: &'a [Setting], new: &'a [Setting]) -> Vec<&'a Setting> {
+fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     let mut keys = BTreeSet::new();
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
 }
 
 /// Whether the trial is the copy within one process that is measured beside the others.
 pub(super) fn is_reference(record: &Record) -> bool {
-    record.params.link == LinkKind::MemoryCopy
+    record.job.is_memory_copy()
 }
 
-fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Setting]) -> Result<Vec<(Place<'a>, &'a Record)>, Refusal> {
+fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Place<'a>, &'a Record)>, Refusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
-    let has = |params: &Params, setting: &Setting| params.exact(setting.key()) == setting.exact();
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
     for record in &party.document.trials {
         let left_out = !chosen.is_empty() && !of_links && is_reference(record);
-        if left_out || !party.settings.iter().all(|setting| has(&record.params, setting)) {
+        let mut settings = record.job.settings();
+        if left_out || !party.settings.iter().all(|value| settings.has(value)) {
             continue;
         }
-        let mut params = record.params.clone();
-        chosen.iter().for_each(|setting| setting.apply(&mut params));
+        chosen.iter().for_each(|value| settings.set((*value).clone()));
         // The id in the file is not asked: it may be wrong, and the parameters are what counts.
-        let place = (record.experiment.as_str(), params.id());
+        let place = (record.experiment.as_str(), settings.id());
         if !seen.insert(place.clone()) {
             let advice = match chosen {
                 [] => "the file is damaged",
@@ -92,21 +90,24 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Setting]) -> Result<Vec<(
 
 /// What there would have been to choose from.
 fn nothing_chosen(side: Side, party: Party) -> String {
-    let Some(setting) = party.settings.iter().find(|setting| {
-        !party.document.trials.iter().any(|record| record.params.exact(setting.key()) == setting.exact())
-    }) else {
+    let Some(setting) = party
+        .settings
+        .iter()
+        .find(|setting| !party.document.trials.iter().any(|record| record.job.settings().has(setting)))
+    else {
         return match party.settings {
             [] => format!("{side} ({}) has no trials", party.name),
             _ => format!("{side} ({}) has no trial with all of the parameters asked for", party.name),
         };
     };
-    let there: BTreeSet<String> = party.document.trials.iter().map(|record| record.params.get(setting.key())).collect();
-    let there: Vec<String> = there.into_iter().filter(|value| !value.is_empty()).take(12).collect();
+    let there: BTreeSet<Value> =
+        party.document.trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
+    let there: Vec<String> = there.iter().take(12).map(Value::to_string).collect();
     format!(
         "{side} ({}) has no trial with {}={}; it has {}",
         party.name,
         setting.key(),
-        setting.text(),
+        setting,
         if there.is_empty() { "none with any".to_owned() } else { there.join(", ") }
     )
 }

@@ -14,8 +14,7 @@ pub use report::{Change, Group, Missing, Origin, Report, Side};
 
 use std::fmt;
 
-use crate::model::Document;
-use crate::plan::Setting;
+use crate::model::{Document, Value};
 
 /// One side of a comparison: a document, or the part of it that has certain parameters.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +24,7 @@ pub struct Party<'a> {
     /// What was measured.
     pub document: &'a Document,
     /// Only trials with these parameters. The trial of the other side is the one that differs in these only.
-    pub settings: &'a [Setting],
+    pub settings: &'a [Value],
 }
 
 /// Why there is no comparison; the text is a sentence for the person who asked for it.

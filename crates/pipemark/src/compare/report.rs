@@ -10,10 +10,9 @@ use super::circumstances::{differences, granted};
 use super::figures::{Figures, figures, unmeasured};
 use super::matching::{is_reference, matches};
 use super::{Party, Refusal};
-use crate::model::{Key, Mode, Params, Record};
+use crate::model::{Job, Key, Mode, Record, names};
 use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
 use crate::stats::estimate::median;
-use crate::stats::records::told_apart;
 use crate::stats::verdict::{Better, Criterion, Verdict};
 
 /// The version of the form of [`Report`]; bumped when a field changes its meaning.
@@ -156,7 +155,7 @@ impl Report {
             .map(|(side, record)| Missing {
                 side: if *side == Side::Base { Side::New } else { Side::Base },
                 experiment: record.experiment.clone(),
-                id: record.params.id(),
+                id: record.job.id(),
                 reason: format!("only {side} has it"),
             })
             .collect();
@@ -170,7 +169,7 @@ impl Report {
                 .map(|(side, record, reason)| Missing {
                     side,
                     experiment: record.experiment.clone(),
-                    id: record.params.id(),
+                    id: record.job.id(),
                     reason,
                 })
                 .collect();
@@ -178,8 +177,7 @@ impl Report {
                 missing.extend(gaps);
                 continue;
             }
-            warnings
-                .extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.params.id())));
+            warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
             let place = order.iter().position(|name| *name == one.experiment).unwrap_or_else(|| {
                 order.push(&one.experiment);
                 order.len() - 1
@@ -187,10 +185,10 @@ impl Report {
             let pair = Pair {
                 base: one,
                 new: other,
-                base_figures: figures(one, &format!("BASE ({}), trial '{}'", base.name, one.params.id()))?,
-                new_figures: figures(other, &format!("NEW ({}), trial '{}'", new.name, other.params.id()))?,
+                base_figures: figures(one, &format!("BASE ({}), trial '{}'", base.name, one.job.id()))?,
+                new_figures: figures(other, &format!("NEW ({}), trial '{}'", new.name, other.job.id()))?,
             };
-            measured.entry((place, one.params.mode)).or_default().push(pair);
+            measured.entry((place, one.job.mode())).or_default().push(pair);
         }
 
         let groups = measured.into_iter().map(|((place, mode), pairs)| {
@@ -241,7 +239,7 @@ impl Origin {
         let document = party.document;
         Origin {
             file: party.name.to_owned(),
-            chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting.text())).collect(),
+            chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting)).collect(),
             suite: document.suite.clone(),
             started: document.started.clone(),
             version: document.version.clone(),
@@ -266,8 +264,8 @@ fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
 }
 
 fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
-    let params: Vec<&Params> = pairs.iter().map(|pair| &pair.base.params).collect();
-    let names = told_apart(&params, chosen);
+    let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
+    let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
         let all = |figures: &Figures| figures.values().copied().collect::<Vec<f64>>();
         let (base, new) = (all(&pair.base_figures), all(&pair.new_figures));
@@ -279,12 +277,12 @@ fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion)
         };
         Ok(Change {
             name,
-            base_id: pair.base.params.id(),
-            new_id: pair.new.params.id(),
+            base_id: pair.base.job.id(),
+            new_id: pair.new.job.id(),
             base: median(&base).expect("compared, so there are runs"),
             new: median(&new).expect("compared, so there are runs"),
             reference: is_reference(pair.base) && is_reference(pair.new),
-            comparison: comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.params.id())))?,
+            comparison: comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?,
         })
     };
     pairs.iter().zip(names).map(change).collect()

@@ -1,7 +1,7 @@
 //! What belongs together, what does not, and what each verdict rests on.
 
 use super::*;
-use crate::model::{Experiment, Key, Mode, Params, Record, SCHEMA, Status, WORKLOAD, Warning};
+use crate::model::{Experiment, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
 use crate::stats::compare::Pairing;
 use crate::stats::fixture::{STEADY, record, spoken};
 use crate::stats::verdict::{Better, Criterion, Verdict};
@@ -41,8 +41,8 @@ fn document(trials: Vec<Record>) -> Document {
     }
 }
 
-fn settings(texts: &[&str]) -> Vec<Setting> {
-    texts.iter().map(|text| Setting::parse(text).unwrap()).collect()
+fn settings(texts: &[&str]) -> Vec<Value> {
+    texts.iter().map(|text| Value::parse_pair(text).unwrap()).collect()
 }
 
 fn two(base: &Document, new: &Document) -> Result<Report, Refusal> {
@@ -135,7 +135,7 @@ fn parameters_that_were_chosen_may_differ_and_no_others() {
     assert_eq!(report.base.chosen, ["capacity=default"]);
 
     let error = refused(within(&document, &["capacity=3m"], &["capacity=1m"]));
-    assert!(error.contains("no trial with capacity=3m; it has") && error.contains("256 KiB"), "{error}");
+    assert!(error.contains("no trial with capacity=3 MiB; it has") && error.contains("256 KiB"), "{error}");
     let error = refused(within(&document, &["block=4k"], &["capacity=1m"]));
     assert!(error.contains("several trials") && error.contains("say more"), "{error}");
 }
@@ -283,5 +283,4 @@ fn chosen_parameters_are_no_part_of_the_name() {
     let report = within(&document, &["send=write"], &["send=vmsplice"]).unwrap();
     let name = &report.groups[0].changes[0].name;
     assert!(!name.contains("write") && name.contains("64 KiB blocks"), "{name}");
-    assert_eq!(Params::default().get(Key::Send), "write");
 }

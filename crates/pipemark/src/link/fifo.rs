@@ -8,8 +8,8 @@ use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 
-use super::{Ends, Handle, Link, Naming, pipe, stream};
-use crate::model::Params;
+use super::{Handle, Handles, Link, Naming, pipe, stream};
+use crate::model::Ends;
 
 pub struct Fifo;
 
@@ -18,7 +18,7 @@ impl Link for Fifo {
         Naming::File
     }
 
-    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
         mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(|error| {
             let folder = std::env::temp_dir();
             let what = format!(
@@ -33,14 +33,14 @@ impl Link for Fifo {
         fs::remove_file(name)?;
         let (writer, reader) = ends?;
         pipe::resize(&writer, params.capacity)?;
-        Ok(Ends::new(writer, reader))
+        Ok(Handles::new(writer, reader))
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         stream::sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         stream::receiver(end, params)
     }
 }

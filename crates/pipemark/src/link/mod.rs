@@ -25,7 +25,7 @@ use std::path::Path;
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 
-use crate::model::{LinkKind, Params};
+use crate::model::{Ends, LinkKind};
 
 /// What one end needs to open a link.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Handle {
 
 /// Both ends of a link, and what the kernel granted.
 #[derive(Debug)]
-pub struct Ends {
+pub struct Handles {
     /// Where bytes go in.
     pub source: Handle,
     /// Where they come out.
@@ -61,9 +61,9 @@ pub struct Ends {
     pub buffers: Option<(u64, u64)>,
 }
 
-impl Ends {
-    fn new(source: OwnedFd, sink: OwnedFd) -> Ends {
-        Ends { source: Handle::Fd(source), sink: Handle::Fd(sink), message_limit: None, buffers: None }
+impl Handles {
+    fn new(source: OwnedFd, sink: OwnedFd) -> Handles {
+        Handles { source: Handle::Fd(source), sink: Handle::Fd(sink), message_limit: None, buffers: None }
     }
 }
 
@@ -90,7 +90,7 @@ pub trait Link: Sync {
     ///
     /// # Errors
     /// One that is [`not_here`], with a sentence, where the mechanism is not to be had here.
-    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends>;
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles>;
 
     /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
     fn remove(&self, _name: &Path) {}
@@ -99,13 +99,13 @@ pub trait Link: Sync {
     ///
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>>;
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>>;
 
     /// Opens the sink's end.
     ///
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>>;
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>>;
 }
 
 /// Whether a link or an end cannot be made because this system does not have, allow or afford it: a reason to skip, not a
@@ -147,7 +147,7 @@ mod options {
     use pipeio::wait::Wait;
     use pipeio::{recv, send};
 
-    use crate::model::{PageKind, Params, WaitPolicy};
+    use crate::model::{Ends, PageKind, WaitPolicy};
 
     pub fn wait(policy: WaitPolicy) -> Wait {
         match policy {
@@ -164,11 +164,11 @@ mod options {
         }
     }
 
-    pub fn content(params: &Params) -> Content {
+    pub fn content(params: &Ends) -> Content {
         if params.fresh() { Content::Fresh } else { Content::Prepared }
     }
 
-    pub fn send(params: &Params) -> send::Options {
+    pub fn send(params: &Ends) -> send::Options {
         send::Options {
             block: params.block.as_usize(),
             align: params.align as usize,
@@ -178,7 +178,7 @@ mod options {
         }
     }
 
-    pub fn recv(params: &Params) -> recv::Options {
+    pub fn recv(params: &Ends) -> recv::Options {
         recv::Options {
             block: params.read_block().as_usize(),
             align: params.align as usize,

@@ -7,22 +7,22 @@ use pipeio::memory::Buffer;
 use pipeio::recv::{Received, Receiver};
 use pipeio::send::{Moved, Sender};
 
-use super::{Ends, Handle, Link, options};
-use crate::model::Params;
+use super::{Handle, Handles, Link, options};
+use crate::model::Ends;
 
 pub struct Null;
 
 impl Link for Null {
-    fn connect(&self, _: &Params, _: &Path) -> io::Result<Ends> {
-        Ok(Ends { source: Handle::Nothing, sink: Handle::Nothing, message_limit: None, buffers: None })
+    fn connect(&self, _: &Ends, _: &Path) -> io::Result<Handles> {
+        Ok(Handles { source: Handle::Nothing, sink: Handle::Nothing, message_limit: None, buffers: None })
     }
 
-    fn sender(&self, _: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, _: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         let options = options::send(params);
         Ok(Box::new(NullSender(Buffer::new(options.block, options.align, options.pages)?)))
     }
 
-    fn receiver(&self, _: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, _: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         let options = options::recv(params);
         Ok(Box::new(NullReceiver(Buffer::new(options.block, options.align, options.pages)?)))
     }

@@ -8,23 +8,23 @@ use pipeio::pipe::set_capacity;
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 
-use super::{Ends, Handle, Link, stream};
-use crate::model::{Capacity, NamedCapacity, Params};
+use super::{Handle, Handles, Link, stream};
+use crate::model::{Capacity, Ends, NamedCapacity};
 
 pub struct Pipe;
 
 impl Link for Pipe {
-    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let pipe = pipeio::pipe::Pipe::new()?;
         resize(&pipe.writer, params.capacity)?;
-        Ok(Ends::new(pipe.writer, pipe.reader))
+        Ok(Handles::new(pipe.writer, pipe.reader))
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         stream::sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         stream::receiver(end, params)
     }
 }

@@ -7,8 +7,8 @@ use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 use pipeio_harness::mq;
 
-use super::{Ends, Handle, Link, Naming, options};
-use crate::model::Params;
+use super::{Handle, Handles, Link, Naming, options};
+use crate::model::Ends;
 
 pub struct PosixMq;
 
@@ -20,12 +20,12 @@ impl Link for PosixMq {
         Naming::Queue
     }
 
-    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
         let limit = limit(params)?;
         let queue = mq::posix_create(&queue_name(name), limit, MESSAGES.min(mq::posix_limits()?.messages))?;
         mq::posix_unlink(&queue_name(name))?;
-        let ends = Ends::new(queue.try_clone()?, queue);
-        Ok(Ends { message_limit: Some(limit as u64), ..ends })
+        let ends = Handles::new(queue.try_clone()?, queue);
+        Ok(Handles { message_limit: Some(limit as u64), ..ends })
     }
 
     fn remove(&self, name: &Path) {
@@ -33,11 +33,11 @@ impl Link for PosixMq {
         let _ = mq::posix_unlink(&queue_name(name));
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         mq::posix_sender(end.fd()?, &options::send(params), limit(params)?)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         mq::posix_receiver(end.fd()?, &options::recv(params), limit(params)?)
     }
 }
@@ -48,6 +48,6 @@ fn queue_name(name: &Path) -> String {
 }
 
 /// A queue is made for messages of one size: a block, or as much as the system allows.
-fn limit(params: &Params) -> io::Result<usize> {
+fn limit(params: &Ends) -> io::Result<usize> {
     Ok(params.block.as_usize().min(mq::posix_limits()?.message_bytes))
 }

@@ -6,22 +6,22 @@ use std::path::Path;
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 
-use super::{Ends, Handle, Link, options};
-use crate::model::Params;
+use super::{Handle, Handles, Link, options};
+use crate::model::Ends;
 
 pub struct ProcessVm;
 
 impl Link for ProcessVm {
-    fn connect(&self, _: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, _: &Ends, _: &Path) -> io::Result<Handles> {
         let header = pipeio_harness::vm::create()?;
-        Ok(Ends::new(header.try_clone()?, header))
+        Ok(Handles::new(header.try_clone()?, header))
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         pipeio_harness::vm::sender(end.fd()?, &options::send(params))
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         pipeio_harness::vm::receiver(end.fd()?, &options::recv(params))
     }
 }

@@ -11,13 +11,13 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::{Ends, Handle, Link, stream};
-use crate::model::Params;
+use super::{Handle, Handles, Link, stream};
+use crate::model::Ends;
 
 pub struct Pty;
 
 impl Link for Pty {
-    fn connect(&self, _: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, _: &Ends, _: &Path) -> io::Result<Handles> {
         let (source, sink) = pair().map_err(|error| {
             let what = format!(
                 "no pseudo-terminal: {error}; mount a devpts file system that this user may use on /dev/pts, and see /proc/sys/kernel/pty/max"
@@ -27,14 +27,14 @@ impl Link for Pty {
         let mut raw = tcgetattr(&source)?;
         raw.make_raw();
         tcsetattr(&source, OptionalActions::Now, &raw)?;
-        Ok(Ends::new(source, sink))
+        Ok(Handles::new(source, sink))
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         stream::sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         Ok(Box::new(Master(stream::receiver(end, params)?)))
     }
 }

@@ -7,27 +7,27 @@ use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 use pipeio_harness::ring::{self, Access};
 
-use super::{Ends, Handle, Link, options};
-use crate::model::{Capacity, Params, RecvMethod, SendMethod};
+use super::{Handle, Handles, Link, options};
+use crate::model::{Capacity, Ends, RecvMethod, SendMethod};
 
 pub struct Shm;
 
 impl Link for Shm {
-    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let bytes = match params.capacity {
             Capacity::Named(_) => ring::DEFAULT_BYTES,
             Capacity::Bytes(size) => size.as_usize(),
         };
         let memory = ring::create(bytes, params.block.as_usize())?;
-        Ok(Ends::new(memory.try_clone()?, memory))
+        Ok(Handles::new(memory.try_clone()?, memory))
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         let access = if params.send == SendMethod::InPlace { Access::InPlace } else { Access::Copy };
         ring::sender(end.fd()?, &options::send(params), access)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         let access = if params.recv == RecvMethod::InPlace { Access::InPlace } else { Access::Copy };
         ring::receiver(end.fd()?, &options::recv(params), access)
     }

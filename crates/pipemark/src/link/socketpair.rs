@@ -9,22 +9,22 @@ use pipeio::send::Sender;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::{Ends, Handle, Link, stream};
-use crate::model::{ByteSize, Params};
+use super::{Handle, Handles, Link, stream};
+use crate::model::{ByteSize, Ends};
 
 pub struct Socketpair;
 
 impl Link for Socketpair {
-    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let (source, sink) = pair(SocketType::STREAM)?;
         sized(source, sink, params)
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         stream::sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         stream::receiver(end, params)
     }
 }
@@ -35,9 +35,9 @@ pub fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Gives connected sockets the buffers asked for, and reads back what they got.
-pub fn sized(source: OwnedFd, sink: OwnedFd, params: &Params) -> io::Result<Ends> {
+pub fn sized(source: OwnedFd, sink: OwnedFd, params: &Ends) -> io::Result<Handles> {
     let buffers = set_buffers(&source, &sink, params.buffer)?;
-    Ok(Ends { buffers: Some(buffers), ..Ends::new(source, sink) })
+    Ok(Handles { buffers: Some(buffers), ..Handles::new(source, sink) })
 }
 
 /// The kernel caps what is asked for (net.core.wmem_max, rmem_max) and doubles it for its own bookkeeping.

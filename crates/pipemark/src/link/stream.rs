@@ -6,14 +6,14 @@ use pipeio::recv::{self, Receiver};
 use pipeio::send::{self, Sender};
 
 use super::{Handle, options};
-use crate::model::{Params, RecvMethod, SendMethod};
+use crate::model::{Ends, RecvMethod, SendMethod};
 
-pub fn sender(end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
     let method = send_method(params.send).ok_or(io::ErrorKind::InvalidInput)?;
     send::open(method, end.fd()?, &options::send(params))
 }
 
-pub fn receiver(end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
     let method = match params.recv {
         RecvMethod::Read => recv::Method::Read,
         RecvMethod::Splice => recv::Method::Splice,
@@ -39,7 +39,7 @@ fn send_method(method: SendMethod) -> Option<send::Method> {
 }
 
 /// The period of prepared content, in bytes: see [`send::period`].
-pub fn period(params: &Params) -> usize {
+pub fn period(params: &Ends) -> usize {
     let block = params.block.as_usize();
     send_method(params.send).map_or(block, |method| send::period(method, block))
 }

@@ -7,8 +7,8 @@ use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 use pipeio_harness::mq;
 
-use super::{Ends, Handle, Link, Naming, options};
-use crate::model::Params;
+use super::{Handle, Handles, Link, Naming, options};
+use crate::model::Ends;
 
 pub struct SysvMq;
 
@@ -17,10 +17,10 @@ impl Link for SysvMq {
         Naming::Queue
     }
 
-    fn connect(&self, _: &Params, name: &Path) -> io::Result<Ends> {
+    fn connect(&self, _: &Ends, name: &Path) -> io::Result<Handles> {
         let id = mq::sysv_create_keyed(key(name))?;
         let limit = mq::sysv_message_size(id)? as u64;
-        Ok(Ends { source: Handle::Queue(id), sink: Handle::Queue(id), message_limit: Some(limit), buffers: None })
+        Ok(Handles { source: Handle::Queue(id), sink: Handle::Queue(id), message_limit: Some(limit), buffers: None })
     }
 
     fn remove(&self, name: &Path) {
@@ -28,11 +28,11 @@ impl Link for SysvMq {
         let _ = mq::sysv_find(key(name)).and_then(mq::sysv_remove);
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         mq::sysv_sender(queue(&end)?, &options::send(params))
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         mq::sysv_receiver(queue(&end)?, &options::recv(params))
     }
 }

@@ -12,8 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{Ends, Handle, Link, options, socketpair, stream};
-use crate::model::{Params, SendMethod};
+use super::{Handle, Handles, Link, options, socketpair, stream};
+use crate::model::{Ends, SendMethod};
 
 pub struct Tcp;
 
@@ -21,7 +21,7 @@ pub struct Tcp;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
-    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (source, sink) = join(&listener)?;
         // A block is sent when it is complete, not when the last one was acknowledged.
@@ -30,14 +30,14 @@ impl Link for Tcp {
         socketpair::sized(source.into(), sink.into(), params)
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         match params.send {
             SendMethod::Zerocopy => pipeio_harness::zerocopy::sender(end.fd()?, &options::send(params)),
             _ => stream::sender(end, params),
         }
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         stream::receiver(end, params)
     }
 }

@@ -7,24 +7,24 @@ use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 use rustix::net::SocketType;
 
-use super::{Ends, Handle, Link, socketpair, unix_seqpacket};
-use crate::model::Params;
+use super::{Handle, Handles, Link, socketpair, unix_seqpacket};
+use crate::model::Ends;
 
 pub struct UnixDgram;
 
 impl Link for UnixDgram {
-    fn connect(&self, params: &Params, _: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let (source, sink) = socketpair::pair(SocketType::DGRAM)?;
         let buffers = socketpair::set_buffers(&source, &sink, params.buffer)?;
         let limit = pipeio_harness::message::limit(&source)? as u64;
-        Ok(Ends { message_limit: Some(limit), buffers: Some(buffers), ..Ends::new(source, sink) })
+        Ok(Handles { message_limit: Some(limit), buffers: Some(buffers), ..Handles::new(source, sink) })
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         unix_seqpacket::message_sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         unix_seqpacket::message_receiver(end, params)
     }
 }

@@ -13,8 +13,8 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 
-use super::{Ends, Handle, Link, Naming, socketpair, stream};
-use crate::model::Params;
+use super::{Handle, Handles, Link, Naming, socketpair, stream};
+use crate::model::Ends;
 
 pub struct UnixStream;
 
@@ -23,16 +23,16 @@ impl Link for UnixStream {
         Naming::File
     }
 
-    fn connect(&self, params: &Params, name: &Path) -> io::Result<Ends> {
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
         let (source, sink) = joined(SocketType::STREAM, name)?;
         socketpair::sized(source, sink, params)
     }
 
-    fn sender(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
         stream::sender(end, params)
     }
 
-    fn receiver(&self, end: Handle, params: &Params) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
         stream::receiver(end, params)
     }
 }

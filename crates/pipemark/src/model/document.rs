@@ -5,10 +5,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::figure::Estimate;
 use super::gains::Gains;
 use super::host::Host;
-use super::params::Key;
-use super::trial::{Estimate, Record};
+use super::parameter::Key;
+use super::trial::Record;
 
 /// The version of the document's form; bumped when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::params::Key;
+use super::parameter::Key;
 
 /// A table of gains: rows by a parameter, columns by what was changed, in blocks such as one for each placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -125,6 +125,11 @@ impl LinkKind {
         matches!(self, LinkKind::Pipe | LinkKind::Fifo)
     }
 
+    /// Whether its capacity can be chosen: that of a pipe, or of a ring.
+    pub fn has_capacity(self) -> bool {
+        self.is_pipe() || self == LinkKind::Shm
+    }
+
     /// Whether it has socket buffers.
     pub fn is_socket(self) -> bool {
         use LinkKind::{Socketpair, Tcp, UnixDgram, UnixSeqpacket, UnixStream};
@@ -333,4 +338,11 @@ pub enum Verify {
     Xor,
     /// Every byte is written anew by the source and compared by the sink with what belongs at its position.
     Full,
+}
+
+impl Verify {
+    /// Whether the sink looks at each byte.
+    pub fn looks(self) -> bool {
+        matches!(self, Verify::Xor | Verify::Full)
+    }
 }

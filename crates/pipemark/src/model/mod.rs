@@ -5,11 +5,14 @@
 mod capacity;
 mod document;
 mod entrant;
+mod figure;
 mod filter;
 mod gains;
 mod host;
+mod job;
 mod methods;
-mod params;
+mod naming;
+mod parameter;
 mod place;
 mod sample;
 mod stage;
@@ -20,16 +23,17 @@ mod value;
 pub use capacity::{Capacity, NamedCapacity};
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
+pub use figure::{Estimate, Estimates, Figure};
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
+pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
 pub use methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
-pub use params::{Key, Params, Volume};
+pub use naming::{differing, names, phrase, placed};
+pub use parameter::{Key, MAX_LENGTH, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
-pub use trial::{
-    CounterEstimates, Estimate, Estimates, LatencyEstimates, Outcome, Published, Record, Status, Stopped, Trial,
-};
-pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, three_digits};
+pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
+pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, Unit, three_digits};
 pub use value::{BadValue, nearest};

@@ -204,6 +204,46 @@ impl fmt::Display for Throughput {
     }
 }
 
+/// What a figure or a plain value of a parameter is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unit {
+    /// A word, not a number.
+    Word,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes per second.
+    BytesPerSecond,
+    /// Times as fast.
+    Ratio,
+    /// A number of something.
+    Count,
+    /// A number of something per second.
+    PerSecond,
+    /// A number of something per MiB.
+    PerMib,
+    /// Seconds per GiB.
+    SecondsPerGib,
+    /// Seconds per million of something.
+    SecondsPerMillion,
+}
+
+impl Unit {
+    /// A figure of this unit as people read it.
+    pub fn show(self, figure: f64) -> String {
+        match self {
+            // Neither is ever negative, and both are far below 2^64.
+            Unit::Bytes => ByteSize(figure.round() as u64).to_string(),
+            Unit::Nanoseconds if figure < 1000.0 => format!("{} ns", three_digits(figure)),
+            Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
+            Unit::BytesPerSecond => Throughput(figure).to_string(),
+            Unit::Ratio => format!("{}×", three_digits(figure)),
+            _ => three_digits(figure),
+        }
+    }
+}
+
 /// At least three significant digits and no more than the figure needs: 1.23, 12.3, 123, 1234.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {

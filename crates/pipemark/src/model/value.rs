@@ -5,6 +5,15 @@ use std::str::FromStr;
 
 use strum::IntoEnumIterator;
 
+use super::capacity::Capacity;
+use super::entrant::{Language, Program};
+use super::filter::{Feed, Filter};
+use super::methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::parameter::{Buffer, Rate};
+use super::place::Place;
+use super::stage::Stages;
+use super::units::{ByteSize, Delay, Nanos};
+
 /// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadValue(String);
@@ -71,20 +80,88 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Reads a value between two others, both allowed.
-pub(super) fn bounded<T: FromStr + PartialOrd + fmt::Display>(
-    what: &str,
-    text: &str,
-    low: T,
-    high: T,
-) -> Result<T, BadValue>
-where
-    T::Err: fmt::Display,
-{
-    let value: T = text.parse().map_err(|e| BadValue(format!("{what}: {e}")))?;
+pub(super) fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
+    let value = T::read(text, &low, &high).map_err(|sentence| BadValue(format!("{what}: {sentence}")))?;
     if value < low || value > high {
         return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
     }
     Ok(value)
+}
+
+/// Something that has an order and is read from text.
+pub(super) trait Quantity: Sized + PartialOrd + fmt::Display {
+    /// # Errors
+    /// A sentence that says what it should have been.
+    fn read(text: &str, low: &Self, high: &Self) -> Result<Self, String>;
+}
+
+macro_rules! counts {
+    ($($type:ty)*) => {$(
+        impl Quantity for $type {
+            fn read(text: &str, low: &Self, high: &Self) -> Result<Self, String> {
+                text.parse().map_err(|_| format!("'{text}' is not a whole number from {low} to {high}"))
+            }
+        }
+    )*};
+}
+counts!(u8 u32);
+
+macro_rules! quantities {
+    ($($type:ty)*) => {$(
+        impl Quantity for $type {
+            fn read(text: &str, _: &Self, _: &Self) -> Result<Self, String> {
+                text.parse().map_err(|error: super::units::ParseUnitError| error.to_string())
+            }
+        }
+    )*};
+}
+quantities!(ByteSize Delay Nanos);
+
+/// The words that a type of value takes.
+pub(super) trait Words {
+    /// All of them; none where there is no end of them.
+    fn words() -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+macro_rules! words {
+    ($($type:ty: $all:expr;)*) => {$(
+        impl Words for $type {
+            fn words() -> Vec<&'static str> {
+                $all
+            }
+        }
+    )*};
+}
+
+fn of_enum<T: IntoEnumIterator + Into<&'static str>>() -> Vec<&'static str> {
+    T::iter().map(Into::into).collect()
+}
+
+words! {
+    Mode: of_enum::<Mode>();
+    LinkKind: of_enum::<LinkKind>();
+    SendMethod: of_enum::<SendMethod>();
+    RecvMethod: of_enum::<RecvMethod>();
+    WaitPolicy: of_enum::<WaitPolicy>();
+    PageKind: of_enum::<PageKind>();
+    Content: of_enum::<Content>();
+    Verify: of_enum::<Verify>();
+    Program: of_enum::<Program>();
+    Feed: of_enum::<Feed>();
+    Filter: Vec::new();
+    Place: vec!["free", "same", "cross"];
+    Capacity: vec!["default", "quota"];
+    Buffer: vec!["default"];
+    Rate: vec!["closed"];
+    Language: Vec::new();
+    Stages: Vec::new();
+    ByteSize: Vec::new();
+    Nanos: Vec::new();
+    Delay: Vec::new();
+    u32: Vec::new();
+    u8: Vec::new();
 }
 
 #[cfg(test)]

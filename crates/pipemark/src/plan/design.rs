@@ -3,58 +3,26 @@
 use std::ops::Range;
 
 use super::gains::GainsDesign;
-use crate::model::{BadValue, Key, Params};
+use crate::model::{Key, Value};
 
-/// One parameter with one value, which is known to be a value of that parameter.
+/// A value of a parameter, and where it stands in the suite's text, for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    key: Key,
-    value: String,
-    /// Where it stands in the suite's text, for errors.
+    /// The value.
+    pub value: Value,
     pub(super) at: Option<Range<usize>>,
 }
 
 impl Setting {
-    /// Checks the value.
-    ///
-    /// # Errors
-    /// When the text is no value of this parameter.
-    pub fn new(key: Key, text: &str) -> Result<Setting, BadValue> {
-        Params::default().set(key, text)?;
-        Ok(Setting { key, value: text.to_owned(), at: None })
-    }
-
-    /// Reads `KEY=VALUE`.
-    ///
-    /// # Errors
-    /// When it has another form, or the key or the value is unknown.
-    pub fn parse(text: &str) -> Result<Setting, BadValue> {
-        let (key, value) = text
-            .split_once('=')
-            .ok_or_else(|| BadValue::new(format!("'{text}' is not of the form KEY=VALUE, such as send=write")))?;
-        Setting::new(Key::named(key.trim())?, value)
-    }
-
     /// The parameter.
     pub fn key(&self) -> Key {
-        self.key
+        self.value.key()
     }
+}
 
-    /// The value as it was written.
-    pub fn text(&self) -> &str {
-        &self.value
-    }
-
-    /// Sets the parameter to the value.
-    pub fn apply(&self, params: &mut Params) {
-        params.set(self.key, &self.value).expect("checked when the setting was made");
-    }
-
-    /// The value as [`Params::exact`] writes it, however it was written: `64k` and `65536` are the same.
-    pub fn exact(&self) -> String {
-        let mut params = Params::default();
-        self.apply(&mut params);
-        params.exact(self.key)
+impl From<Value> for Setting {
+    fn from(value: Value) -> Setting {
+        Setting { value, at: None }
     }
 }
 
@@ -70,8 +38,8 @@ pub struct Axis {
 
 impl Axis {
     /// An axis of a suite or of a comma list on the command line.
-    pub fn new(key: Key, values: Vec<Setting>) -> Axis {
-        Axis { key, values, at: None }
+    pub fn new(key: Key, values: impl IntoIterator<Item = Value>) -> Axis {
+        Axis { key, values: values.into_iter().map(Setting::from).collect(), at: None }
     }
 }
 

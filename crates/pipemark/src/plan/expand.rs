@@ -4,14 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
-use strum::IntoEnumIterator;
-
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
 use super::suite::{MAX_TRIALS, Scale, Suite};
 use super::{Plan, gains};
-use crate::model::Experiment;
-use crate::model::{ByteSize, Key, Params, Published, Trial, Volume};
+use crate::model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing};
 
 pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
@@ -46,7 +43,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
 
     let mut title = suite.title.clone();
     if scale != Scale::ONE {
-        let totals = trials.iter().filter(|trial| matches!(trial.params.volume, Volume::Total(_))).count();
+        let totals = trials.iter().filter(|trial| matches!(trial.job.volume(), Volume::Total(_))).count();
         let what = match totals {
             0 => "times",
             all if all == trials.len() => "totals",
@@ -54,7 +51,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
         };
         title.push_str(&format!(" ({what} × {scale})"));
     }
-    let time = |trial: &Trial| match trial.params.volume {
+    let time = |trial: &Trial| match trial.job.volume() {
         Volume::Time(time) => time.into(),
         Volume::Total(_) => Duration::ZERO,
     };
@@ -81,14 +78,11 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
         Some(at) => Refusal::new(format!("experiment '{}': {sentence}", design.name), Some(at.clone())),
         None => Refusal::new(sentence, None),
     };
-    let checked = |params: Params| match params.check() {
-        Ok(()) => Ok(params),
-        Err(error) => Err(refuse(error.to_string())),
-    };
+    let checked = |settings: Settings| Job::try_from(settings).map_err(|error| refuse(error.to_string()));
 
-    let mut base = Params::default();
+    let mut base = Settings::default();
     for setting in defaults.iter().chain(&design.params) {
-        setting.apply(&mut base);
+        choose(&mut base, &setting.value);
     }
     let no_case = [Vec::new()];
     let cases = if design.cases.is_empty() { &no_case[..] } else { &design.cases };
@@ -96,36 +90,34 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
     let mut ids = HashSet::new();
     for case in cases {
         for combination in Combinations::of(&design.axes) {
-            let mut params = base.clone();
+            let mut settings = base.clone();
             for setting in case.iter().chain(combination) {
-                setting.apply(&mut params);
+                choose(&mut settings, &setting.value);
             }
-            let params = checked(params)?;
-            if !ids.insert(params.id()) {
+            let job = checked(settings.clone())?;
+            if !ids.insert(job.id()) {
                 let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
-                return Err(Refusal::new(
-                    format!("experiment '{}' orders the trial '{}' twice", design.name, params.id()),
-                    at,
-                ));
+                let sentence = format!("experiment '{}' orders the trial '{}' twice", design.name, job.id());
+                return Err(Refusal::new(sentence, at));
             }
-            ordered.push(params);
+            ordered.push((settings, job));
         }
     }
 
-    let mut published = Shelf::of(&design.published);
+    let mut published = PublishedTables::of(&design.published);
     let mut trials: Vec<Trial> = Vec::new();
-    for params in ordered {
-        let mut baseline = params.clone();
+    for (mut settings, job) in ordered {
         for setting in &design.baseline {
-            setting.apply(&mut baseline);
+            choose(&mut settings, &setting.value);
         }
-        let is_its_own = baseline.id() == params.id();
+        let baseline = checked(settings)?;
+        let is_its_own = baseline.id() == job.id();
         if !is_its_own && ids.insert(baseline.id()) {
-            trials.push(trial(design, checked(baseline.clone())?, None, &mut published, scale));
+            trials.push(trial(design, baseline.clone(), None, &mut published, scale)?);
         }
-        trials.push(trial(design, params, (!is_its_own).then_some(baseline), &mut published, scale));
+        trials.push(trial(design, job, (!is_its_own).then_some(baseline), &mut published, scale)?);
     }
-    published.all_found_a_trial(design)?;
+    published.refuse_unused(design)?;
     let mut scaled_ids = HashSet::new();
     match trials.iter().find(|trial| !scaled_ids.insert(&trial.id)) {
         Some(trial) => Err(refuse(format!("at the scale of {scale} two trials become the same, '{}'", trial.id))),
@@ -133,24 +125,49 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
     }
 }
 
-fn trial(design: &Design, params: Params, baseline: Option<Params>, published: &mut Shelf, scale: Scale) -> Trial {
-    let figure = published.take(&params);
-    let params = scaled(params, scale);
-    Trial {
-        id: params.id(),
-        experiment: design.name.clone(),
-        params,
-        baseline: baseline.map(|baseline| scaled(baseline, scale).id()),
-        published: figure,
+/// Sets a parameter; a total replaces a time, and a time a total.
+fn choose(settings: &mut Settings, value: &Value) {
+    match value {
+        Value::Total(_) => settings.time = None,
+        Value::Time(_) => settings.total = None,
+        _ => {}
     }
+    settings.set(value.clone());
 }
 
-fn scaled(mut params: Params, scale: Scale) -> Params {
-    params.volume = match params.volume {
-        Volume::Total(total) => Volume::Total(ByteSize(scale.apply(total.0, params.block.0))),
-        Volume::Time(time) => Volume::Time(scale.apply_to_time(time)),
-    };
-    params
+fn trial(
+    design: &Design,
+    job: Job,
+    baseline: Option<Job>,
+    published: &mut PublishedTables,
+    scale: Scale,
+) -> Result<Trial, Refusal> {
+    let figure = published.take(&job);
+    let job = scaled(job, scale)?;
+    Ok(Trial {
+        id: job.id(),
+        experiment: design.name.clone(),
+        job,
+        baseline: baseline.map(|baseline| scaled(baseline, scale)).transpose()?.map(|baseline| baseline.id()),
+        published: figure,
+    })
+}
+
+fn scaled(job: Job, scale: Scale) -> Result<Job, Refusal> {
+    if scale == Scale::ONE {
+        return Ok(job);
+    }
+    let mut settings = job.settings();
+    choose(
+        &mut settings,
+        &match job.volume() {
+            Volume::Total(total) => {
+                Value::Total(ByteSize(scale.apply(total.0, job.block().map_or(64 << 10, |block| block.0))))
+            }
+            Volume::Time(time) => Value::Time(scale.apply_to_time(time)),
+        },
+    );
+    Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
 }
 
 /// Total and time are two ways to say one thing.
@@ -172,8 +189,8 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
         }
         let mut values = HashSet::new();
         for setting in &axis.values {
-            if !values.insert(setting.exact()) {
-                let sentence = format!("{key} {} is given twice", setting.exact());
+            if !values.insert(&setting.value) {
+                let sentence = format!("{key} {} is given twice", setting.value.exact());
                 return Err(Refusal::new(sentence, setting.at.clone().or(axis.at.clone())));
             }
         }
@@ -222,92 +239,56 @@ impl<'a> Iterator for Combinations<'a> {
 }
 
 /// The parameters in which the trials differ: those of the axes first, then those of the cases, then those of added
-/// baselines. A volume that goes with another parameter (each block size has its own total) tells nothing apart.
+/// baselines.
 fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
-    let mut keys: Vec<Key> = Vec::new();
-    let axes = design.axes.iter().map(|axis| axis.key);
-    let cases = design.cases.iter().flatten().map(Setting::key);
-    for key in axes.chain(cases).chain(Key::iter()) {
-        let differs = || trials.iter().any(|trial| trial.params.exact(key) != trials[0].params.exact(key));
-        // A read block follows the block unless it is set.
-        let follows = key == Key::ReadBlock && trials.iter().all(|trial| trial.params.read_block.is_none());
-        if !keys.contains(&key) && !follows && differs() {
-            keys.push(key);
-        }
-    }
-    let without_volume: Vec<Key> = keys.iter().copied().filter(|key| subject(*key) != Key::Total).collect();
-    let tells_apart = |keys: &[Key]| {
-        let mut seen = HashSet::new();
-        trials.iter().all(|trial| seen.insert(keys.iter().map(|key| trial.params.exact(*key)).collect::<Vec<_>>()))
-    };
-    if tells_apart(&without_volume) { without_volume } else { keys }
+    let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
+    differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 
 /// The published figures of an experiment, to be found by the parameters of a trial.
-struct Shelf<'a> {
-    tables: Vec<Table<'a>>,
+struct PublishedTables<'a> {
+    tables: Vec<PublishedTable<'a>>,
 }
 
-struct Table<'a> {
-    source: &'a str,
-    by: Key,
-    relative: bool,
-    when: Vec<(Key, String)>,
-    figures: HashMap<String, Figure<'a>>,
+struct PublishedTable<'a> {
+    table: &'a PublishedFigures,
+    figures: HashMap<&'a Value, (&'a PublishedFigure, bool)>,
 }
 
-struct Figure<'a> {
-    throughput: f64,
-    setting: &'a Setting,
-    found: bool,
-}
-
-impl<'a> Shelf<'a> {
+impl<'a> PublishedTables<'a> {
     fn of(published: &'a [PublishedFigures]) -> Self {
-        let table = |column: &'a PublishedFigures| {
-            let by = column.figures.first()?.setting.key();
-            let figure = |figure: &'a PublishedFigure| {
-                let entry = Figure { throughput: figure.throughput, setting: &figure.setting, found: false };
-                (figure.setting.exact(), entry)
-            };
-            Some(Table {
-                source: &column.source,
-                by,
-                relative: column.relative,
-                when: column.when.iter().map(|setting| (setting.key(), setting.exact())).collect(),
-                figures: column.figures.iter().map(figure).collect(),
-            })
+        let table = |table: &'a PublishedFigures| PublishedTable {
+            table,
+            figures: table.figures.iter().map(|figure| (&figure.setting.value, (figure, false))).collect(),
         };
-        Shelf { tables: published.iter().filter_map(table).collect() }
+        PublishedTables { tables: published.iter().map(table).collect() }
     }
 
-    /// The figure of the first table that has one for the trial.
-    fn take(&mut self, params: &Params) -> Option<Published> {
-        self.tables.iter_mut().find_map(|table| {
-            if table.when.iter().any(|(key, value)| params.exact(*key) != *value) {
+    /// The figure of the first table that has one for the job.
+    fn take(&mut self, job: &Job) -> Option<Published> {
+        let settings = job.settings();
+        self.tables.iter_mut().find_map(|PublishedTable { table, figures }| {
+            let by = table.figures.first()?.setting.key();
+            if !table.when.iter().all(|setting| settings.has(&setting.value)) {
                 return None;
             }
-            let figure = table.figures.get_mut(&params.exact(table.by))?;
-            figure.found = true;
-            Some(Published { throughput: figure.throughput, source: table.source.to_owned(), relative: table.relative })
+            let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
+            *used = true;
+            Some(Published { throughput: figure.throughput, source: table.source.clone(), relative: table.relative })
         })
     }
 
-    fn all_found_a_trial(&self, design: &Design) -> Result<(), Refusal> {
+    fn refuse_unused(&self, design: &Design) -> Result<(), Refusal> {
         let figures = self.tables.iter().flat_map(|table| table.figures.values());
+        let unused = figures.filter(|(_, used)| !used).map(|(figure, _)| &figure.setting);
         // The first in the file, whatever the order of the map.
-        match figures.filter(|figure| !figure.found).min_by_key(|figure| figure.setting.at.as_ref().map(|at| at.start))
-        {
-            None => Ok(()),
-            Some(lost) => Err(Refusal::new(
-                format!(
-                    "a figure is published for {} {}, but experiment '{}' has no such trial without one",
-                    lost.setting.key(),
-                    lost.setting.exact(),
-                    design.name
-                ),
-                lost.setting.at.clone(),
-            )),
-        }
+        let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
+        let sentence = format!(
+            "a figure is published for {} {}, but experiment '{}' has no such trial without one",
+            setting.key(),
+            setting.value.exact(),
+            design.name
+        );
+        Err(Refusal::new(sentence, setting.at.clone()))
     }
 }

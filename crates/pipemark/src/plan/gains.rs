@@ -2,7 +2,7 @@
 
 use super::design::Setting;
 use super::refusal::Refusal;
-use crate::model::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Key, Params, Trial};
+use crate::model::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value};
 
 /// A table of gains before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,9 +31,9 @@ pub struct ColumnDesign {
 /// Finds the trial of each cell.
 pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, Refusal> {
     let compared = || trials.iter().filter(|trial| trial.baseline.is_some());
-    let mut rows: Vec<(String, String)> = Vec::new();
-    for trial in compared() {
-        let row = (trial.params.exact(design.by), trial.params.get(design.by));
+    let row_of = |trial: &Trial| trial.job.value(design.by);
+    let mut rows: Vec<Value> = Vec::new();
+    for row in compared().filter_map(row_of) {
         if !rows.contains(&row) {
             rows.push(row);
         }
@@ -41,7 +41,7 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
     let mut gains = Gains {
         by: design.by,
         corner: design.corner.clone(),
-        rows: rows.iter().map(|(_, shown)| shown.clone()).collect(),
+        rows: rows.iter().map(Value::to_string).collect(),
         source: design.source.clone(),
         blocks: Vec::new(),
         claims: design.claims.clone(),
@@ -50,31 +50,33 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
         let refuse = |sentence: String| {
             Refusal::new(format!("column '{}' of '{}': {sentence}", column.name, column.block), column.at.clone())
         };
-        let has = |params: &Params, setting: &Setting| params.exact(setting.key()) == setting.exact();
-        let published = |row: &str| {
-            column.published.iter().find(|(setting, _)| setting.exact() == row).map(|(_, percent)| *percent)
+        let published = |row: &Value| {
+            column.published.iter().find(|(setting, _)| setting.value == *row).map(|(_, percent)| *percent)
         };
-        let cell = |row: &str| {
+        let cell = |row: &Value| {
             column.when.iter().find_map(|when| {
-                let fits =
-                    |params: &Params| params.exact(design.by) == row && when.iter().all(|setting| has(params, setting));
-                let mut fitting = compared().filter(|trial| fits(&trial.params)).map(|trial| &trial.id);
+                let fits = |trial: &&Trial| {
+                    let settings = trial.job.settings();
+                    settings.has(row) && when.iter().all(|setting| settings.has(&setting.value))
+                };
+                let mut fitting = compared().filter(fits).map(|trial| &trial.id);
                 let id = fitting.next()?;
                 Some(match fitting.next() {
                     None => Ok(GainsCell { trial: id.clone(), published: published(row) }),
                     Some(other) => {
+                        let row = row.exact();
                         Err(refuse(format!("'{id}' and '{other}' both fit the row {row}; say more in when")))
                     }
                 })
             })
         };
-        let cells: Vec<Option<GainsCell>> =
-            rows.iter().map(|(row, _)| cell(row).transpose()).collect::<Result<_, _>>()?;
-        let lost = column.published.iter().find(|(setting, _)| {
-            !rows.iter().zip(&cells).any(|((row, _), cell)| cell.is_some() && *row == setting.exact())
-        });
+        let cells: Vec<Option<GainsCell>> = rows.iter().map(|row| cell(row).transpose()).collect::<Result<_, _>>()?;
+        let lost = column
+            .published
+            .iter()
+            .find(|(setting, _)| !rows.iter().zip(&cells).any(|(row, cell)| cell.is_some() && *row == setting.value));
         if let Some((setting, _)) = lost {
-            return Err(refuse(format!("a figure is published for {} and no trial fits", setting.exact())));
+            return Err(refuse(format!("a figure is published for {} and no trial fits", setting.value.exact())));
         }
         if cells.iter().all(Option::is_none) {
             return Err(refuse("no trial with a baseline fits".to_owned()));

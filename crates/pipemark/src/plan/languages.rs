@@ -2,13 +2,13 @@
 
 use super::suite::Suite;
 use super::{Axis, Setting};
-use crate::model::{Key, Language};
+use crate::model::{Key, Language, Value};
 
 impl Suite {
     /// The languages that its axes name.
     pub fn languages(&self) -> Vec<String> {
         let axes = self.designs.iter().flat_map(|design| &design.axes).filter(|axis| axis.key == Key::Language);
-        axes.flat_map(|axis| &axis.values).map(Setting::exact).collect()
+        axes.flat_map(|axis| &axis.values).map(|setting| setting.value.to_string()).collect()
     }
 
     /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
@@ -16,22 +16,16 @@ impl Suite {
     pub fn of_languages(&mut self, wanted: &[Language]) {
         for design in &mut self.designs {
             let Some(axis) = design.axes.iter_mut().find(|axis| axis.key == Key::Language) else { continue };
-            let is_wanted = |value: &Setting| wanted.iter().any(|language| language.as_str() == value.exact());
-            let mut values: Vec<Setting> = axis.values.iter().filter(|value| is_wanted(value)).cloned().collect();
-            for language in wanted {
-                if !values.iter().any(|value| value.exact() == language.as_str()) {
-                    values.push(Setting::new(Key::Language, language.as_str()).expect("a language's own name"));
-                }
-            }
+            let wanted = || wanted.iter().cloned().map(Value::Language);
+            let named: Vec<Value> = axis.values.iter().map(|setting| setting.value.clone()).collect();
+            let kept = named.iter().filter(|value| wanted().any(|other| other == **value)).cloned();
+            let values: Vec<Value> = kept.chain(wanted().filter(|value| !named.contains(value))).collect();
             // The baseline's language is measured even where it isn't wanted.
-            let base = |value: &Setting| design.baseline.iter().any(|base| base.exact() == value.exact());
+            let measured = |setting: &Setting| {
+                values.contains(&setting.value) || design.baseline.iter().any(|base| base.value == setting.value)
+            };
             for published in &mut design.published {
-                published.figures.retain(|figure| {
-                    let setting = &figure.setting;
-                    setting.key() != Key::Language
-                        || values.iter().any(|value| value.exact() == setting.exact())
-                        || base(setting)
-                });
+                published.figures.retain(|figure| figure.setting.key() != Key::Language || measured(&figure.setting));
             }
             design.published.retain(|published| !published.figures.is_empty());
             *axis = Axis::new(Key::Language, values);
@@ -51,7 +45,7 @@ mod tests {
         let plan = suite.expand(Scale::ONE).unwrap();
         let mut seen = Vec::new();
         for trial in &plan.trials {
-            let language = trial.params.exact(Key::Language);
+            let language = trial.job.value(Key::Language).unwrap().to_string();
             if !seen.contains(&language) {
                 seen.push(language);
             }

@@ -22,7 +22,7 @@ pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
-use crate::model::{Experiment, LinkKind, Nanos, Params, Place, Trial, Volume};
+use crate::model::{Experiment, Job, LinkKind, Nanos, Place, Settings, Trial};
 
 /// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
 /// [`Schedule::seed`].
@@ -47,17 +47,18 @@ impl Plan {
     /// against has to come from the same minutes as the figures.
     pub fn precede_with_memory_copy(&mut self) {
         const NAME: &str = "memory-copy";
-        let measured = self.trials.iter().any(|trial| trial.params.link == LinkKind::MemoryCopy);
+        let measured = self.trials.iter().any(|trial| trial.job.is_memory_copy());
         if measured || self.experiments.iter().any(|experiment| experiment.name == NAME) {
             return;
         }
         // One process needs no second CPU, so this trial exists on machines where `cross` does not.
-        let params = Params {
-            link: LinkKind::MemoryCopy,
-            place: Place::Same,
-            volume: Volume::Time(Nanos(100_000_000)),
-            ..Params::default()
-        };
+        let job = Job::try_from(Settings {
+            link: Some(LinkKind::MemoryCopy),
+            place: Some(Place::Same),
+            time: Some(Nanos(100_000_000)),
+            ..Settings::default()
+        })
+        .expect("no contradiction");
         self.experiments.insert(
             0,
             Experiment {
@@ -72,6 +73,6 @@ impl Plan {
             },
         );
         self.trials
-            .insert(0, Trial { id: params.id(), experiment: NAME.to_owned(), params, baseline: None, published: None });
+            .insert(0, Trial { id: job.id(), experiment: NAME.to_owned(), job, baseline: None, published: None });
     }
 }

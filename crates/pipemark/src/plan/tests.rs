@@ -8,7 +8,7 @@ use strum::IntoEnumIterator;
 use super::refusal::PlanError;
 use super::suite::MAX_TRIALS;
 use super::*;
-use crate::model::{ByteSize, Key, Place, RecvMethod, SendMethod, Verify};
+use crate::model::{ByteSize, Job, Key, LinkKind, Nanos, Place, RecvMethod, SendMethod, Value, Verify, Volume};
 
 fn plan_of(text: &str) -> Result<Plan, PlanError> {
     Suite::parse("x.toml", text)?.expand(Scale::ONE)
@@ -24,7 +24,7 @@ fn with_experiment(body: &str) -> String {
 }
 
 fn blocks(plan: &Plan) -> Vec<u64> {
-    plan.trials.iter().map(|trial| trial.params.block.0).collect()
+    plan.trials.iter().map(|trial| trial.job.block().unwrap().0).collect()
 }
 
 #[test]
@@ -34,8 +34,8 @@ fn embedded_suites_are_called_what_they_say() {
         let plan = embedded_plan(name);
         assert!(!plan.trials.is_empty());
         for trial in &plan.trials {
-            trial.params.check().unwrap();
-            assert_eq!(trial.id, trial.params.id());
+            Job::try_from(trial.job.settings()).unwrap();
+            assert_eq!(trial.id, trial.job.id());
         }
     }
 }
@@ -66,10 +66,13 @@ fn block_size_is_document_001() {
     ];
     assert_eq!(plan.trials.len(), document.len());
     for (trial, (size, count, average)) in plan.trials.iter().zip(document) {
-        assert_eq!(trial.params.block, ByteSize(size));
-        assert_eq!(trial.params.volume, Volume::Total(ByteSize(size * count)));
-        assert_eq!(trial.params.place, "0:1".parse::<Place>().unwrap());
-        assert_eq!((trial.params.send, trial.params.recv), (SendMethod::Write, RecvMethod::Read));
+        assert_eq!(trial.job.block(), Some(ByteSize(size)));
+        assert_eq!(trial.job.volume(), Volume::Total(ByteSize(size * count)));
+        assert_eq!(trial.job.place(), "0:1".parse::<Place>().unwrap());
+        assert_eq!(
+            (trial.job.ends().unwrap().send, trial.job.ends().unwrap().recv),
+            (SendMethod::Write, RecvMethod::Read)
+        );
         let published = trial.published.as_ref().expect("each size has an average");
         assert!((published.throughput / (average * 1024.0 * 1024.0) - 1.0).abs() < 1e-12);
         assert!(published.source.contains("pipe_bandwidth.c") && published.source.contains("other hardware"));
@@ -84,7 +87,7 @@ fn quick_fits_its_time() {
     plan.precede_with_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
     for trial in &plan.trials {
-        assert_eq!(trial.params.volume, Volume::Time(Nanos(100_000_000)), "{}", trial.id);
+        assert_eq!(trial.job.volume(), Volume::Time(Nanos(100_000_000)), "{}", trial.id);
     }
     assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 5, .. }));
 }
@@ -116,7 +119,7 @@ fn baselines_are_trials_of_the_same_experiment() {
 fn axes_are_multiplied_in_their_order() {
     let plan = plan_of(&with_experiment("axes = { send = [\"write\", \"vmsplice\"], block = [64, \"1k\"] }")).unwrap();
     let shown: Vec<(SendMethod, u64)> =
-        plan.trials.iter().map(|trial| (trial.params.send, trial.params.block.0)).collect();
+        plan.trials.iter().map(|trial| (trial.job.ends().unwrap().send, trial.job.block().unwrap().0)).collect();
     use SendMethod::{Vmsplice, Write};
     assert_eq!(shown, [(Write, 64), (Write, 1024), (Vmsplice, 64), (Vmsplice, 1024)]);
     assert_eq!(plan.experiments[0].varies, [Key::Send, Key::Block]);
@@ -130,7 +133,7 @@ fn cases_are_crossed_with_axes_and_replace_params() {
     ))
     .unwrap();
     assert_eq!(plan.trials.len(), 4);
-    assert!(plan.trials.iter().all(|trial| trial.params.verify == Verify::Full));
+    assert!(plan.trials.iter().all(|trial| trial.job.verify() == Verify::Full));
     assert_eq!(plan.experiments[0].varies, [Key::Capacity, Key::Send, Key::Pages]);
 }
 
@@ -142,7 +145,7 @@ fn a_baseline_that_is_not_ordered_is_added_once() {
     ))
     .unwrap();
     assert_eq!(plan.trials.len(), 3);
-    assert_eq!((plan.trials[0].params.send, &plan.trials[0].baseline), (SendMethod::Write, &None));
+    assert_eq!((plan.trials[0].job.ends().unwrap().send, &plan.trials[0].baseline), (SendMethod::Write, &None));
     assert!(plan.trials[1..].iter().all(|trial| trial.baseline.as_ref() == Some(&plan.trials[0].id)));
 }
 
@@ -150,18 +153,18 @@ fn a_baseline_that_is_not_ordered_is_added_once() {
 fn scale_keeps_whole_blocks_and_says_so() {
     let suite = Suite::parse("x", embedded("block-size").unwrap()).unwrap();
     let plan = suite.expand("0.01".parse().unwrap()).unwrap();
-    assert_eq!(plan.trials[0].params.volume, Volume::Total(ByteSize(16_640_000)));
+    assert_eq!(plan.trials[0].job.volume(), Volume::Total(ByteSize(16_640_000)));
     assert!(plan.trials.iter().all(|trial| trial.published.is_some()));
     assert!(plan.title.ends_with("(totals × 0.01)"), "{}", plan.title);
     let smallest = suite.expand("0.000001".parse().unwrap()).unwrap();
     assert_eq!(blocks(&smallest)[7], 65536);
-    assert_eq!(smallest.trials[7].params.volume, Volume::Total(ByteSize(65536)), "never less than a block");
+    assert_eq!(smallest.trials[7].job.volume(), Volume::Total(ByteSize(65536)), "never less than a block");
     let timed = Suite::parse("x", embedded("quick").unwrap()).unwrap();
     let half = timed.expand("0.5".parse().unwrap()).unwrap();
     let whole = timed.expand(Scale::ONE).unwrap();
     assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
     for (half, whole) in half.trials.iter().zip(&whole.trials) {
-        let (Volume::Time(half), Volume::Time(whole)) = (half.params.volume, whole.params.volume) else { continue };
+        let (Volume::Time(half), Volume::Time(whole)) = (half.job.volume(), whole.job.volume()) else { continue };
         assert_eq!(half.0 * 2, whole.0);
     }
     for text in ["0", "-1", "NaN", "inf", "1e9", "", "x"] {
@@ -176,7 +179,7 @@ fn the_memory_copy_limit_is_added_once() {
     plan.precede_with_memory_copy();
     plan.precede_with_memory_copy();
     assert_eq!(plan.trials.len(), trials + 1);
-    assert_eq!(plan.trials[0].params.link, LinkKind::MemoryCopy);
+    assert_eq!(plan.trials[0].job.link(), LinkKind::MemoryCopy);
     assert_eq!(plan.experiments[0].name, plan.trials[0].experiment);
 }
 
@@ -400,10 +403,10 @@ proptest! {
 
     #[test]
     fn no_value_makes_a_setting_panic(text in ".{0,30}") {
-        let _ = Setting::parse(&text);
+        let _ = Value::parse_pair(&text);
         for key in Key::iter() {
-            if let Ok(setting) = Setting::new(key, &text) {
-                prop_assert_eq!(Setting::new(key, &setting.exact()).unwrap().exact(), setting.exact());
+            if let Ok(value) = Value::parse(key, &text) {
+                prop_assert_eq!(Value::parse(key, &value.exact()), Ok(value));
             }
         }
     }
@@ -415,8 +418,8 @@ proptest! {
         places in proptest::sample::subsequence(vec!["free", "same", "cross", "0:1"], 1..=4),
         cases in proptest::sample::subsequence(vec!["write", "vmsplice", "tee"], 0..=3),
     ) {
-        let settings = |key, values: Vec<String>| -> Vec<Setting> {
-            values.iter().map(|value| Setting::new(key, value).unwrap()).collect()
+        let settings = |key, values: Vec<String>| -> Vec<Value> {
+            values.iter().map(|value| Value::parse(key, value).unwrap()).collect()
         };
         let texts = |numbers: Vec<u64>| numbers.iter().map(u64::to_string).collect();
         let design = Design {
@@ -426,7 +429,7 @@ proptest! {
                 Axis::new(Key::ReadBlock, settings(Key::ReadBlock, texts(reads))),
                 Axis::new(Key::Place, settings(Key::Place, places.iter().map(|p| p.to_string()).collect())),
             ],
-            cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()])).collect(),
+            cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()]).into_iter().map(Setting::from).collect()).collect(),
             ..Design::default()
         };
         let counted = design.count();
@@ -438,7 +441,7 @@ proptest! {
 
     #[test]
     fn counting_does_not_overflow(lengths in proptest::collection::vec(1usize..2000, 0..30)) {
-        let setting = Setting::new(Key::Block, "1").unwrap();
+        let setting = Value::parse(Key::Block, "1").unwrap();
         let axes = lengths.iter().map(|&length| Axis::new(Key::Block, vec![setting.clone(); length])).collect();
         let design = Design { axes, ..Design::default() };
         let product = lengths.iter().try_fold(1u128, |product, &length| product.checked_mul(length as u128));
@@ -495,7 +498,7 @@ fn the_suite_large_pipe_has_the_tables_of_its_document() {
     }
     let small = Suite::parse("x", embedded("large-pipe").unwrap()).unwrap().expand("0.01".parse().unwrap()).unwrap();
     let times = small.trials.iter().filter(|trial| trial.experiment == "pipeflex");
-    assert!(times.map(|trial| trial.params.volume).all(|volume| volume == Volume::Time(Nanos(2_000_000))));
+    assert!(times.map(|trial| trial.job.volume()).all(|volume| volume == Volume::Time(Nanos(2_000_000))));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::{ScheduleChoices, parse_duration};
 use super::suite::Suite;
-use crate::model::{Claim, ClaimTest, Key, Params, Scope, nearest};
+use crate::model::{Claim, ClaimTest, Key, Scope, Value, nearest};
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -282,8 +282,8 @@ fn published(form: &PublishedForm) -> Result<PublishedFigures, Refusal> {
     let mut seen = HashSet::new();
     for (word, figure) in &form.values.0 {
         let setting = setting_of(by, word.as_ref(), word)?;
-        if !seen.insert(setting.exact()) {
-            return Err(Refusal::new(format!("{by} {} has two figures", setting.exact()), Some(word.span())));
+        if !seen.insert(setting.value.clone()) {
+            return Err(Refusal::new(format!("{by} {} has two figures", setting.value.exact()), Some(word.span())));
         }
         let throughput = unit.throughput(*figure.as_ref(), total);
         if !(throughput.is_finite() && throughput > 0.0) {
@@ -327,11 +327,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
     };
     let claim = |form: &ClaimForm| {
         // A row is shown as its parameter is, however it was written.
-        let row = |row: &Spanned<Scalar>| {
-            let mut params = Params::default();
-            setting(by, row)?.apply(&mut params);
-            Ok(params.get(by))
-        };
+        let row = |row: &Spanned<Scalar>| Ok(setting(by, row)?.value.to_string());
         Ok(Claim {
             says: line("claim", &form.says, MAX_CLAIM_CHARS)?,
             column: title(&form.column)?,
@@ -419,9 +415,8 @@ fn setting(key: Key, value: &Spanned<Scalar>) -> Result<Setting, Refusal> {
 fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<Setting, Refusal> {
     let refuse = |sentence: String| Refusal::new(sentence, Some(place.span()));
     bounded_line(&format!("value of {key}"), text, MAX_VALUE_CHARS).map_err(refuse)?;
-    let mut setting = Setting::new(key, text).map_err(|error| Refusal::value(&error, place.span()))?;
-    setting.at = Some(place.span());
-    Ok(setting)
+    let value = Value::parse(key, text).map_err(|error| Refusal::value(&error, place.span()))?;
+    Ok(Setting { value, at: Some(place.span()) })
 }
 
 /// A name is typed on command lines and stands in file names.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use strum::IntoEnumIterator;
 
-use crate::model::{Document, Estimates, Key, LinkKind, Mode, PageKind, Params, Place, Record, Status, WaitPolicy};
+use crate::model::{Document, Estimates, Job, Key, Place, Record, Status, WaitPolicy};
 use crate::show::neutral;
 
 /// A trial that was measured and went well.
@@ -22,13 +22,13 @@ impl<'a> Trial<'a> {
         record.estimate.as_ref().filter(|_| good).map(|estimates| Trial { run, record, estimates })
     }
 
-    pub(super) fn params(&self) -> &'a Params {
-        &self.record.params
+    pub(super) fn job(&self) -> &'a Job {
+        &self.record.job
     }
 
     /// The value of a parameter as people read it; the null link and the like have no other parameters than their own.
     pub(super) fn word(&self, key: Key) -> String {
-        neutral(&self.params().get(key))
+        self.job().value(key).map_or_else(String::new, |value| neutral(&value.to_string()))
     }
 }
 
@@ -56,7 +56,7 @@ impl<'a> Section<'a> {
         for (run, document) in documents.iter().enumerate() {
             for about in &document.experiments {
                 let records: Vec<&Record> = document.trials.iter().filter(|r| r.experiment == about.name).collect();
-                if records.iter().all(|record| record.params.link == LinkKind::MemoryCopy) {
+                if records.iter().all(|record| record.job.is_memory_copy()) {
                     continue;
                 }
                 let trials = records.iter().filter_map(|record| Trial::of(run, record));
@@ -72,7 +72,7 @@ impl<'a> Section<'a> {
                     title,
                     about: neutral(&about.about),
                     across: about.across,
-                    latency: records.iter().all(|record| record.params.mode == Mode::Latency),
+                    latency: records.iter().all(|record| record.job.is_round_trip()),
                     keys: about.varies.clone(),
                     trials: trials.collect(),
                     runs: vec![run],
@@ -89,9 +89,9 @@ impl<'a> Section<'a> {
     fn telling_keys(&self) -> Vec<Key> {
         let mut keys = self.keys.clone();
         keys.extend(Key::iter().filter(|key| !self.keys.contains(key)));
-        let value = |trial: &Trial, key: Key| trial.params().exact(key);
+        let value = |trial: &Trial, key: Key| trial.job().value(key);
         keys.retain(|key| {
-            let values: HashSet<String> = self.trials.iter().map(|trial| value(trial, *key)).collect();
+            let values: HashSet<_> = self.trials.iter().map(|trial| value(trial, *key)).collect();
             values.len() > 1
         });
         let apart = |keys: &[Key]| -> usize {
@@ -114,7 +114,7 @@ impl<'a> Section<'a> {
 
     /// What tells a trial from the others, in words, by `keys` alone.
     pub(super) fn name_of(&self, trial: &Trial, keys: &[Key]) -> String {
-        let params = trial.params();
+        let job = trial.job();
         let both = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
         let mut words = Vec::new();
         for key in keys {
@@ -122,17 +122,17 @@ impl<'a> Section<'a> {
             words.push(match key {
                 _ if word.is_empty() => continue,
                 // What is usual goes without saying.
-                Key::Pages if params.pages == PageKind::Base => continue,
-                Key::Wait if params.wait == WaitPolicy::Block => continue,
+                Key::Pages if job.value(*key) == key.usual() => continue,
+                Key::Wait if job.wait() == WaitPolicy::Block => continue,
                 Key::Recv if both => continue,
                 Key::Send if both => format!("{word} → {}", trial.word(Key::Recv)),
-                Key::Place => match params.place {
+                Key::Place => match job.place() {
                     Place::Same => "one CPU".to_owned(),
                     Place::Cross => "two cores".to_owned(),
                     Place::Free => "any CPUs".to_owned(),
                     Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
                 },
-                Key::Wait if params.wait == WaitPolicy::Spin => "spinning".to_owned(),
+                Key::Wait if job.wait() == WaitPolicy::Spin => "spinning".to_owned(),
                 Key::Link
                 | Key::Send
                 | Key::Recv
@@ -162,21 +162,10 @@ impl<'a> Section<'a> {
 
 /// A parameter as a number: bytes, nanoseconds or a count. Of a capacity it is what the kernel granted.
 pub(super) fn number(trial: &Trial, key: Key) -> Option<u64> {
-    let params = trial.params();
-    Some(match key {
-        Key::Capacity => trial.record.samples.first()?.capacity_granted?,
-        Key::Buffer => params.buffer?.0,
-        Key::Block => params.block.0,
-        Key::ReadBlock => params.read_block().0,
-        Key::Align => params.align.into(),
-        Key::Pairs => params.pairs.into(),
-        Key::Length => params.length.into(),
-        Key::ReadDelay => params.read_delay.0.0,
-        Key::WriteDelay => params.write_delay.0.0,
-        Key::Rate => params.rate?.into(),
-        Key::Gap => params.gap.0,
-        _ => return None,
-    })
+    match key {
+        Key::Capacity => trial.record.samples.first()?.capacity_granted,
+        _ => trial.job().value(key)?.number(),
+    }
 }
 
 /// A name for each document by what differs between them: suite, host, version, start.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::error::explained;
 use super::keeper::{Made, Wire};
 use crate::link;
-use crate::model::{Cpu, EndStats, Latency, Params};
+use crate::model::{Cpu, EndStats, Job, Latency};
 
 /// The word that makes this program an end of a run.
 pub const END_VERB: &str = "__end";
@@ -69,7 +69,7 @@ pub struct Assignment {
     /// The one CPU to run on, or all that are allowed.
     pub pin: Option<Cpu>,
     /// The trial.
-    pub params: Params,
+    pub job: Job,
     /// Content and delays are drawn from this.
     pub seed: u64,
     /// The link's end, and in latency mode that of the link back.
@@ -179,14 +179,14 @@ mod tests {
             pair: 3,
             line: 7,
             pin: Some(Cpu(1)),
-            params: Params::default(),
+            job: Job::default(),
             seed: 9,
             handles: vec![Wire::Queue(3)],
             folder: None,
         };
         send(&ours, &assignment, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Assignment>(&theirs).unwrap().unwrap();
-        assert_eq!((received.role, received.params), (Role::Sink, Params::default()));
+        assert_eq!((received.role, received.job), (Role::Sink, Job::default()));
         assert_eq!(descriptors.len(), 2);
         rustix::io::write(&descriptors[1], b"x").unwrap();
         assert_eq!(pipeio::pipe::fill(&pipe.reader).unwrap(), 1);

@@ -21,7 +21,7 @@ use super::child;
 use super::control::Control;
 use super::keeper;
 use crate::link;
-use crate::model::{Cpu, Mode, PageKind, Params, Verify};
+use crate::model::{Cpu, Ends, Job, Mode, Nanos, Pace, PageKind, Verify};
 
 /// What every role works with.
 struct End {
@@ -73,8 +73,8 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
     let mut handles = end.assignment.handles.iter().map(|wire| wire.handle(&mut descriptors));
     let mut next = || handles.next().unwrap_or(Err(io::ErrorKind::InvalidData.into()));
     let no_link = || io::Error::new(io::ErrorKind::InvalidData, "no link is named");
-    let link = || link::of(end.assignment.params.link).ok_or_else(no_link);
-    match (end.assignment.role, end.assignment.params.mode) {
+    let link = || end.assignment.job.ends().and_then(|ends| link::of(ends.link)).ok_or_else(no_link);
+    match (end.assignment.role, end.assignment.job.mode()) {
         (Role::Source, Mode::Throughput) => source::run(&end, link()?, next()?),
         (Role::Sink, Mode::Throughput) => sink::run(&end, link()?, next()?),
         (Role::Source, Mode::Latency) => latency::ping(&end, link()?, next()?, next()?),
@@ -97,26 +97,37 @@ pub(super) fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
 }
 
 impl End {
-    fn params(&self) -> &Params {
-        &self.assignment.params
+    /// Only jobs with ends are given to ends.
+    fn ends(&self) -> &Ends {
+        self.assignment.job.ends().expect("a job with ends")
+    }
+
+    /// When messages are sent; at once where it is not a conversation.
+    fn pace(&self) -> Pace {
+        if let Job::RoundTrip(trip) = &self.assignment.job { trip.pace } else { Pace::Gap(Nanos(0)) }
+    }
+
+    /// Whether there are stages between source and sink.
+    fn chained(&self) -> bool {
+        self.assignment.job.chain().is_some()
     }
 
     /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
     /// their own.
     fn pattern(&self, stream: u64) -> Pattern {
-        let params = self.params();
+        let ends = self.ends();
         let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
-        let rule = if params.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
-        match link::content(params) {
+        let rule = if ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
+        match link::content(ends) {
             Content::Fresh => Pattern::endless(rule),
-            Content::Prepared => Pattern::repeating(rule, link::period(params) as u64),
+            Content::Prepared => Pattern::repeating(rule, link::period(ends) as u64),
         }
     }
 }
 
 /// Bytes on huge pages, if any were asked for.
-fn huge_bytes(params: &Params) -> Option<u64> {
-    (params.pages == PageKind::Huge).then(pipeio::memory::huge_bytes)
+fn huge_bytes(ends: &Ends) -> Option<u64> {
+    (ends.pages == PageKind::Huge).then(pipeio::memory::huge_bytes)
 }
 
 /// The capacity of the link, if it is a pipe.

@@ -13,7 +13,7 @@ use super::interrupt::Interrupt;
 use super::pair::{Conditions, Measured};
 use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
 use crate::entrant::{Absent, Answer, Entrants, Fault, Runnable, Stream, judge};
-use crate::model::{EntrantStats, Language, Params, Program, Sample, Volume};
+use crate::model::{Entrant, EntrantStats, Sample};
 
 /// How long a supervisor may take to end what it has started.
 const CLEANING: Duration = Duration::from_secs(20);
@@ -24,30 +24,20 @@ const QUOTE: usize = 1000;
 /// A stream that shows whether an entrant looks at its bytes: a few blocks and a bit, and one byte changed on its way.
 const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 
-/// Makes one run of the entrant that `params` name, and before its first one proves that it looks at the bytes.
+/// Makes one run of an entrant, and before its first one proves that it looks at the bytes.
 ///
 /// # Errors
 /// As for a pair: when there was no run, when it did not keep the contract, or when its answer is wrong.
 pub fn run(
-    (language, program): (&Language, Program),
-    params: &Params,
+    Entrant { language, program, block, verify, total, .. }: &Entrant,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     proven: &mut BTreeSet<String>,
 ) -> Result<Measured, RunError> {
-    let runnable = entrants.program(language, program).map_err(|absent| match absent {
+    let runnable = entrants.program(language, *program).map_err(|absent| match absent {
         Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
     })?;
-    let Volume::Total(total) = params.volume else {
-        return Err(RunError::Failed("an entrant streams a total, and none was given".to_owned()));
-    };
-    let stream = Stream {
-        bytes: total.0,
-        block: params.block.0,
-        verify: params.verify,
-        seed: conditions.seed as u32,
-        flip: None,
-    };
+    let stream = Stream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
         let proof = Stream { bytes, block, flip: Some(flip), ..stream };

@@ -18,7 +18,7 @@ use super::feed::{Feeds, Input};
 use super::pair::{Conditions, Measured};
 use super::proof;
 use crate::entrant::{Absent, Entrants};
-use crate::model::{ByteSize, Feed, Filter, Params, PipelineStats, ProcessStats, Sample, Volume};
+use crate::model::{ByteSize, Feed, Filter, Lines, PipelineStats, ProcessStats, Sample, Volume};
 
 /// How long a program may take to become ready to begin.
 const READY: Duration = Duration::from_secs(20);
@@ -31,8 +31,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// # Errors
 /// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
 pub fn run(
-    (feed, filter): (Feed, &Filter),
-    params: &Params,
+    Lines { feed, filter, volume }: &Lines,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     state: &mut State,
@@ -44,8 +43,8 @@ pub fn run(
         proof::prove(filter, does, &runnable.words, conditions.limit, conditions.interrupt)?;
         state.proven.insert(filter.to_string());
     }
-    let total = if let Volume::Total(total) = params.volume { total } else { ByteSize(0) };
-    let input = state.feeds.input(feed, total, conditions.interrupt)?;
+    let total = if let Volume::Total(total) = *volume { total } else { ByteSize(0) };
+    let input = state.feeds.input(*feed, total, conditions.interrupt)?;
     let begin = Instant::now();
     let mut pipeline = Pipeline::start(filter, &runnable.words, input)?;
     let deadline = Instant::now() + conditions.limit;
@@ -53,14 +52,14 @@ pub fn run(
     let counters = (Counters::of(pipeline.filter.pid()), pipeline.feed.as_ref().map(|feed| Counters::of(feed.pid())));
     let clock = Instant::now();
     pipeline.go();
-    if let Volume::Time(time) = params.volume {
+    if let Volume::Time(time) = *volume {
         pipeline.flow(clock + time.into(), conditions)?;
         pipeline.cut();
     }
     pipeline.finish(deadline, conditions)?;
     let ns = nanos(clock.elapsed());
     let bytes = pipeline.bytes()?;
-    let stats = pipeline.ended(params, deadline, conditions, counters)?;
+    let stats = pipeline.ended(*feed, deadline, conditions, counters)?;
     let all = stats.sum();
     let sample = Sample {
         round: 0,
@@ -164,7 +163,7 @@ impl Pipeline {
         Err(RunError::Failed("the pipeline ended before its time".to_owned()))
     }
 
-    /// Ends a feed that does not end by itself.
+    /// Handles a feed that does not end by itself.
     fn cut(&self) {
         if let Some(feed) = &self.feed {
             feed.kill();
@@ -206,7 +205,7 @@ impl Pipeline {
     /// Reaps all, and says what each used if all went well.
     fn ended(
         &mut self,
-        params: &Params,
+        feed: Feed,
         deadline: Instant,
         conditions: &Conditions<'_>,
         counters: (Counters, Option<Counters>),
@@ -220,7 +219,7 @@ impl Pipeline {
             stats.extend(process.end().map(|(_, usage)| usage));
         }
         // A feed that failed is why its filter got less, and a filter that failed why its feed was refused.
-        let endless = matches!(params.volume, Volume::Time(_));
+        let endless = feed.endless();
         for (process, killed) in [(Some(&self.filter), false), (self.feed.as_ref(), endless)] {
             let Some((process, (status, _))) = process.and_then(|process| Some((process, process.end()?))) else {
                 continue;

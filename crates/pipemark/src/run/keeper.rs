@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::channel::{self, Assignment, Reply, Role};
 use super::process::Process;
-use crate::link::{self, Ends, Handle, Link, Naming};
-use crate::model::Params;
+use crate::link::{self, Handle, Handles, Link, Naming};
+use crate::model::{Ends, Job};
 
 /// How long a keeper may take to make a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ pub fn descriptor(handle: &Handle) -> Option<BorrowedFd<'_>> {
 ///
 /// # Errors
 /// One that is [`link::not_here`] where the mechanism is not to be had here.
-pub fn make(link: &'static dyn Link, params: &Params) -> io::Result<(Ends, Option<Keeper>)> {
+pub fn make(link: &'static dyn Link, params: &Ends) -> io::Result<(Handles, Option<Keeper>)> {
     match link.naming() {
         Naming::Unnamed => link.connect(params, Path::new("")).map(|ends| (ends, None)),
         Naming::File | Naming::Queue => Keeper::start(link, params).map(|(ends, keeper)| (ends, Some(keeper))),
@@ -91,7 +91,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    fn start(link: &'static dyn Link, params: &Params) -> io::Result<(Ends, Keeper)> {
+    fn start(link: &'static dyn Link, params: &Ends) -> io::Result<(Handles, Keeper)> {
         let folder = folder()?;
         let assignment = Assignment {
             role: Role::Keeper,
@@ -99,7 +99,7 @@ impl Keeper {
             pair: 0,
             line: 0,
             pin: None,
-            params: params.clone(),
+            job: Job::Stream(params.clone()),
             seed: 0,
             handles: Vec::new(),
             folder: Some(folder.clone()),
@@ -110,7 +110,7 @@ impl Keeper {
         match keeper.process.reply.take() {
             Some(Reply::Made(made)) => {
                 let mut descriptors = descriptors.into_iter();
-                let ends = Ends {
+                let ends = Handles {
                     source: made.source.handle(&mut descriptors)?,
                     sink: made.sink.handle(&mut descriptors)?,
                     message_limit: made.message_limit,
@@ -147,9 +147,9 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
     let made = assignment
         .folder
         .as_deref()
-        .zip(link::of(assignment.params.link))
+        .zip(assignment.job.ends().and_then(|ends| Some((ends, link::of(ends.link)?))))
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-        .and_then(|(folder, link)| Ok((link, connect(link, &assignment.params, folder)?)));
+        .and_then(|(folder, (ends, link))| Ok((link, connect(link, ends, folder)?)));
     let (link, (ends, name)) = match made {
         Ok(made) => made,
         Err(error) => {
@@ -177,7 +177,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
 }
 
 /// Makes the link, a file in a folder of its own; returns its name, too.
-fn connect(link: &dyn Link, params: &Params, folder: &Path) -> io::Result<(Ends, PathBuf)> {
+fn connect(link: &dyn Link, params: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
     let name = folder.join("link");
     if link.naming() != Naming::File {
         return link.connect(params, &name).map(|ends| (ends, name));

@@ -14,7 +14,7 @@ use super::keeper::{self, Keeper, Wire};
 use super::process::Process;
 use super::stage::RunningStages;
 use crate::link;
-use crate::model::{Cpu, EndStats, LinkKind, Mode, PageKind, Params, Sample, StageStats, Verify, Warning};
+use crate::model::{Cpu, EndStats, Ends, Job, LinkKind, Mode, PageKind, Sample, StageStats, Verify, Warning};
 
 /// What a run is made with, besides its parameters.
 pub struct Conditions<'a> {
@@ -24,7 +24,7 @@ pub struct Conditions<'a> {
     pub seed: u64,
     /// The run is ended after this.
     pub limit: Duration,
-    /// Ends the run early.
+    /// Handles the run early.
     pub interrupt: &'a Interrupt,
 }
 
@@ -40,9 +40,9 @@ pub struct Measured {
 ///
 /// # Errors
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
-pub fn run(params: &Params, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
+pub fn run(job: &Job, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
     let begin = Instant::now();
-    let mut run = start(params, conditions)?;
+    let mut run = start(job, conditions)?;
     let deadline = begin + conditions.limit;
     let reports = match wait(&mut run, deadline, conditions) {
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
@@ -52,7 +52,7 @@ pub fn run(params: &Params, conditions: &Conditions<'_>) -> Result<Measured, Run
     let grants = run.grants;
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
-    measured(params, reports, stages, grants, begin.elapsed())
+    measured(job, reports, stages, grants, begin.elapsed())
 }
 
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
@@ -71,14 +71,20 @@ struct Grants {
     buffers: Option<(u64, u64)>,
 }
 
-fn start(params: &Params, conditions: &Conditions<'_>) -> Result<Run, RunError> {
-    let link = link::of(params.link);
+/// Only jobs with ends are run here.
+fn own_ends(job: &Job) -> Result<&Ends, RunError> {
+    job.ends().ok_or_else(|| RunError::Failed("this job has no ends of ours".to_owned()))
+}
+
+fn start(job: &Job, conditions: &Conditions<'_>) -> Result<Run, RunError> {
+    let own = own_ends(job)?;
+    let link = link::of(own.link);
     let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
-    let links_per_pair = match params.mode {
+    let links_per_pair = match job.mode() {
         Mode::Throughput => 1,
         Mode::Latency => 2,
     };
-    let ends = roles.len() * params.pairs as usize;
+    let ends = roles.len() * own.pairs as usize;
     let (page, control) = Control::create(ends).map_err(failed("no shared memory for the run"))?;
     let mut run = Run {
         processes: Vec::with_capacity(ends),
@@ -87,23 +93,23 @@ fn start(params: &Params, conditions: &Conditions<'_>) -> Result<Run, RunError> 
         control,
         grants: Grants::default(),
     };
-    for pair in 0..params.pairs {
+    for pair in 0..own.pairs {
         // The source has the sending end of the link there and the receiving end of the one back.
         let (mut of_source, mut of_sink) = (Vec::new(), Vec::new());
         for back in (0..links_per_pair).map(|nth| nth == 1) {
             let Some(link) = link else { continue };
-            let (ends, keeper) = keeper::make(link, params).map_err(|error| match link::not_here(&error) {
-                true => RunError::NotHere(format!("--link {}: {error}", params.link)),
+            let (ends, keeper) = keeper::make(link, own).map_err(|error| match link::not_here(&error) {
+                true => RunError::NotHere(format!("--link {}: {error}", own.link)),
                 false => RunError::Failed(format!("no link: {error}")),
             })?;
             run.keepers.extend(keeper);
             run.grants = Grants { message_limit: ends.message_limit, buffers: ends.buffers };
             let (near, far) = if back { (&mut of_sink, &mut of_source) } else { (&mut of_source, &mut of_sink) };
             near.push(ends.source);
-            let end = if params.chained() {
+            let end = if let Some(chain) = job.chain() {
                 // A chain's links are plain pipes: nobody has to keep them.
-                let more = || link.connect(params, Path::new("")).map_err(failed("no link"));
-                let (stages, end) = RunningStages::start(params, ends.sink, conditions, more)?;
+                let more = || link.connect(own, Path::new("")).map_err(failed("no link"));
+                let (stages, end) = RunningStages::start(chain, ends.sink, conditions, more)?;
                 run.stages = stages;
                 end
             } else {
@@ -120,7 +126,7 @@ fn start(params: &Params, conditions: &Conditions<'_>) -> Result<Run, RunError> 
                 pair,
                 line: run.processes.len(),
                 pin,
-                params: params.clone(),
+                job: job.clone(),
                 seed: conditions.seed,
                 handles: handles.iter().map(Wire::of).collect(),
                 folder: None,
@@ -216,22 +222,23 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
 
 /// Proves and adds up what the ends reported.
 fn measured(
-    params: &Params,
+    job: &Job,
     reports: Vec<(Role, Done)>,
     stages: Vec<StageStats>,
     grants: Grants,
     wall: Duration,
 ) -> Result<Measured, RunError> {
     let (sinks, sources): (Vec<_>, Vec<_>) = reports.into_iter().partition(|&(role, _)| role != Role::Source);
-    verify(params, &sources, &sinks)?;
+    let own = own_ends(job)?;
+    verify(own, &sources, &sinks)?;
     let capacity = sinks.first().and_then(|(_, done)| done.capacity);
     let mut notes = Vec::new();
-    if params.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|(_, done)| done.huge_bytes == Some(0)) {
+    if own.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|(_, done)| done.huge_bytes == Some(0)) {
         notes.push(Warning::NoHugePages {
             reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
         });
     }
-    if let Some(limit) = grants.message_limit.filter(|&limit| limit < params.block.0) {
+    if let Some(limit) = grants.message_limit.filter(|&limit| limit < own.block.0) {
         notes.push(Warning::Split { limit });
     }
     if let Some(text) = sources.iter().find_map(|(_, done)| done.note.clone()) {
@@ -242,10 +249,10 @@ fn measured(
     let (sources, sinks) = (stats(sources), stats(sinks));
     let all = || sources.iter().chain(&sinks);
     // The sink has the clock that counts, but a round trip ends where it began.
-    let clocks = if params.mode == Mode::Latency { &sources } else { &sinks };
+    let clocks = if job.is_round_trip() { &sources } else { &sinks };
     let arrived: u64 = clocks.iter().map(|end| end.bytes).sum();
     // Stages that answer with their exit code alone, as grep does that finds nothing, have taken what was sent.
-    let kept_by_stages = params.chained() && params.verify == Verify::None && arrived == 0;
+    let kept_by_stages = job.chain().is_some() && own.verify == Verify::None && arrived == 0;
     let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
     let bytes: u64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end)).sum();
     // Windows of different pairs end at different times, each under full load: their rates add up.
@@ -284,8 +291,8 @@ fn measured(
     Ok(Measured { sample, notes })
 }
 
-fn verify(params: &Params, sources: &[(Role, Done)], sinks: &[(Role, Done)]) -> Result<(), RunError> {
-    if params.verify == Verify::None || params.link == LinkKind::Null {
+fn verify(own: &Ends, sources: &[(Role, Done)], sinks: &[(Role, Done)]) -> Result<(), RunError> {
+    if own.verify == Verify::None || own.link == LinkKind::Null {
         return Ok(());
     }
     for (_, end) in sources.iter().chain(sinks) {

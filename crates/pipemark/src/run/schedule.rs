@@ -43,7 +43,7 @@ impl Turn<'_> {
         self.outcome.reason = reason;
     }
 
-    /// Ends the turn if its schedule says that there were enough runs.
+    /// Handles the turn if its schedule says that there were enough runs.
     fn end_if_enough(&mut self, schedule: &Schedule) {
         let runs = self.outcome.samples.len();
         let stopped = match schedule.runs {
@@ -108,11 +108,11 @@ pub fn measure(
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Some(conditions) = &mut turn.conditions else { continue };
             conditions.seed = seed;
-            let params = &turn.outcome.trial.params;
-            let run = match (params.entrant(), params.lines()) {
-                (Some(entrant), _) => entrant::run(entrant, params, conditions, entrants, &mut lines.proven),
-                (None, Some(pipeline)) => filter::run(pipeline, params, conditions, entrants, &mut lines),
-                (None, None) => pair::run(params, conditions),
+            let job = &turn.outcome.trial.job;
+            let run = match (job.entrant(), job.lines()) {
+                (Some(entrant), _) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
+                (None, Some(pipeline)) => filter::run(pipeline, conditions, entrants, &mut lines),
+                (None, None) => pair::run(job, conditions),
             };
             match run {
                 Ok(Measured { sample, notes }) => {
@@ -158,7 +158,7 @@ fn turn<'a>(
         },
         conditions: None,
     };
-    match available::check(&trial.params, machine, entrants) {
+    match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
         Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
         Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
@@ -175,7 +175,7 @@ fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
             outcome.reason = Some("the measurement was ended before its first run".to_owned());
         }
     }
-    if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.params.verify != Verify::None {
+    if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.job.verify() != Verify::None {
         outcome.verified = Some(true);
     }
     outcome

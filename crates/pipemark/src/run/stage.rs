@@ -12,8 +12,8 @@ use super::child::{Begin, Child};
 use super::error::RunError;
 use super::interrupt::Interrupt;
 use super::pair::Conditions;
-use crate::link::{Ends, Handle};
-use crate::model::{Params, Stage, StageStats};
+use crate::link::{Handle, Handles};
+use crate::model::{Chain, Stage, StageStats};
 
 /// How long after the failure of an end the stage behind it may take to be gone.
 const MOMENT: Duration = Duration::from_millis(200);
@@ -34,14 +34,14 @@ impl RunningStages {
     /// When there is no process, descriptor or memory to be had, or the person asks to stop meanwhile. That a command does
     /// not exist shows in its end.
     pub fn start(
-        params: &Params,
+        chain: &Chain,
         first: Handle,
         conditions: &Conditions<'_>,
-        mut link: impl FnMut() -> Result<Ends, RunError>,
+        mut link: impl FnMut() -> Result<Handles, RunError>,
     ) -> Result<(RunningStages, Handle), RunError> {
-        let mut running = RunningStages { stages: Vec::new(), exit: params.exit };
+        let mut running = RunningStages { stages: Vec::new(), exit: chain.exit };
         let mut last = first;
-        for position in 0..params.length as usize {
+        for position in 0..chain.length as usize {
             if conditions.interrupt.requested() {
                 return Err(RunError::Interrupted);
             }
@@ -50,8 +50,8 @@ impl RunningStages {
                 return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
             };
             let cpu = conditions.cpus.map(|(source, sink)| if position % 2 == 0 { sink } else { source });
-            let stage: &Stage = params.stage.at(position);
-            let name = format!("stage {} of {} ({stage})", position + 1, params.length);
+            let stage: &Stage = chain.stage.at(position);
+            let name = format!("stage {} of {} ({stage})", position + 1, chain.length);
             let child = Child::start_foreign(&*name, stage.words(), (input, output), cpu, Begin::AtOnce)
                 .map_err(RunError::failed(format_args!("{name} could not be started")))?;
             running.stages.push(child);

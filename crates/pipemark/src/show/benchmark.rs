@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{Document, Estimate, Record};
+use crate::model::{Document, Estimate, Figure, Record};
 
 use super::text::neutral;
 use super::{Format, json};
@@ -43,9 +43,9 @@ impl Format for BenchmarkJson {
 fn benchmark(document: &Document, record: &Record) -> Option<Benchmark> {
     let estimates = record.estimate.as_ref()?;
     // MiB, because a chart of bytes per second has axes that nobody can read.
-    let (estimate, unit, scale) = match &estimates.latency {
-        Some(latency) => (&latency.round_trips_per_second, "round trips/s", 1.0),
-        None => (&estimates.throughput, "MiB/s", f64::from(1 << 20)),
+    let (estimate, unit, scale) = match estimates.get(Figure::RoundTripsPerSecond) {
+        Some(trips) => (trips, "round trips/s", 1.0),
+        None => (estimates.throughput(), "MiB/s", f64::from(1 << 20)),
     };
     Some(Benchmark {
         // What stays the same from run to run, as the charts go by name.

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use crate::model::{
-    self, ByteSize, CounterEstimates, Document, Estimate, Key, LatencyEstimates, LinkKind, Nanos, Params, Published,
-    Record, Status, Throughput, Volume, WaitPolicy, three_digits,
+    self, ByteSize, Document, Estimate, Figure, Key, LinkKind, Nanos, Published, Record, Status, Throughput, Volume,
+    WaitPolicy, three_digits,
 };
 
 use super::column::Column;
@@ -104,24 +104,24 @@ impl<'a> Experiment<'a> {
 
     fn columns_for(&self, varying: &[Key], records: &[&Record]) -> Vec<Column> {
         let measured = records.iter().any(|record| record.estimate.is_some());
-        let chained = records.iter().any(|record| record.params.chained());
-        let compared = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.ratio.is_some()));
-        let entrants = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.start_up_ns.is_some()));
+        let chained = records.iter().any(|record| record.job.chain().is_some());
+        let compared = records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.ratio().is_some()));
+        let entrants =
+            records.iter().any(|record| record.estimate.as_ref().is_some_and(|e| e.get(Figure::StartUp).is_some()));
         let mut columns: Vec<Column> = varying.iter().copied().map(Column::Param).collect();
         // A wait policy is a group of its own, not a column, so a row without parameters may still be told by its group.
         if columns.is_empty() && records.len() > self.groups.len() {
             columns.push(Column::Name);
         }
         let latency = measured
-            && records.iter().filter_map(|record| record.estimate.as_ref()).all(|estimate| estimate.latency.is_some());
-        let with = |what: fn(&LatencyEstimates) -> Option<Estimate>| {
-            records
+            && records
                 .iter()
-                .filter_map(|record| record.estimate.as_ref()?.latency.as_ref())
-                .any(|latency| what(latency).is_some())
+                .filter_map(|record| record.estimate.as_ref())
+                .all(|estimate| estimate.round_trip().is_some());
+        let has = |figure: Figure| {
+            records.iter().filter_map(|record| record.estimate.as_ref()).any(|estimate| estimate.get(figure).is_some())
         };
-        let has = |what: fn(&CounterEstimates) -> Option<Estimate>| counters(records).any(|c| what(c).is_some());
-        let counted = counters(records).next().is_some();
+        let counted = has(Figure::TaskClock);
         columns.push(if latency { Column::P50 } else { Column::Throughput });
         let optional = [
             (Column::Touched, measured && !counted),
@@ -130,9 +130,9 @@ impl<'a> Experiment<'a> {
             (Column::Real, chained),
             (Column::PublishedReal, chained && !self.sources.is_empty()),
             (Column::Margin, measured),
-            (Column::P90, latency && with(|latency| latency.p90)),
-            (Column::P99, latency && with(|latency| latency.p99)),
-            (Column::P999, latency && with(|latency| latency.p999)),
+            (Column::P90, latency && has(Figure::P90)),
+            (Column::P99, latency && has(Figure::P99)),
+            (Column::P999, latency && has(Figure::P999)),
             (Column::Slowest, latency),
             (Column::Trips, latency),
             (Column::CpuPerMillion, latency),
@@ -145,19 +145,16 @@ impl<'a> Experiment<'a> {
             (Column::Switches, measured && chained),
             (Column::Inside, entrants),
             (Column::StartUp, entrants),
-            (
-                Column::Memory,
-                entrants && records.iter().any(|r| r.estimate.as_ref().is_some_and(|e| e.max_rss.is_some())),
-            ),
+            (Column::Memory, entrants && has(Figure::MaxRss)),
             (Column::FilterCpu, counted),
             (Column::TaskClock, counted),
             (Column::Cpus, counted),
             (Column::AllSwitches, counted),
-            (Column::Migrations, has(|counters| counters.migrations)),
+            (Column::Migrations, has(Figure::Migrations)),
             (Column::Faults, counted),
-            (Column::Cycles, has(|counters| counters.cycles)),
-            (Column::Instructions, has(|counters| counters.instructions)),
-            (Column::BranchMisses, has(|counters| counters.branch_misses)),
+            (Column::Cycles, has(Figure::Cycles)),
+            (Column::Instructions, has(Figure::Instructions)),
+            (Column::BranchMisses, has(Figure::BranchMisses)),
             (Column::Published, !self.sources.is_empty() && !chained),
             (Column::Bar, !latency && records.iter().filter(|record| ranked(record)).count() > 1),
         ];
@@ -169,7 +166,7 @@ impl<'a> Experiment<'a> {
     pub(super) fn cell(&self, column: Column, record: &Record) -> String {
         match column {
             Column::Param(key) if !applies(key, record) => return "–".to_owned(),
-            Column::Param(key) => return neutral(&record.params.get(key)),
+            Column::Param(key) => return neutral(&record.shown(key)),
             Column::Name => return neutral(&record.name),
             Column::Published => return self.published(record),
             Column::PublishedReal => return published_real(record),
@@ -177,72 +174,76 @@ impl<'a> Experiment<'a> {
         }
         let Some(estimate) = &record.estimate else { return String::new() };
         let headline = estimate.headline();
-        let of_latency = |figure: fn(&LatencyEstimates) -> Option<Estimate>, shown: fn(f64) -> String| {
-            estimate.latency.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |estimate| shown(estimate.median))
+        let of = |figure: Figure, shown: fn(f64) -> String| {
+            estimate.get(figure).map_or_else(|| "–".to_owned(), |estimate| shown(estimate.median))
         };
-        let time = |ns: f64| Nanos(ns.round() as u64).to_string();
-        let of_counters = |figure: fn(&CounterEstimates) -> Option<Estimate>, shown: fn(f64) -> String| {
-            estimate.counters.as_ref().and_then(figure).map_or_else(|| "–".to_owned(), |e| shown(e.median))
-        };
+        let time: fn(f64) -> String = |ns| Nanos(ns.round() as u64).to_string();
         match column {
-            Column::P50 => of_latency(|latency| Some(latency.p50), time),
-            Column::P90 => of_latency(|latency| latency.p90, time),
-            Column::P99 => of_latency(|latency| latency.p99, time),
-            Column::P999 => of_latency(|latency| latency.p999, time),
-            Column::Slowest => of_latency(|latency| Some(latency.max), time),
-            Column::Trips => of_latency(|latency| Some(latency.round_trips_per_second), counted),
-            Column::CpuPerMillion => of_latency(|latency| Some(latency.cpu_seconds_per_million), digits),
-            Column::Throughput => Throughput(estimate.throughput.median).to_string(),
+            Column::P50 => of(Figure::P50, time),
+            Column::P90 => of(Figure::P90, time),
+            Column::P99 => of(Figure::P99, time),
+            Column::P999 => of(Figure::P999, time),
+            Column::Slowest => of(Figure::Slowest, time),
+            Column::Trips => of(Figure::RoundTripsPerSecond, counted),
+            Column::CpuPerMillion => of(Figure::CpuSecondsPerMillion, digits),
+            Column::Throughput => Throughput(estimate.throughput().median).to_string(),
             Column::Margin => match margin(headline) {
                 Some(share) => format!("±{} %", margin_percent(share)),
                 None => format!("n={}", headline.runs),
             },
-            Column::Interval => match (estimate.throughput.low, estimate.throughput.high) {
+            Column::Interval => match (estimate.throughput().low, estimate.throughput().high) {
                 (Some(low), Some(high)) => between(&Throughput(low).to_string(), &Throughput(high).to_string()),
                 _ => "–".to_owned(),
             },
-            Column::Real => estimate.real_ns.map_or_else(String::new, |real| time(real.median)),
-            Column::PerHop if !record.params.chained() => "–".to_owned(),
-            Column::PerHop => Throughput(estimate.throughput.median * f64::from(record.params.length)).to_string(),
+            Column::Real => estimate.get(Figure::Real).map_or_else(String::new, |real| time(real.median)),
+            Column::PerHop if record.job.chain().is_none() => "–".to_owned(),
+            Column::PerHop => {
+                Throughput(estimate.throughput().median * f64::from(record.job.chain().map_or(0, |chain| chain.length)))
+                    .to_string()
+            }
             Column::Runs => headline.runs.to_string(),
             Column::Touched => touched(record).mark().to_owned(),
             Column::Flags => self.footnotes.letters(record),
-            Column::Ratio => match &estimate.ratio {
+            Column::Ratio => match estimate.ratio() {
                 _ if self.is_baseline(record) => "base".to_owned(),
                 Some(ratio) if differs(ratio) => format!("{}×", digits(ratio.median)),
                 Some(ratio) => format!("~{}×", digits(ratio.median)),
                 None => String::new(),
             },
-            Column::RatioInterval => match estimate.ratio {
+            Column::RatioInterval => match estimate.ratio().copied() {
                 _ if self.is_baseline(record) => String::new(),
                 Some(Estimate { low: Some(low), high: Some(high), .. }) => format!("{}–{}", digits(low), digits(high)),
                 Some(_) => "–".to_owned(),
                 None => String::new(),
             },
             // What moves nothing has no share of what can be moved.
-            Column::OfCopy if record.params.link == LinkKind::Null => "–".to_owned(),
+            Column::OfCopy if record.job.link() == LinkKind::Null => "–".to_owned(),
             Column::OfCopy => {
-                self.copy.map_or_else(String::new, |copy| percent(estimate.throughput.median / copy * 100.0))
+                self.copy.map_or_else(String::new, |copy| percent(estimate.throughput().median / copy * 100.0))
             }
-            Column::Cpu => digits(estimate.cpu_seconds_per_gib.median),
-            Column::Switches => estimate.switches_per_mib.map_or_else(String::new, |figure| digits(figure.median)),
-            Column::Inside => match record.params.volume {
-                Volume::Total(total) => nanos(total.0 as f64 / estimate.throughput.median * 1e9),
+            Column::Cpu => digits(estimate.cpu_seconds_per_gib().median),
+            Column::Switches => {
+                estimate.get(Figure::SwitchesPerMib).map_or_else(String::new, |figure| digits(figure.median))
+            }
+            Column::Inside => match record.job.volume() {
+                Volume::Total(total) => nanos(total.0 as f64 / estimate.throughput().median * 1e9),
                 Volume::Time(_) => String::new(),
             },
-            Column::StartUp => estimate.start_up_ns.map_or_else(String::new, |estimate| nanos(estimate.median)),
-            Column::Memory => {
-                estimate.max_rss.map_or_else(|| "–".to_owned(), |peak| ByteSize(peak.median as u64).to_string())
+            Column::StartUp => {
+                estimate.get(Figure::StartUp).map_or_else(String::new, |estimate| nanos(estimate.median))
             }
-            Column::FilterCpu => of_counters(|counters| Some(counters.filter_cpu_seconds_per_gib), digits),
-            Column::TaskClock => of_counters(|counters| Some(counters.task_clock_ns), time),
-            Column::Cpus => of_counters(|counters| Some(counters.cpus), |cpus| format!("{cpus:.2}")),
-            Column::AllSwitches => of_counters(|counters| Some(counters.context_switches), counted),
-            Column::Migrations => of_counters(|counters| counters.migrations, counted),
-            Column::Faults => of_counters(|counters| Some(counters.page_faults), counted),
-            Column::Cycles => of_counters(|counters| counters.cycles, counted),
-            Column::Instructions => of_counters(|counters| counters.instructions, counted),
-            Column::BranchMisses => of_counters(|counters| counters.branch_misses, counted),
+            Column::Memory => estimate
+                .get(Figure::MaxRss)
+                .map_or_else(|| "–".to_owned(), |peak| ByteSize(peak.median as u64).to_string()),
+            Column::FilterCpu => of(Figure::FilterCpu, digits),
+            Column::TaskClock => of(Figure::TaskClock, time),
+            Column::Cpus => of(Figure::Cpus, |cpus| format!("{cpus:.2}")),
+            Column::AllSwitches => of(Figure::ContextSwitches, counted),
+            Column::Migrations => of(Figure::Migrations, counted),
+            Column::Faults => of(Figure::PageFaults, counted),
+            Column::Cycles => of(Figure::Cycles, counted),
+            Column::Instructions => of(Figure::Instructions, counted),
+            Column::BranchMisses => of(Figure::BranchMisses, counted),
             Column::Param(_) | Column::Name | Column::Published | Column::PublishedReal | Column::Bar => String::new(),
         }
     }
@@ -273,8 +274,8 @@ impl<'a> Experiment<'a> {
             .columns
             .iter()
             .filter_map(|column| if let Column::Param(key) = column { Some(*key) } else { None })
-            .filter(|key| others.iter().all(|other| other.params.get(*key) == first.params.get(*key)))
-            .map(|key| format!("{key} {}", neutral(&first.params.get(key))))
+            .filter(|key| others.iter().all(|other| other.job.value(*key) == first.job.value(*key)))
+            .map(|key| format!("{key} {}", neutral(&first.shown(key))))
             .collect();
         if common.is_empty() {
             return "the row marked 'base' that is otherwise the same".to_owned();
@@ -287,7 +288,7 @@ impl<'a> Experiment<'a> {
         let mut notes = self.footnotes.notes();
         if self.columns.contains(&Column::Ratio) {
             let unclear = self.groups.iter().flat_map(|group| &group.records).any(|record| {
-                let ratio = record.estimate.as_ref().and_then(|e| e.ratio.as_ref());
+                let ratio = record.estimate.as_ref().and_then(|e| e.ratio());
                 !self.is_baseline(record) && ratio.is_some_and(|ratio| !differs(ratio))
             });
             let unclear = if unclear { "; ~ means that no difference is shown" } else { "" };
@@ -298,7 +299,7 @@ impl<'a> Experiment<'a> {
             let text = format!("to {}, taken within each round{figure}{unclear}", self.baseline());
             notes.push(("ratio".to_owned(), text));
         }
-        let null = |record: &&Record| record.params.link == LinkKind::Null && missing(record).is_none();
+        let null = |record: &&Record| record.job.link() == LinkKind::Null && missing(record).is_none();
         if self.groups.iter().flat_map(|group| &group.records).copied().any(|record| null(&record)) {
             let text = "transfers nothing, it is what the harness itself costs; not ranked";
             notes.push(("null".to_owned(), text.to_owned()));
@@ -331,11 +332,6 @@ impl<'a> Experiment<'a> {
         }
         notes
     }
-}
-
-/// What pipelines of lines were counted to use.
-fn counters<'r>(records: &'r [&Record]) -> impl Iterator<Item = &'r CounterEstimates> {
-    records.iter().filter_map(|record| record.estimate.as_ref()?.counters.as_ref())
 }
 
 /// A number of things: 950, 12.3k, 4.56M.
@@ -378,7 +374,7 @@ impl Touched {
 
 /// What happened to the bytes of this trial at the sink.
 pub(super) fn touched(record: &Record) -> Touched {
-    let arrives = record.params.recv.touches() && record.params.link != LinkKind::Null;
+    let arrives = record.job.ends().is_none_or(|ends| ends.recv.touches() && ends.link != LinkKind::Null);
     match (record.touched, arrives) {
         (true, _) => Touched::Read,
         (false, true) => Touched::Copied,
@@ -389,7 +385,7 @@ pub(super) fn touched(record: &Record) -> Touched {
 /// The legend of the marks that a document's tables use.
 pub(super) fn legend(document: &Document) -> Vec<String> {
     let measured = || document.trials.iter().filter(|record| record.estimate.is_some());
-    let moved = || measured().filter(|record| record.params.lines().is_none());
+    let moved = || measured().filter(|record| record.job.lines().is_none());
     let mut marks: Vec<Touched> = moved().map(touched).collect();
     marks.sort_unstable();
     marks.dedup();
@@ -418,7 +414,7 @@ pub(super) fn missing(record: &Record) -> Option<String> {
 
 /// Whether it is measured and moves bytes from one process to another: what moves nothing is not ranked with what does.
 pub(super) fn ranked(record: &Record) -> bool {
-    record.params.link.transfers() && record.estimate.is_some() && missing(record).is_none()
+    record.job.link().transfers() && record.estimate.is_some() && missing(record).is_none()
 }
 
 /// Half the interval's width as a share of the median: the larger half, because a bootstrap interval is lopsided.
@@ -459,22 +455,22 @@ fn between(low: &str, high: &str) -> String {
 
 /// A copy within one process has no ends, so only what it copies is a parameter of it.
 fn applies(key: Key, record: &Record) -> bool {
-    record.params.link != LinkKind::MemoryCopy
+    record.job.link() != LinkKind::MemoryCopy
         || matches!(key, Key::Link | Key::Block | Key::Pages | Key::Align | Key::Total | Key::Time)
 }
 
 fn varies(key: Key, records: &[&Record]) -> bool {
-    if key == Key::ReadBlock && records.iter().all(|record| record.params.read_block() == record.params.block) {
+    if key == Key::ReadBlock && records.iter().all(|record| record.job.settings().read_block.is_none()) {
         return false;
     }
-    let values: HashSet<String> =
-        records.iter().filter(|record| applies(key, record)).map(|record| record.params.get(key)).collect();
+    let values: HashSet<_> =
+        records.iter().filter(|record| applies(key, record)).map(|record| record.job.value(key)).collect();
     values.len() > 1
 }
 
 /// How long a published chain would have taken for as many bytes as ours moves.
 fn published_real(record: &Record) -> String {
-    match (&record.published, record.params.volume) {
+    match (&record.published, record.job.volume()) {
         (Some(published), Volume::Total(total)) => {
             Nanos((total.0 as f64 / published.throughput * 1e9).round() as u64).to_string()
         }
@@ -484,36 +480,37 @@ fn published_real(record: &Record) -> String {
 
 /// What all trials have in common, in words; what is usual and says nothing is left out.
 fn shared(records: &[&Record]) -> Vec<String> {
-    let Some(first) = records.iter().find(|record| record.params.link != LinkKind::MemoryCopy).or(records.first())
+    let Some(first) = records.iter().find(|record| record.job.link() != LinkKind::MemoryCopy).or(records.first())
     else {
         return Vec::new();
     };
-    let params = &first.params;
-    let usual = Params::default();
+    let settings = first.job.settings();
     let same = |key: Key| applies(key, first) && !varies(key, records);
     let mut words = Vec::new();
-    if same(Key::Link) && params.link != usual.link {
-        words.push(params.link.to_string());
+    if same(Key::Link) && first.job.link() != LinkKind::Pipe {
+        words.push(first.job.link().to_string());
     }
+    let both = [Key::Send, Key::Recv].map(|key| first.shown(key));
     match (same(Key::Send), same(Key::Recv)) {
-        (true, true) => words.push(format!("{} → {}", params.send, params.recv)),
-        (true, false) => words.push(format!("send {}", params.send)),
-        (false, true) => words.push(format!("recv {}", params.recv)),
+        (true, true) => words.push(both.join(" → ")),
+        (true, false) => words.push(format!("send {}", both[0])),
+        (false, true) => words.push(format!("recv {}", both[1])),
         (false, false) => {}
     }
     let order = [Key::Block, Key::ReadBlock, Key::Capacity, Key::Place].into_iter().chain(Key::iter());
     let mut seen = HashSet::new();
     for key in order.filter(|key| seen.insert(*key) && same(*key)) {
-        let value = params.get(key);
+        let value = first.shown(key);
+        let unusual = || settings.get(key).is_some_and(|value| key.usual() != Some(value));
         let telling = match key {
             Key::Block | Key::Place => true,
             // The usual capacity says nothing of links that have none.
-            Key::Capacity => value != usual.get(key) || records.iter().all(|record| record.params.link.is_pipe()),
+            Key::Capacity => unusual() || records.iter().all(|record| record.job.link().is_pipe()),
             Key::Link | Key::Send | Key::Recv | Key::Wait => false,
-            Key::ReadBlock => params.read_block() != params.block,
+            Key::ReadBlock => settings.read_block.is_some(),
             Key::Total | Key::Time => !value.is_empty(),
-            Key::Stage => records.iter().any(|record| record.params.chained()),
-            _ => value != usual.get(key),
+            Key::Stage => records.iter().any(|record| record.job.chain().is_some()),
+            _ => unusual(),
         };
         match key {
             _ if !telling => {}
@@ -531,15 +528,15 @@ fn groups<'a>(records: &[&'a Record]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for record in records {
         let highest = match &record.estimate {
-            Some(estimate) if ranked(record) => estimate.throughput.median,
+            Some(estimate) if ranked(record) => estimate.throughput().median,
             _ => 0.0,
         };
-        match groups.iter_mut().find(|group| group.wait == record.params.wait) {
+        match groups.iter_mut().find(|group| group.wait == record.job.wait()) {
             Some(group) => {
                 group.records.push(record);
                 group.highest = group.highest.max(highest);
             }
-            None => groups.push(Group { wait: record.params.wait, records: vec![record], highest }),
+            None => groups.push(Group { wait: record.job.wait(), records: vec![record], highest }),
         }
     }
     groups

@@ -79,36 +79,28 @@ fn measured(experiment: &str, params: &[(&str, &str)], throughput: f64, margin: 
     let mut record = unmeasured(experiment, params, Status::Ok, None);
     let rounds = if margin.is_some() { 7 } else { 3 };
     record.samples = (0..rounds).map(|round| sample(round, throughput * GIB)).collect();
-    record.estimate = Some(Estimates {
-        throughput: estimate(throughput * GIB, margin),
-        cpu_seconds_per_gib: estimate(cpu, margin),
-        ratio: None,
-        real_ns: None,
-        switches_per_mib: None,
-        start_up_ns: None,
-        max_rss: None,
-        counters: None,
-        latency: None,
-    });
+    let figures = [(Figure::Throughput, throughput * GIB), (Figure::CpuSecondsPerGib, cpu)];
+    record.estimate = Estimates::new(figures.map(|(figure, median)| (figure, estimate(median, margin))));
     record.verified = (record.verify != Verify::None).then_some(true);
     record.stopped = Some(Stopped::Narrow);
     record
 }
 
 fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason: Option<&str>) -> Record {
-    let mut all = Params::default();
+    let mut settings = Settings::default();
     let mut words = Vec::new();
     for (key, value) in params {
-        all.set(Key::named(key).expect("a key"), value).expect("a value");
+        settings.set(Value::parse(Key::named(key).expect("a key"), value).expect("a value"));
         words.push((*value).to_owned());
     }
+    let job = Job::try_from(settings).expect("no contradiction");
     Record {
-        id: all.id(),
+        id: job.id(),
         name: words.join(" "),
         experiment: experiment.to_owned(),
-        verify: all.verify,
-        touched: all.touched(),
-        params: all,
+        verify: job.verify(),
+        touched: job.touched(),
+        job,
         status,
         reason: reason.map(str::to_owned),
         verified: None,
@@ -127,11 +119,11 @@ fn compare(records: &mut [Record], index: usize, margin: f64) {
     for record in records {
         record.baseline = Some(id.clone());
         if let Some(estimates) = &mut record.estimate {
-            let times = match estimates.latency {
-                Some(_) => base / estimates.headline().median,
-                None => estimates.headline().median / base,
+            let times = match estimates.headline_figure() {
+                Figure::P50 => base / estimates.headline().median,
+                _ => estimates.headline().median / base,
             };
-            estimates.ratio = Some(estimate(times, Some(margin)));
+            estimates.set(Figure::Ratio, estimate(times, Some(margin)));
         }
     }
 }
@@ -339,15 +331,16 @@ fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64
         });
     }
     let estimates = record.estimate.as_mut().expect("measured");
-    estimates.latency = Some(LatencyEstimates {
-        p50: estimate(ns, margin),
-        p90: Some(estimate(ns * 1.2, margin)),
-        p99: Some(estimate(ns * 2.5, Some(0.2))),
-        p999: None,
-        max: estimate(ns * 40.0, Some(0.5)),
-        round_trips_per_second: estimate(9e8 / ns, margin),
-        cpu_seconds_per_million: estimate(cpu, margin),
-    });
+    for (figure, median, margin) in [
+        (Figure::P50, ns, margin),
+        (Figure::P90, ns * 1.2, margin),
+        (Figure::P99, ns * 2.5, Some(0.2)),
+        (Figure::Slowest, ns * 40.0, Some(0.5)),
+        (Figure::RoundTripsPerSecond, 9e8 / ns, margin),
+        (Figure::CpuSecondsPerMillion, cpu, margin),
+    ] {
+        estimates.set(figure, estimate(median, margin));
+    }
     record
 }
 
@@ -449,7 +442,8 @@ pub(super) fn gains() -> Document {
                 let [mut base, mut changed] = pair;
                 base.baseline = None;
                 let gain: f64 = [1.65, 0.01, 82.3][row] * factor;
-                changed.estimate.as_mut().unwrap().ratio = Some(estimate((1.0 + gain).max(0.02), Some(0.03)));
+                let ratio = estimate((1.0 + gain).max(0.02), Some(0.03));
+                changed.estimate.as_mut().unwrap().set(Figure::Ratio, ratio);
                 if name == "LP+ZC" && row == 1 {
                     changed = unmeasured(
                         "table",

@@ -80,7 +80,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &D
     let row = |(index, label): (usize, &String)| {
         let cells: Vec<_> = block.columns.iter().map(|column| column.cells[index].as_ref()).collect();
         let base = cells.iter().flatten().find_map(|cell| base_of(&cell.trial, experiment, document));
-        let base = base.and_then(|base| Some(matrix::figure(base, base.estimate.as_ref()?.throughput.median)));
+        let base = base.and_then(|base| Some(matrix::figure(base, base.estimate.as_ref()?.throughput().median)));
         let mut row = vec![matrix::short(label), base.unwrap_or_else(|| NONE.to_owned())];
         row.extend(cells.into_iter().map(|cell| match cell {
             None => String::new(),
@@ -129,7 +129,7 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
         .collect();
     let base = cells().find_map(|cell| base_of(&cell.trial, experiment, document));
     let base = base.map_or_else(String::new, |base| {
-        let words = [Key::Send, Key::Recv, Key::Capacity].map(|key| format!("{key} {}", base.params.get(key)));
+        let words = [Key::Send, Key::Recv, Key::Capacity].map(|key| format!("{key} {}", base.shown(key)));
         format!(" ({}; bytes per second: K, M, G are KiB/s and so on)", neutral(&words.join(", ")))
     });
     let mut notes = vec![format!(

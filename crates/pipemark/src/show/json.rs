@@ -70,7 +70,9 @@ mod tests {
     fn a_figure_that_is_no_number_is_an_error() {
         for figure in [f64::NAN, f64::INFINITY] {
             let mut document = fixture::quick();
-            document.trials[0].estimate.as_mut().unwrap().throughput.median = figure;
+            let estimates = document.trials[0].estimate.as_mut().unwrap();
+            let throughput = *estimates.throughput();
+            estimates.set(crate::model::Figure::Throughput, crate::model::Estimate { median: figure, ..throughput });
             let error = Json.write(&document, &mut Vec::new()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }

@@ -55,7 +55,7 @@ impl Matrix {
         let across = experiment.across?;
         let records: Vec<&Record> =
             document.trials.iter().filter(|record| record.experiment == experiment.name).collect();
-        let differs = |key: Key| records.iter().any(|record| record.params.get(key) != records[0].params.get(key));
+        let differs = |key: Key| records.iter().any(|record| record.shown(key) != records[0].shown(key));
         let apart: Vec<Key> = experiment
             .varies
             .iter()
@@ -67,11 +67,11 @@ impl Matrix {
         let mut columns: Vec<String> = Vec::new();
         let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
         for &record in &records {
-            let column = record.params.get(across);
+            let column = record.shown(across);
             if !columns.contains(&column) {
                 columns.push(column);
             }
-            let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.params.get(*key))).collect();
+            let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
             let heading = neutral(&words.join(" · "));
             match groups.iter_mut().find(|(known, _)| *known == heading) {
                 Some((_, group)) => group.push(record),
@@ -147,7 +147,7 @@ fn block(heading: String, records: &[&Record], across: Key, columns: &[String]) 
     let mut rows: Vec<(String, Vec<Option<&Record>>)> = Vec::new();
     for &record in records {
         let label = label(record);
-        let Some(column) = columns.iter().position(|column| *column == record.params.get(across)) else { continue };
+        let Some(column) = columns.iter().position(|column| *column == record.shown(across)) else { continue };
         let index = rows.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
             rows.push((label, vec![None; columns.len()]));
             rows.len() - 1
@@ -180,7 +180,7 @@ fn block(heading: String, records: &[&Record], across: Key, columns: &[String]) 
 
 /// The mechanism, safe for a terminal.
 fn label(record: &Record) -> String {
-    neutral(&record.params.mechanism())
+    neutral(&record.mechanism())
 }
 
 /// What the cell shows: the median round trip, or throughput.
@@ -192,12 +192,12 @@ fn headline(record: &Record) -> Option<&Estimate> {
 }
 
 fn is_latency(record: &Record) -> bool {
-    record.estimate.as_ref().is_some_and(|estimate| estimate.latency.is_some())
+    record.estimate.as_ref().is_some_and(|estimate| estimate.round_trip().is_some())
 }
 
 /// What moves nothing wins nothing.
 fn ranked(record: &Record) -> bool {
-    record.params.link.transfers() && headline(record).is_some()
+    record.job.link().transfers() && headline(record).is_some()
 }
 
 /// Throughput is better when it is high, a round trip when it is short.
@@ -236,7 +236,7 @@ pub(super) fn short(value: &str) -> String {
 
 fn notes(records: &[&Record]) -> Vec<String> {
     let mut notes = Vec::new();
-    let null = |record: &&Record| record.params.link == LinkKind::Null && missing(record).is_none();
+    let null = |record: &&Record| record.job.link() == LinkKind::Null && missing(record).is_none();
     if records.iter().any(null) {
         notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
     }

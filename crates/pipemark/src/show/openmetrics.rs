@@ -26,34 +26,34 @@ const FAMILIES: [Family; 10] = [
     }),
     Family("trial_runs", "", "How often the trial was run.", |record| Some(record.samples.len() as f64)),
     Family("throughput_bytes_per_second", "bytes_per_second", "Median throughput of the runs.", |record| {
-        stream(record).map(|estimates| estimates.throughput.median)
+        stream(record).map(|estimates| estimates.throughput().median)
     }),
     Family("throughput_low_bytes_per_second", "bytes_per_second", "Lower end of its 95 % interval.", |record| {
-        stream(record).and_then(|estimates| estimates.throughput.low)
+        stream(record).and_then(|estimates| estimates.throughput().low)
     }),
     Family("throughput_high_bytes_per_second", "bytes_per_second", "Upper end of its 95 % interval.", |record| {
-        stream(record).and_then(|estimates| estimates.throughput.high)
+        stream(record).and_then(|estimates| estimates.throughput().high)
     }),
     Family("cpu_seconds_per_byte", "seconds_per_byte", "CPU time of all ends for each byte.", |record| {
-        stream(record).map(|estimates| estimates.cpu_seconds_per_gib.median / (1u64 << 30) as f64)
+        stream(record).map(|estimates| estimates.cpu_seconds_per_gib().median / (1u64 << 30) as f64)
     }),
     Family("round_trip_seconds", "seconds", "Median round trip.", |record| {
-        Some(record.estimate.as_ref()?.latency.as_ref()?.p50.median / 1e9)
+        Some(record.estimate.as_ref()?.round_trip()?.median / 1e9)
     }),
     Family("round_trip_low_seconds", "seconds", "Lower end of its 95 % interval.", |record| {
-        Some(record.estimate.as_ref()?.latency.as_ref()?.p50.low? / 1e9)
+        Some(record.estimate.as_ref()?.round_trip()?.low? / 1e9)
     }),
     Family("round_trip_high_seconds", "seconds", "Upper end of its 95 % interval.", |record| {
-        Some(record.estimate.as_ref()?.latency.as_ref()?.p50.high? / 1e9)
+        Some(record.estimate.as_ref()?.round_trip()?.high? / 1e9)
     }),
     Family("round_trip_p99_seconds", "seconds", "99th percentile of the round trips.", |record| {
-        Some(record.estimate.as_ref()?.latency.as_ref()?.p99.as_ref()?.median / 1e9)
+        Some(record.estimate.as_ref()?.get(crate::model::Figure::P99)?.median / 1e9)
     }),
 ];
 
 /// The estimates of a trial whose throughput means something.
 fn stream(record: &Record) -> Option<&Estimates> {
-    record.estimate.as_ref().filter(|_| record.params.mode == Mode::Throughput)
+    record.estimate.as_ref().filter(|_| record.job.mode() == Mode::Throughput)
 }
 
 impl Format for OpenMetrics {
@@ -78,7 +78,7 @@ impl Format for OpenMetrics {
             }
             family(name, unit, help, out)?;
             for (record, figure) in figures {
-                let link = record.params.link.to_string();
+                let link = record.job.link().to_string();
                 let own = [("experiment", &*record.experiment), ("trial", &*record.id), ("link", &*link)];
                 sample(name, &[&of_run[..], &own].concat(), figure, out)?;
             }

@@ -216,7 +216,7 @@ impl Table {
                 line.push_str(&" ".repeat(layout.gap(index)));
                 let (text, style) = match slot.column {
                     Column::Bar => {
-                        let share = record.estimate.as_ref().map_or(0.0, |e| e.throughput.median / group.highest);
+                        let share = record.estimate.as_ref().map_or(0.0, |e| e.throughput().median / group.highest);
                         (if ranked(record) { bar(share, slot.width) } else { String::new() }, Style::Bar)
                     }
                     Column::Flags => (experiment.cell(slot.column, record), Style::Caution),

@@ -2,7 +2,7 @@
 
 use super::records::records;
 use crate::model::{
-    Cpu, EndStats, Key, Latency, Outcome, Params, Record, Sample, Status, Stopped, Trial, Verify, Warning,
+    Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Status, Stopped, Trial, Value, Verify, Warning,
 };
 
 pub const GIB: f64 = (1u64 << 30) as f64;
@@ -13,22 +13,20 @@ pub const STEADY: [f64; 7] = [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999];
 /// A trial of default parameters but for `params`, measured once in each round from 0 at `throughput` GiB/s times the
 /// round's factor in `runs`, with two CPUs busy all the time.
 pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Outcome {
-    let mut all = Params::default();
-    for (key, value) in params {
-        all.set(Key::named(key).expect("a key"), value).expect("a value");
-    }
+    let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
+    let job = Job::try_from(Settings::of(params.iter().map(value))).expect("no contradiction");
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
     Outcome {
         trial: Trial {
-            id: all.id(),
+            id: job.id(),
             experiment: experiment.to_owned(),
-            params: all.clone(),
+            job: job.clone(),
             baseline: None,
             published: None,
         },
         status: Status::Ok,
         reason: None,
-        verified: (all.verify != Verify::None).then_some(true),
+        verified: (job.verify() != Verify::None).then_some(true),
         samples,
         stopped: Some(Stopped::Budget),
         notes: Vec::new(),
@@ -39,7 +37,7 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
 /// which one in a hundred takes at least twice as long.
 pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
     let mut outcome = outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs);
-    let block = outcome.trial.params.block.0;
+    let block = outcome.trial.job.block().map_or(0, |block| block.0);
     for (sample, factor) in outcome.samples.iter_mut().zip(runs) {
         let p50 = (ns * factor).round() as u64;
         let round_trips = sample.ns / p50.max(1);

@@ -30,7 +30,7 @@ impl Gain {
     /// The gain of a cell; `None` where its trial was not measured.
     pub fn of(cell: &GainsCell, experiment: &Experiment, records: &[Record]) -> Option<Gain> {
         let record = record(&cell.trial, experiment, records)?;
-        let ratio = record.estimate.as_ref()?.ratio?;
+        let ratio = record.estimate.as_ref()?.ratio()?;
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         ratio.median.is_finite().then(|| Gain {
             percent: percent(ratio.median),

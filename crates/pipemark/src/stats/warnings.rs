@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
-use crate::model::{
-    ByteSize, Capacity, Cpu, EndStats, Estimates, Mode, Outcome, Params, Place, Sample, Stopped, Warning,
-};
+use crate::model::{self, ByteSize, Capacity, Cpu, EndStats, Estimates, Outcome, Place, Sample, Stopped, Warning};
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
@@ -25,15 +23,16 @@ const QUOTA_CAPACITY: u64 = 8 << 10;
 
 /// All that the samples of a trial support.
 pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning> {
-    let (params, samples) = (&outcome.trial.params, &outcome.samples);
+    let (job, samples) = (&outcome.trial.job, &outcome.samples);
     let mut warnings = Vec::new();
-    warnings.extend(capacity_differs(params, samples));
+    let ends = job.ends();
+    warnings.extend(ends.and_then(|ends| capacity_differs(ends, samples)));
     warnings.extend(capacity_changed(samples));
     warnings.extend(misplaced(samples));
     if let Some(estimates) = estimates {
         // Ends that take turns do not work side by side, so what each could do alone is no limit of a round trip.
-        if params.mode == Mode::Throughput {
-            warnings.extend(near_ceiling(params, samples));
+        if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
+            warnings.extend(near_ceiling(ends, samples));
         }
         let headline = estimates.headline();
         let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
@@ -59,9 +58,9 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
 
 /// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
 /// below 8 KiB are what other page sizes and older kernels give.
-fn capacity_differs(params: &Params, samples: &[Sample]) -> Option<Warning> {
+fn capacity_differs(ends: &model::Ends, samples: &[Sample]) -> Option<Warning> {
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
-    let (asked, granted) = match params.capacity {
+    let (asked, granted) = match ends.capacity {
         Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),
         Capacity::DEFAULT => (DEFAULT_CAPACITY, granted.into_iter().find(|&granted| granted < DEFAULT_CAPACITY)?),
         Capacity::Named(_) => (QUOTA_CAPACITY, granted.into_iter().find(|&granted| granted > QUOTA_CAPACITY)?),
@@ -111,7 +110,7 @@ enum Ends {
 /// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
 /// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, the trial by the median of its runs. Ends
 /// that are not pinned to one CPU are taken to have one each.
-fn near_ceiling(params: &Params, samples: &[Sample]) -> Vec<Warning> {
+fn near_ceiling(own: &model::Ends, samples: &[Sample]) -> Vec<Warning> {
     let mut runs: BTreeMap<Ends, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
         let mut seats: BTreeMap<Seat, (f64, Ends)> = BTreeMap::new();
@@ -122,7 +121,7 @@ fn near_ceiling(params: &Params, samples: &[Sample]) -> Vec<Warning> {
             .chain(sample.sinks.iter().map(|end| (end, Ends::Sinks)));
         for (index, (end, side)) in ends.enumerate() {
             let Some(share) = share_of_cpu(end) else { continue };
-            let (sum, sides) = seats.entry(seat(params, end, index)).or_insert((0.0, side));
+            let (sum, sides) = seats.entry(seat(own, end, index)).or_insert((0.0, side));
             *sum += share;
             if *sides != side {
                 *sides = Ends::Both;
@@ -155,8 +154,8 @@ fn share_of_cpu(end: &EndStats) -> Option<f64> {
     (share.is_finite() && share > 0.0).then_some(share)
 }
 
-fn seat(params: &Params, end: &EndStats, index: usize) -> Seat {
-    match (end.pinned.as_deref(), params.place) {
+fn seat(ends: &model::Ends, end: &EndStats, index: usize) -> Seat {
+    match (end.pinned.as_deref(), ends.place) {
         (Some([cpu]), _) => Seat::Shared(Some(*cpu)),
         (_, Place::Same) => Seat::Shared(None),
         _ => Seat::Own(index),

@@ -90,7 +90,7 @@ impl Entry {
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
         // Nanoseconds since 1970 are to fit an SQLite integer, which they do until 2262.
         i64::try_from(started.as_nanosecond()).map_err(|_| no_time())?;
-        let trials = || document.trials.iter().filter(|record| record.params.link != LinkKind::MemoryCopy);
+        let trials = || document.trials.iter().filter(|record| !record.job.is_memory_copy());
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Entry {
             id: Id(0),
@@ -126,8 +126,8 @@ fn outcome(document: &Document) -> Outcome {
 /// The highest throughput and the lowest median round trip of links that transfer anything.
 fn headline<'a>(trials: impl Iterator<Item = &'a Record> + Clone) -> String {
     let of = |mode: Mode| {
-        let figures = trials.clone().filter(move |record| record.params.mode == mode);
-        let figures = figures.filter(|record| record.params.link != LinkKind::Null);
+        let figures = trials.clone().filter(move |record| record.job.mode() == mode);
+        let figures = figures.filter(|record| record.job.link() != LinkKind::Null);
         figures.filter_map(|record| Some(record.estimate.as_ref()?.headline().median)).collect::<Vec<f64>>()
     };
     let (streams, trips) = (of(Mode::Throughput), of(Mode::Latency));

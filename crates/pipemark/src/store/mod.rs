@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, TransactionBehavior, params, params_from_iter};
 
-use crate::model::{Document, Params};
+use crate::model::{Document, Job};
 
 pub use entry::{Entry, Filter, Id, Outcome};
 pub use error::{Cause, HistoryError};
@@ -40,7 +40,7 @@ pub struct KnownTrial {
     /// Its stable key, as [`crate::model::Record`] has it.
     pub key: String,
     /// What the key stands for.
-    pub params: Params,
+    pub job: Job,
     /// How many of the runs looked at have measured it.
     pub runs: u32,
 }
@@ -184,7 +184,7 @@ impl History {
         };
         // Parameters that this version has no words for can't be asked for either.
         let known = |(key, params, runs): (String, String, u32)| {
-            Some(KnownTrial { key, params: serde_json::from_str(&params).ok()?, runs })
+            Some(KnownTrial { key, job: serde_json::from_str(&params).ok()?, runs })
         };
         Ok(trials().map_err(self.failed())?.into_iter().filter_map(known).collect())
     }
@@ -221,7 +221,7 @@ fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &
     let run = transaction.last_insert_rowid();
     transaction.execute("INSERT INTO document (run, json) VALUES (?, ?)", params![run, json])?;
     for record in document.trials.iter().filter(|record| record.estimate.is_some()) {
-        let params = serde_json::to_string(&record.params).expect("parameters are text and whole numbers");
+        let params = serde_json::to_string(&record.job).expect("parameters are text and whole numbers");
         let known = "INSERT INTO trial (key, params) VALUES (?, ?) ON CONFLICT (key) DO NOTHING";
         transaction.execute(known, [&record.id, &params])?;
         // Two experiments of a suite may share a trial.

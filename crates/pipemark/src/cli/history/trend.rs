@@ -12,8 +12,7 @@ use super::{FilterOptions, opened, printed, shown_time};
 use crate::cli::keep::DbOption;
 use crate::cli::output::FormatOption;
 use crate::cli::{failure, usage};
-use crate::model::{Document, Estimate, Mode, Nanos, Params, Record, Sample, Throughput};
-use crate::plan::Setting;
+use crate::model::{Document, Estimate, Job, Mode, Nanos, Record, Sample, Throughput, Value};
 use crate::show::{Cell, Column, Grid, Room, Side, Style, neutral};
 use crate::stats::compare::{Comparison, Pairing, compare};
 use crate::stats::verdict::{Better, Criterion, Verdict};
@@ -53,7 +52,7 @@ pub(super) fn trend(options: &TrendOptions) -> Result<ExitCode, String> {
         }
         [trial] => {
             let points = points(&history, &trial.key, &history.runs_of(&trial.key, &filter).map_err(failed)?)?;
-            printed(chart(&trial.key, &trial.params, &points).write(form, &mut out))
+            printed(chart(&trial.key, &trial.job, &points).write(form, &mut out))
         }
         all if options.trial.is_empty() => printed(choice(all).write(form, &mut out)),
         several => {
@@ -69,7 +68,7 @@ pub(super) fn trend(options: &TrendOptions) -> Result<ExitCode, String> {
 /// Which trial was asked for.
 enum Wanted {
     Key(String),
-    Params(Vec<Setting>),
+    Params(Vec<Value>),
 }
 
 impl Wanted {
@@ -78,7 +77,7 @@ impl Wanted {
         match words {
             [word] if word.contains(' ') => Ok(Wanted::Key(word.clone())),
             _ => {
-                let settings = words.iter().map(|word| Setting::parse(word)).collect::<Result<_, _>>();
+                let settings = words.iter().map(|word| Value::parse_pair(word)).collect::<Result<_, _>>();
                 settings.map(Wanted::Params).map_err(|error| error.to_string())
             }
         }
@@ -88,7 +87,8 @@ impl Wanted {
         match self {
             Wanted::Key(key) => trial.key == *key,
             Wanted::Params(settings) => {
-                settings.iter().all(|setting| trial.params.exact(setting.key()) == setting.exact())
+                let own = trial.job.settings();
+                settings.iter().all(|value| own.has(value))
             }
         }
     }
@@ -151,11 +151,11 @@ fn figures(document: &Document, key: &str) -> Option<(Estimate, Better, Vec<f64>
     let measured = |record: &&Record| record.id == key && record.estimate.is_some();
     let record = document.trials.iter().find(measured)?;
     let estimate = *record.estimate.as_ref()?.headline();
-    Some((estimate, better(&record.params), record.samples.iter().map(Sample::headline).collect()))
+    Some((estimate, better(&record.job), record.samples.iter().map(Sample::headline).collect()))
 }
 
-fn better(params: &Params) -> Better {
-    match params.mode {
+fn better(params: &Job) -> Better {
+    match params.mode() {
         Mode::Throughput => Better::Higher,
         Mode::Latency => Better::Lower,
     }
@@ -176,9 +176,9 @@ fn differences(base: &Entry, new: &Entry) -> Vec<String> {
 const LEGEND: &str = "Each run against the one before it on the same machine: better and worse are certain at 95 %, same \
                       is within 3 %.";
 
-fn chart(key: &str, params: &Params, points: &[Point]) -> Grid {
+fn chart(key: &str, params: &Job, points: &[Point]) -> Grid {
     let column = |name, heading, side, room| Column { name, heading, side, room };
-    let unit = |figure: f64| match params.mode {
+    let unit = |figure: f64| match params.mode() {
         Mode::Throughput => Throughput(figure).to_string(),
         // A round trip in nanoseconds: never negative, and far below 2^64.
         Mode::Latency => Nanos(figure.round() as u64).to_string(),
@@ -203,7 +203,7 @@ fn chart(key: &str, params: &Params, points: &[Point]) -> Grid {
             Cell::of("", differs.clone()),
             figure(estimate.low),
             figure(estimate.high),
-            Cell::text(if params.mode == Mode::Latency { "ns" } else { "bytes/s" }),
+            Cell::text(if params.mode() == Mode::Latency { "ns" } else { "bytes/s" }),
             Cell::text(&entry.host),
             Cell::text(&entry.suite),
             Cell::text(&entry.kernel),
@@ -226,7 +226,7 @@ fn chart(key: &str, params: &Params, points: &[Point]) -> Grid {
             column("label", "label", Side::Left, Room::Elastic),
             column(
                 "median",
-                if params.mode == Mode::Latency { "round trip" } else { "throughput" },
+                if params.mode() == Mode::Latency { "round trip" } else { "throughput" },
                 Side::Right,
                 Room::Needed,
             ),

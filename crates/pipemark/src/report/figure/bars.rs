@@ -79,7 +79,7 @@ pub(super) fn arranged(
     // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
     let top_line = scene
         .ranked()
-        .find(|trial| trial.params().filter.as_ref().is_some_and(|filter| does(filter) == Does::Count))
+        .find(|trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count))
         .map(|trial| point_of(trial).y);
     let limit = match top_line {
         Some(top_line) => Some(("top line", top_line)),

@@ -13,10 +13,13 @@ pub(super) fn figures(scene: &Scene) -> Vec<Figure> {
         let mut points = Vec::new();
         let mut elsewhere: Vec<Curve> = Vec::new();
         for trial in trials {
-            let (Some(real), Some(x)) = (&trial.estimates.real_ns, number(trial, Key::Length)) else { continue };
+            let (Some(real), Some(x)) = (trial.estimates.get(crate::model::Figure::Real), number(trial, Key::Length))
+            else {
+                continue;
+            };
             let x = x as f64;
             points.push(scene.point_of(trial, x, real, Unit::Time));
-            if let (Some(published), Volume::Total(total)) = (&trial.record.published, trial.params().volume) {
+            if let (Some(published), Volume::Total(total)) = (&trial.record.published, trial.job().volume()) {
                 let label = format!("published: {}", neutral(&published.source));
                 let ns = total.0 as f64 / published.throughput * 1e9;
                 let figure = Unit::Time.show(ns);

@@ -17,7 +17,7 @@ pub(super) fn figures(scene: &Scene, across: Key) -> Vec<Figure> {
     let aside: Vec<Key> =
         scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
     let down = scene.keys_but(&[across, Key::Place, Key::Verify]);
-    let compared = trials.iter().filter(|trial| trial.estimates.ratio.is_some()).count() * 2 > trials.len();
+    let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
     let mut panels: Vec<Panel> = Vec::new();
     let mut left_out = few_columns;
     for trial in trials {
@@ -87,7 +87,7 @@ fn row_label(scene: &Scene, trial: &Trial, down: &[Key]) -> String {
     }
     let rest: Vec<Key> = down.iter().copied().filter(|key| !mechanism.contains(key)).collect();
     let rest = scene.section.name_of(trial, &rest);
-    let mechanism = trial.params().mechanism();
+    let mechanism = trial.record.mechanism();
     if rest.is_empty() { mechanism } else { format!("{mechanism}, {rest}") }
 }
 
@@ -96,7 +96,7 @@ fn cell(scene: &Scene, trial: &Trial, row: usize, column: usize, compared: bool)
     if is_null(trial) {
         point.interval.push_str("; transfers nothing, not ranked");
     }
-    let ratio = trial.estimates.ratio.as_ref().filter(|_| compared);
+    let ratio = trial.estimates.ratio().filter(|_| compared);
     let (value, brief) = match ratio {
         Some(ratio) => (Some(ratio.median), Unit::Times.brief(ratio.median)),
         // The baseline itself.

@@ -20,10 +20,10 @@ pub(super) fn figures(scene: &Scene) -> Vec<Figure> {
     let (bars, left_out) = arranged(scene, &row_of, &series_of, &flow, true);
     let title = "Throughput by language, while the bytes flow".to_owned();
     let mut figures = vec![Figure { title, left_out, shape: Shape::Bars(bars) }];
-    if scene.ranked().all(|trial| trial.estimates.start_up_ns.is_some()) {
+    if scene.ranked().all(|trial| trial.estimates.get(crate::model::Figure::StartUp).is_some()) {
         let start = |trial: &Trial| {
-            let estimate = trial.estimates.start_up_ns.unwrap_or(trial.estimates.throughput);
-            scene.point_of(trial, 0.0, &estimate, Unit::Time)
+            let estimate = trial.estimates.get(crate::model::Figure::StartUp).unwrap_or(trial.estimates.throughput());
+            scene.point_of(trial, 0.0, estimate, Unit::Time)
         };
         let (mut bars, left_out) = arranged(scene, &row_of, &series_of, &start, false);
         let lengths = bars.bars.iter().flat_map(|bar| [Some(bar.point.y), bar.point.high]).flatten();

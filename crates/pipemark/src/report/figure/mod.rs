@@ -142,7 +142,7 @@ const MOST_ROWS: usize = 60;
 /// The charts of an experiment, the one that answers its question first.
 pub(super) fn figures(section: &Section, documents: &[Document], labels: &[String]) -> Vec<Figure> {
     let scene = Scene { section, documents, labels };
-    let ranked = section.trials.iter().filter(|trial| trial.params().link.transfers()).count();
+    let ranked = section.trials.iter().filter(|trial| trial.job().link().transfers()).count();
     if ranked < 2 {
         return Vec::new();
     }
@@ -176,7 +176,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Trials that move bytes: what does not is not ranked with what does.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
-        self.section.trials.iter().filter(|trial| trial.params().link.transfers())
+        self.section.trials.iter().filter(|trial| trial.job().link().transfers())
     }
 
     fn several_runs(&self) -> bool {
@@ -328,5 +328,5 @@ fn spread(values: impl Iterator<Item = f64>) -> bool {
 
 /// Whether what is measured is not the null link, which transfers nothing.
 fn is_null(trial: &Trial) -> bool {
-    trial.params().link == LinkKind::Null
+    trial.job().link() == LinkKind::Null
 }

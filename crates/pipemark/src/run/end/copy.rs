@@ -11,11 +11,11 @@ use crate::link;
 use crate::model::{EndStats, Volume};
 
 pub(super) fn run(end: &End) -> io::Result<Done> {
-    let params = end.params();
-    let block = params.block.as_usize();
-    let pages = link::pages(params.pages);
-    let mut from = Buffer::new(block, params.align as usize, pages)?;
-    let mut to = Buffer::new(block, params.align as usize, pages)?;
+    let ends = end.ends();
+    let block = ends.block.as_usize();
+    let pages = link::pages(ends.pages);
+    let mut from = Buffer::new(block, ends.align as usize, pages)?;
+    let mut to = Buffer::new(block, ends.align as usize, pages)?;
     end.pattern(0).fill(0, from.bytes_mut());
     let stats = EndStats { pinned: end.pinned.clone(), ..EndStats::default() };
     let mut copy = || {
@@ -35,7 +35,7 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
             copy();
             bytes += block as u64;
         }
-        let over = match params.volume {
+        let over = match ends.volume {
             Volume::Total(goal) => bytes >= goal.0,
             Volume::Time(time) => monotonic_ns() - released_ns >= time.0,
         };
@@ -46,5 +46,5 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
     let mut stats = meter.stop(bytes, stats);
     stats.bytes_in_all = bytes;
     let fault = (to.bytes() != from.bytes()).then(|| "the copy differs from its original".to_owned());
-    Ok(Done { stats, fault, huge_bytes: super::huge_bytes(params), ..Done::default() })
+    Ok(Done { stats, fault, huge_bytes: super::huge_bytes(ends), ..Done::default() })
 }

@@ -16,7 +16,7 @@ use pipeio_harness::usage::monotonic_ns;
 use super::meter::{Busy, Meter};
 use super::{Done, End};
 use crate::link::{self, Handle, Link};
-use crate::model::{EndStats, Latency, Params, Verify, Volume};
+use crate::model::{EndStats, Ends, Latency, Nanos, Pace, Verify, Volume};
 use crate::stats::percentile;
 
 /// The warm-up: at least so long and so many.
@@ -32,7 +32,7 @@ const WATCH_NS: u64 = 100_000;
 
 /// One side of a conversation: a link to the other side and one back.
 struct Side<'a> {
-    params: &'a Params,
+    ends: &'a Ends,
     sender: Box<dyn Sender + Send>,
     receiver: Box<dyn Receiver + Send>,
     ours: Pattern,
@@ -45,21 +45,21 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     fn open(end: &'a End, link: &dyn Link, there: Handle, back: Handle, ours: u64, theirs: u64) -> io::Result<Self> {
-        let params = end.params();
-        let mut sender = link.sender(there, params)?;
+        let ends = end.ends();
+        let mut sender = link.sender(there, ends)?;
         let ours = end.pattern(ours);
-        if link::content(params) == Content::Prepared {
+        if link::content(ends) == Content::Prepared {
             sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
         }
         // A message is asked for whole, whatever the size of its pieces.
-        let whole = Params { read_block: None, ..params.clone() };
+        let whole = Ends { read_block: None, ..ends.clone() };
         Ok(Side {
-            params,
+            ends,
             sender,
             receiver: link.receiver(back, &whole)?,
             ours,
             theirs: Checker::new(end.pattern(theirs)),
-            check: params.verify != Verify::None && params.link.transfers(),
+            check: ends.verify != Verify::None && ends.link.transfers(),
             sent: 0,
             received: 0,
             calls: 0,
@@ -68,8 +68,8 @@ impl<'a> Side<'a> {
 
     #[inline(always)]
     fn send(&mut self) -> io::Result<()> {
-        let block = self.params.block.as_usize();
-        if self.params.fresh() {
+        let block = self.ends.block.as_usize();
+        if self.ends.fresh() {
             self.ours.fill(self.sent, self.sender.fresh(block)?);
         }
         let moved = self.sender.send(block)?;
@@ -81,7 +81,7 @@ impl<'a> Side<'a> {
     /// Waits for a whole message; false if there is none and will be none.
     #[inline(always)]
     fn receive(&mut self) -> io::Result<bool> {
-        let block = self.params.block.as_usize();
+        let block = self.ends.block.as_usize();
         let mut arrived = 0;
         while arrived < block {
             let received = self.receiver.recv()?;
@@ -117,7 +117,7 @@ impl<'a> Side<'a> {
 
     /// The warm-up is always compared: that proves the path at no cost to the window.
     fn begin_window(&mut self) {
-        self.check = self.params.verify == Verify::Full;
+        self.check = self.ends.verify == Verify::Full;
         self.calls = 0;
     }
 }
@@ -128,8 +128,8 @@ const BACK: u64 = 1 << 32;
 /// The source: asks, and keeps the clock.
 pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, there, back, THERE, BACK)?;
-    let params = end.params();
-    let mut busy = Busy::new(params.write_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let ends = end.ends();
+    let mut busy = Busy::new(ends.write_delay, end.assignment.seed ^ end.assignment.line as u64);
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
@@ -141,14 +141,14 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         side.round_trip()?;
         warm += 1;
     }
-    end.control.announce_warm_up(end.assignment.line, side.sent + params.block.0);
+    end.control.announce_warm_up(end.assignment.line, side.sent + ends.block.0);
     side.round_trip()?;
     let released_ns = end.control.meet(2)?;
 
     side.begin_window();
     let mut meter = Meter::start(released_ns);
     let before = side.sent;
-    let mut pace = Pace::new(params, released_ns);
+    let mut pace = Turn::new(end.pace(), released_ns);
     loop {
         busy.work();
         let started_ns = pace.start();
@@ -158,7 +158,7 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         pace.ended(arrived_ns);
         meter.count(std::mem::take(&mut side.calls));
         end.control.progress(end.assignment.line, side.sent);
-        let over = match params.volume {
+        let over = match ends.volume {
             Volume::Total(goal) => side.sent - before >= goal.0,
             Volume::Time(time) => arrived_ns - released_ns >= time.0,
         };
@@ -167,7 +167,7 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         }
     }
     let mut stats = meter.stop(side.sent - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
-    end.control.sink_done(params.pairs);
+    end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows.
     while !end.control.stopped() {
         side.round_trip()?;
@@ -183,12 +183,12 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
 /// The sink: answers.
 pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, back, there, BACK, THERE)?;
-    let params = end.params();
-    let mut busy = Busy::new(params.read_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let ends = end.ends();
+    let mut busy = Busy::new(ends.read_delay, end.assignment.seed ^ end.assignment.line as u64);
 
     end.control.meet(1)?;
     let source = end.assignment.line - 1;
-    while params.link.transfers() && end.control.warm_up(source) != Some(side.received) {
+    while ends.link.transfers() && end.control.warm_up(source) != Some(side.received) {
         if !side.receive()? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over"));
         }
@@ -206,7 +206,7 @@ pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
         end.control.progress(end.assignment.line, side.received);
     }
     let mut stats = meter.stop(side.received - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
-    while params.link.transfers() && side.receive()? {
+    while ends.link.transfers() && side.receive()? {
         side.send()?;
     }
     stats.bytes_in_all = side.received;
@@ -214,7 +214,7 @@ pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
 }
 
 /// When the next message starts.
-enum Pace {
+enum Turn {
     /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
     Closed { next_ns: u64 },
     /// A pause after the last is back.
@@ -223,12 +223,12 @@ enum Pace {
     Open { interval: f64, first_ns: u64, nth: u64 },
 }
 
-impl Pace {
-    fn new(params: &Params, released_ns: u64) -> Pace {
-        match params.rate {
-            Some(rate) => Pace::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
-            None if params.gap.0 > 0 => Pace::Gap(params.gap.into()),
-            None => Pace::Closed { next_ns: monotonic_ns() },
+impl Turn {
+    fn new(pace: Pace, released_ns: u64) -> Turn {
+        match pace {
+            Pace::Rate(rate) => Turn::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
+            Pace::Gap(Nanos(0)) => Turn::Closed { next_ns: monotonic_ns() },
+            Pace::Gap(gap) => Turn::Gap(gap.into()),
         }
     }
 
@@ -236,12 +236,12 @@ impl Pace {
     #[inline]
     fn start(&mut self) -> u64 {
         match self {
-            Pace::Closed { next_ns } => *next_ns,
-            Pace::Gap(gap) => {
+            Turn::Closed { next_ns } => *next_ns,
+            Turn::Gap(gap) => {
                 std::thread::sleep(*gap);
                 monotonic_ns()
             }
-            Pace::Open { interval, first_ns, nth } => {
+            Turn::Open { interval, first_ns, nth } => {
                 *nth += 1;
                 let due = *first_ns + (*interval * *nth as f64) as u64;
                 let now = monotonic_ns();
@@ -258,7 +258,7 @@ impl Pace {
 
     #[inline]
     fn ended(&mut self, arrived_ns: u64) {
-        if let Pace::Closed { next_ns } = self {
+        if let Turn::Closed { next_ns } = self {
             *next_ns = arrived_ns;
         }
     }

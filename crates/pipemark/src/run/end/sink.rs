@@ -43,18 +43,18 @@ impl Proof {
 }
 
 pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
-    let params = end.params();
-    let block = params.read_block().as_usize();
+    let ends = end.ends();
+    let block = ends.read_block().as_usize();
     let observed = match &handle {
         Handle::Fd(fd) => Some(fd.try_clone()?),
         _ => None,
     };
     let capacity = || observed.as_ref().and_then(|fd| super::capacity(fd.as_fd()));
-    let receiver = link.receiver(handle, params)?;
-    let mut busy = Busy::new(params.read_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let receiver = link.receiver(handle, ends)?;
+    let mut busy = Busy::new(ends.read_delay, end.assignment.seed ^ end.assignment.line as u64);
     let stats = EndStats {
         pinned: end.pinned.clone(),
-        ceiling: alone(params.verify, block, end.pattern(0), &busy),
+        ceiling: alone(ends.verify, block, end.pattern(0), &busy),
         ..EndStats::default()
     };
     let capacity_before = capacity();
@@ -63,8 +63,8 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         proof: Proof {
             checker: Checker::new(end.pattern(0)),
             // The warm-up is always compared: that proves the path at no cost to the window.
-            check: params.verify != Verify::None && params.link.transfers(),
-            xor: (params.verify == Verify::Xor).then_some(0),
+            check: ends.verify != Verify::None && ends.link.transfers(),
+            xor: (ends.verify == Verify::Xor).then_some(0),
         },
         received: 0,
     };
@@ -72,7 +72,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     end.control.meet(1)?;
     // The source of a pair has the line before its sink.
     let source = end.assignment.line - 1;
-    let warmed_up = params.link.transfers() && !params.chained();
+    let warmed_up = ends.link.transfers() && !end.chained();
     // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
     while warmed_up && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
@@ -80,16 +80,16 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         }
         end.control.progress(end.assignment.line, sink.received);
     }
-    sink.proof.check = params.verify == Verify::Full;
+    sink.proof.check = ends.verify == Verify::Full;
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = sink.received;
-    let mut goal = Goal::new(params.volume, released_ns);
+    let mut goal = Goal::new(ends.volume, released_ns);
     let mut last_ns = released_ns;
     loop {
         let (bytes, calls) = sink.take()?;
-        if bytes == 0 && params.chained() {
+        if bytes == 0 && end.chained() {
             break;
         }
         if bytes == 0 {
@@ -98,22 +98,22 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         meter.count(calls);
         end.control.progress(end.assignment.line, sink.received);
         busy.work();
-        if params.chained() {
+        if end.chained() {
             last_ns = monotonic_ns();
         } else if goal.reached(bytes, sink.received - before) {
             break;
         }
     }
     let mut stats = meter.stop(sink.received - before, stats);
-    if params.chained() && stats.bytes > 0 {
+    if end.chained() && stats.bytes > 0 {
         // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
         // keep everything to themselves, the end is all there is.
         stats.ns = last_ns - released_ns;
     }
-    end.control.sink_done(params.pairs);
+    end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows: this one keeps up the load until the source closes.
     // Without a transfer there is nothing to end.
-    while params.link.transfers() || !end.control.stopped() {
+    while ends.link.transfers() || !end.control.stopped() {
         let (bytes, _) = sink.take()?;
         if bytes == 0 {
             break;
@@ -127,7 +127,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         stats,
         capacity: capacity_before.zip(capacity()),
         fault: sink.proof.checker.fault().map(|fault| fault.to_string()),
-        huge_bytes: super::huge_bytes(params),
+        huge_bytes: super::huge_bytes(ends),
         ..Done::default()
     })
 }

@@ -28,36 +28,36 @@ struct Source<'a> {
 }
 
 pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
-    let params = end.params();
-    let block = params.block.as_usize();
-    let content = link::content(params);
-    let mut sender = link.sender(handle, params)?;
+    let ends = end.ends();
+    let block = ends.block.as_usize();
+    let content = link::content(ends);
+    let mut sender = link.sender(handle, ends)?;
     let pattern = end.pattern(0);
     if content == Content::Prepared {
         sender.prepare(&mut |position, bytes| {
             pattern.fill(position, bytes);
-            if params.content == model::Content::Text {
+            if ends.content == model::Content::Text {
                 text::of(bytes);
             }
         })?;
     }
-    let busy = Busy::new(params.write_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let busy = Busy::new(ends.write_delay, end.assignment.seed ^ end.assignment.line as u64);
     let mut source = Source { end, sender, pattern, content, block, busy, position: 0 };
     let stats = EndStats { pinned: end.pinned.clone(), ceiling: source.alone()?, ..EndStats::default() };
 
     end.control.meet(1)?;
-    if !params.chained() {
+    if !end.chained() {
         source.warm_up()?;
     }
     // Asked before the sender, and its memory, is gone, and outside the window.
-    let huge_bytes = super::huge_bytes(params);
+    let huge_bytes = super::huge_bytes(ends);
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = source.position;
     // Through a chain the whole stream is measured, to its end: stages may hold bytes back, or change their number.
-    let over = |position: u64| match params.volume {
-        _ if !params.chained() => end.control.stopped(),
+    let over = |position: u64| match ends.volume {
+        _ if !end.chained() => end.control.stopped(),
         Volume::Total(total) => position >= total.0,
         Volume::Time(time) => monotonic_ns() - released_ns >= time.0,
     };

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{figures, rate, setting};
 use super::{Found, Subject, fastest, groups};
-use crate::model::{ByteSize, Key};
+use crate::model::Key;
 
 /// The fewest sizes of which one can be called the best.
 const FEWEST_SIZES: usize = 3;
@@ -14,9 +14,9 @@ const NEARLY: f64 = 0.05;
 
 /// Subjects that differ in nothing but their block size, the smallest first.
 pub(super) fn sweeps<'a>(subjects: &[Subject<'a>], fewest: usize) -> Vec<Vec<Subject<'a>>> {
-    let mut sweeps = groups(subjects, |params| params.block = ByteSize(0));
+    let mut sweeps = groups(subjects, |s| s.block = None);
     sweeps.retain(|sweep| sweep.len() >= fewest);
-    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|subject| subject.params.block));
+    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|subject| subject.ends().block));
     sweeps
 }
 
@@ -27,7 +27,7 @@ pub(super) fn best(subjects: &[Subject]) -> Vec<Found> {
 
 fn best_of(sweep: &[Subject]) -> Option<Found> {
     let best = fastest(sweep.iter().copied())?;
-    let peak = sweep.iter().position(|subject| subject.params.block == best.params.block)?;
+    let peak = sweep.iter().position(|subject| subject.ends().block == best.ends().block)?;
     let within = |subject: &Subject| subject.throughput() >= (1.0 - NEARLY) * best.throughput();
     // A size belongs to the range unless it is slower for certain, so what ends the range is no accident.
     let slower = |subject: &Subject| Contrast::throughput(best, *subject).is_some_and(|contrast| contrast.less());
@@ -35,17 +35,17 @@ fn best_of(sweep: &[Subject]) -> Option<Found> {
     let first = peak - sweep[..peak].iter().rev().take_while(inside).count();
     let last = peak + sweep[peak + 1..].iter().take_while(inside).count();
     let range = &sweep[first..=last];
-    let (from, to) = (range[0].params.block, range[range.len() - 1].params.block);
-    let setting = setting(best.params, &[Key::Block]);
+    let (from, to) = (range[0].ends().block, range[range.len() - 1].ends().block);
+    let setting = setting(best.job, &[Key::Block]);
     let evidence = json!({
-        "best": best.params.block, "from": from, "to": to, "sweep": sweep.iter().copied().map(figures).collect::<Vec<_>>(),
+        "best": best.ends().block, "from": from, "to": to, "sweep": sweep.iter().copied().map(figures).collect::<Vec<_>>(),
     });
     let least = sweep.iter().map(|subject| subject.throughput()).fold(f64::INFINITY, f64::min);
     let effect = (best.throughput() / least).ln();
 
     if range.len() == sweep.len() {
         let equal = |subject: &Subject| {
-            subject.params.block == best.params.block
+            subject.ends().block == best.ends().block
                 || Contrast::throughput(best, *subject).is_some_and(|contrast| contrast.low >= 1.0 - NEARLY)
         };
         return range.iter().all(equal).then(|| {
@@ -61,7 +61,7 @@ fn best_of(sweep: &[Subject]) -> Option<Found> {
         _ if range.iter().all(within) => format!("{from} to {to} are within 5 % of it"),
         _ => format!("{from} to {to} are within 5 % of it or cannot be told from it"),
     };
-    let text = format!("Blocks of {} are best for {setting}: {}; {rest}.", best.params.block, rate(best));
+    let text = format!("Blocks of {} are best for {setting}: {}; {rest}.", best.ends().block, rate(best));
     Some(Found::new("best-block", effect, text, evidence))
 }
 

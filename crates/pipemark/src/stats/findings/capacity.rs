@@ -9,22 +9,22 @@ use crate::model::{Capacity, Key};
 
 /// Each capacity against the default one, or the smallest where there is no default.
 pub(super) fn worth(subjects: &[Subject]) -> Vec<Found> {
-    groups(subjects, |params| params.capacity = Capacity::DEFAULT).iter().flat_map(|group| worth_of(group)).collect()
+    groups(subjects, |s| s.capacity = None).iter().flat_map(|group| worth_of(group)).collect()
 }
 
 fn worth_of(group: &[Subject]) -> Vec<Found> {
-    let usual = group.iter().find(|subject| subject.params.capacity == Capacity::DEFAULT);
+    let usual = group.iter().find(|subject| subject.ends().capacity == Capacity::DEFAULT);
     let Some(base) = usual.or_else(|| group.iter().min_by_key(|subject| granted(**subject))).copied() else {
         return Vec::new();
     };
     // What the kernel did not grant was not measured.
     let others: Vec<(Subject, Contrast)> = group
         .iter()
-        .filter(|other| other.params.capacity != base.params.capacity && granted(**other) != granted(base))
+        .filter(|other| other.ends().capacity != base.ends().capacity && granted(**other) != granted(base))
         .filter_map(|other| Some((*other, Contrast::throughput(base, *other)?)))
         .collect();
     let found = |(other, contrast): &(Subject, Contrast), words: &str| {
-        let over_limit = if other.params.capacity == Capacity::QUOTA {
+        let over_limit = if other.ends().capacity == Capacity::QUOTA {
             ", all that a user over the system's limit gets,"
         } else {
             ""
@@ -35,7 +35,7 @@ fn worth_of(group: &[Subject]) -> Vec<Found> {
             capacity(base),
             times(contrast.ratio),
             interval(contrast),
-            setting(base.params, &[Key::Capacity]),
+            setting(base.job, &[Key::Capacity]),
         );
         let mut evidence = contrast.evidence();
         evidence["of"] = figures(*other);
@@ -61,7 +61,7 @@ fn worth_of(group: &[Subject]) -> Vec<Found> {
             "Capacity makes no difference from {} to {}, within 3 %: {}.",
             capacity(sizes[0]),
             capacity(sizes[sizes.len() - 1]),
-            setting(base.params, &[Key::Capacity]),
+            setting(base.job, &[Key::Capacity]),
         );
         let evidence =
             json!({ "best": best.record.id, "capacities": sizes.iter().copied().map(figures).collect::<Vec<_>>() });

@@ -32,7 +32,7 @@ impl<'a> Point<'a> {
         let middle = |figure: fn(&Sample) -> f64| median(&samples.iter().map(figure).collect::<Vec<_>>());
         Some(Point {
             subject,
-            length: f64::from(subject.params.length),
+            length: f64::from(length(subject)),
             real: middle(|sample| sample.wall_ns as f64 / 1e9)?,
             flow: middle(|sample| sample.ns as f64 / 1e9)?,
             bytes: middle(|sample| sample.bytes as f64)?,
@@ -45,9 +45,18 @@ impl<'a> Point<'a> {
     }
 }
 
+/// How many stages there are: none in a plain stream that is measured beside chains.
+fn length(subject: Subject) -> u32 {
+    subject.job.chain().map_or(0, |chain| chain.length)
+}
+
+fn stage(subject: Subject) -> String {
+    subject.job.value(Key::Stage).map_or_else(String::new, |stage| stage.to_string())
+}
+
 /// Chains that differ in nothing but their length, from short to long.
 fn series<'a>(subjects: &[Subject<'a>]) -> Vec<Vec<Point<'a>>> {
-    groups(subjects, |params| params.length = 0)
+    groups(subjects, |s| s.length = None)
         .into_iter()
         .map(|group| {
             let mut points: Vec<Point> = group.into_iter().filter_map(Point::of).collect();
@@ -80,7 +89,7 @@ fn of_series(points: &[Point]) -> Option<Found> {
     let of_real = Line::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
     let to_start = Line::fit(&lengths, &starting, Weighting::Equal)?;
     let (first, last) = (points.first()?, points.last()?);
-    let stage = first.subject.params.stage.to_string();
+    let stage = stage(first.subject);
     let seconds = |seconds: f64| Nanos((seconds.max(0.0) * 1e9) as u64).to_string();
     let within = format!("{} to {}", points[fitted].length, last.length);
     let shape = match (begin, straight(&lengths, &real).and_then(|line| line.departure)) {
@@ -109,7 +118,7 @@ fn of_series(points: &[Point]) -> Option<Found> {
     };
     let text = format!(
         "One more '{stage}', {}: {}{low_high} per GiB and {} to start. {shape} (R² {:.4}). Per hop: {per_hop}.",
-        setting(first.subject.params, &[Key::Length, Key::Stage]),
+        setting(first.subject.job, &[Key::Length, Key::Stage]),
         seconds(per_gib.slope.value),
         seconds(to_start.slope.value),
         of_real.r_squared,
@@ -142,7 +151,7 @@ pub(super) fn published(records: &[&Record]) -> Vec<Found> {
     let mut sources = Sources::new();
     for subject in records.iter().filter_map(|record| Subject::of(record)) {
         if let Some(published) = subject.record.published.as_ref().filter(|p| p.throughput > 0.0) {
-            let key = (subject.record.experiment.as_str(), published.source.as_str(), subject.params.stage.to_string());
+            let key = (subject.record.experiment.as_str(), published.source.as_str(), stage(subject));
             sources.entry(key).or_default().extend(Point::of(subject).map(|point| (point, published.throughput)));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::Subject;
-use crate::model::{Estimate, Sample};
+use crate::model::{Estimate, Figure, Sample};
 use crate::stats::compare::{MOST_RUNS, Pairing, compare};
 use crate::stats::estimate::FEWEST_RUNS;
 use crate::stats::verdict::{Better, Criterion, Verdict};
@@ -26,14 +26,14 @@ impl Contrast {
     /// Throughput of `new` over that of `base`; `None` when there are too few runs for an interval.
     pub fn throughput(base: Subject, new: Subject) -> Option<Contrast> {
         Contrast::of(base, new, Sample::throughput)
-            .or_else(|| Contrast::of_intervals(&base.estimates.throughput, &new.estimates.throughput))
+            .or_else(|| Contrast::of_intervals(base.estimates.throughput(), new.estimates.throughput()))
     }
 
     /// Speed of `new` over that of `base`, both of one mode: throughput, or the inverse of the median round trip.
     pub fn speed(base: Subject, new: Subject) -> Option<Contrast> {
-        Contrast::of(base, new, Sample::speed).or_else(|| match (base.latency(), new.latency()) {
-            (None, None) => Contrast::of_intervals(&base.estimates.throughput, &new.estimates.throughput),
-            (Some(base), Some(new)) => Contrast::of_intervals(&new.p50, &base.p50),
+        Contrast::of(base, new, Sample::speed).or_else(|| match (base.round_trip(), new.round_trip()) {
+            (None, None) => Contrast::of_intervals(base.estimates.throughput(), new.estimates.throughput()),
+            (Some(base), Some(new)) => Contrast::of_intervals(new, base),
             _ => None,
         })
     }
@@ -45,15 +45,16 @@ impl Contrast {
             (sample.user_ns + sample.sys_ns) as f64 / trips as f64
         };
         Contrast::of(base, new, per_trip).or_else(|| {
-            let (base, new) = (base.latency()?, new.latency()?);
-            Contrast::of_intervals(&base.cpu_seconds_per_million, &new.cpu_seconds_per_million)
+            let cpu = |subject: Subject| subject.estimates.get(Figure::CpuSecondsPerMillion).copied();
+            Contrast::of_intervals(&cpu(base)?, &cpu(new)?)
         })
     }
 
     /// CPU time per byte of `new` over that of `base`.
     pub fn cpu_time(base: Subject, new: Subject) -> Option<Contrast> {
-        Contrast::of(base, new, Sample::cpu_seconds_per_gib)
-            .or_else(|| Contrast::of_intervals(&base.estimates.cpu_seconds_per_gib, &new.estimates.cpu_seconds_per_gib))
+        Contrast::of(base, new, Sample::cpu_seconds_per_gib).or_else(|| {
+            Contrast::of_intervals(base.estimates.cpu_seconds_per_gib(), new.estimates.cpu_seconds_per_gib())
+        })
     }
 
     /// From the rounds in which both were measured, if they are enough.

@@ -3,19 +3,19 @@
 use super::contrast::Contrast;
 use super::words::{Seen, capacity, figures, interval, rate, setting, times};
 use super::{Found, Subject, fastest, groups};
-use crate::model::{Capacity, Key, PageKind, Params, RecvMethod, SendMethod, Warning};
+use crate::model::{Ends, Key, PageKind, RecvMethod, SendMethod, Warning};
 
 /// Whether bytes are copied into the pipe and out of it.
-pub(super) fn copies(params: &Params) -> bool {
-    params.send.copies() && params.recv.touches()
+pub(super) fn copies(ends: &Ends) -> bool {
+    ends.send.copies() && ends.recv.touches()
 }
 
 /// The fastest zero-copy way against write → read, once for each level of what the reader saw of the bytes.
 pub(super) fn zero_copy(subjects: &[Subject]) -> Vec<Found> {
     // Fresh data has a rule of its own.
-    let again: Vec<Subject> = subjects.iter().filter(|subject| !subject.params.fresh()).copied().collect();
-    groups(&again, |params| {
-        (params.send, params.recv, params.pages) = (SendMethod::Write, RecvMethod::Read, PageKind::Base);
+    let again: Vec<Subject> = subjects.iter().filter(|subject| !subject.ends().fresh()).copied().collect();
+    groups(&again, |s| {
+        (s.send, s.recv, s.pages) = (None, None, None);
     })
     .iter()
     .flat_map(|group| of_group(group))
@@ -24,18 +24,18 @@ pub(super) fn zero_copy(subjects: &[Subject]) -> Vec<Found> {
 
 fn of_group(group: &[Subject]) -> Vec<Found> {
     let plain =
-        |subject: &&Subject| (subject.params.send, subject.params.recv) == (SendMethod::Write, RecvMethod::Read);
-    let Some(base) = group.iter().filter(plain).min_by_key(|subject| subject.params.pages).copied() else {
+        |subject: &&Subject| (subject.ends().send, subject.ends().recv) == (SendMethod::Write, RecvMethod::Read);
+    let Some(base) = group.iter().filter(plain).min_by_key(|subject| subject.ends().pages).copied() else {
         return Vec::new();
     };
     [Seen::Nothing, Seen::Arrived, Seen::All]
         .into_iter()
         .filter_map(|seen| {
             let of_level =
-                group.iter().copied().filter(|other| !copies(other.params) && Seen::of(other.params) == seen);
+                group.iter().copied().filter(|other| !copies(other.ends()) && Seen::of(other.ends()) == seen);
             // tee sends one page again and again, which moves nothing anyone wants moved.
             let (tee, moving): (Vec<Subject>, Vec<Subject>) =
-                of_level.partition(|other| other.params.send == SendMethod::Tee);
+                of_level.partition(|other| other.ends().send == SendMethod::Tee);
             let best = fastest(moving).or_else(|| fastest(tee))?;
             let contrast = Contrast::throughput(base, best)?;
             let verdict = match (contrast.more(), contrast.less()) {
@@ -45,10 +45,10 @@ fn of_group(group: &[Subject]) -> Vec<Found> {
             };
             let text = format!(
                 "Zero copy by {} {verdict} write → read does ({} against {}) {}; {}.",
-                way(best.params),
+                way(best.ends()),
                 rate(best),
                 rate(base),
-                setting(base.params, &[Key::Send, Key::Pages]),
+                setting(base.job, &[Key::Send, Key::Pages]),
                 seen.words(),
             );
             let mut evidence = contrast.evidence();
@@ -61,20 +61,20 @@ fn of_group(group: &[Subject]) -> Vec<Found> {
 }
 
 /// `vmsplice → splice from huge pages`.
-fn way(params: &Params) -> String {
-    let pages = if params.pages == PageKind::Huge { " from huge pages" } else { "" };
-    format!("{} → {}{pages}", params.send, params.recv)
+fn way(ends: &Ends) -> String {
+    let pages = if ends.pages == PageKind::Huge { " from huge pages" } else { "" };
+    format!("{} → {}{pages}", ends.send, ends.recv)
 }
 
 /// Data written anew and compared by the reader: by references against by copies, each at its own best capacity.
 pub(super) fn fresh(subjects: &[Subject]) -> Vec<Found> {
-    let fresh: Vec<Subject> = subjects.iter().filter(|subject| subject.params.fresh()).copied().collect();
-    groups(&fresh, |params| {
-        (params.send, params.pages, params.capacity) = (SendMethod::Write, PageKind::Base, Capacity::DEFAULT);
+    let fresh: Vec<Subject> = subjects.iter().filter(|subject| subject.ends().fresh()).copied().collect();
+    groups(&fresh, |s| {
+        (s.send, s.pages, s.capacity) = (None, None, None);
     })
     .iter()
     .filter_map(|group| {
-        let best_of = |copying: bool| fastest(group.iter().copied().filter(|s| s.params.send.copies() == copying));
+        let best_of = |copying: bool| fastest(group.iter().copied().filter(|s| s.ends().send.copies() == copying));
         let (copy, reference) = (best_of(true)?, best_of(false)?);
         let contrast = Contrast::throughput(copy, reference)?;
         let verdict = match (contrast.more(), contrast.less(), contrast.same()) {
@@ -86,11 +86,11 @@ pub(super) fn fresh(subjects: &[Subject]) -> Vec<Found> {
         let at = |subject| format!("{} at capacity {}", rate(subject), capacity(subject));
         let text = format!(
             "Fresh data, each byte written anew and checked by the reader: {} {verdict} {} does ({} against {}), {}{}.",
-            way(reference.params),
-            way(copy.params),
+            way(reference.ends()),
+            way(copy.ends()),
             at(reference),
             at(copy),
-            setting(copy.params, &[Key::Send, Key::Pages, Key::Capacity, Key::Verify]),
+            setting(copy.job, &[Key::Send, Key::Pages, Key::Capacity, Key::Verify]),
             ceiling_words(&[reference, copy]),
         );
         let mut evidence = contrast.evidence();

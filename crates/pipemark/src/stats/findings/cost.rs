@@ -30,12 +30,12 @@ impl Cost {
     /// Of subjects that differ in nothing but their size, the smallest first. A stream's piece takes the time in which one
     /// arrives; a message takes half a round trip.
     fn of(sweep: &[Subject]) -> Option<Cost> {
-        let sizes: Vec<f64> = sweep.iter().map(|subject| subject.params.block.0 as f64).collect();
+        let sizes: Vec<f64> = sweep.iter().map(|subject| subject.ends().block.0 as f64).collect();
         let times: Vec<f64> = sweep
             .iter()
             .zip(&sizes)
-            .map(|(subject, size)| match subject.latency() {
-                Some(latency) => latency.p50.median / 2.0,
+            .map(|(subject, size)| match subject.round_trip() {
+                Some(trip) => trip.median / 2.0,
                 None => size * 1e9 / subject.throughput(),
             })
             .collect();
@@ -47,7 +47,7 @@ impl Cost {
             let calls = line.intercept.value / line.at(sizes[0]);
             let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
             let told = calls >= LEAST_SHARE && bytes >= LEAST_SHARE && certain(&line.intercept) && certain(&line.slope);
-            let (from, to) = (sweep[0].params.block, sweep[points - 1].params.block);
+            let (from, to) = (sweep[0].ends().block, sweep[points - 1].ends().block);
             (near && told && line.r_squared >= LEAST_R_SQUARED).then_some(Cost { line, from, to })
         };
         (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
@@ -97,7 +97,7 @@ fn of_sweep(sweep: &[Subject]) -> Option<Found> {
         time(byte.value * per),
         time(byte.low? * per),
         time(byte.high? * per),
-        setting(sweep[0].params, &[Key::Block]),
+        setting(sweep[0].job, &[Key::Block]),
         cost.from,
         cost.to,
         r_squared(cost.line.r_squared),
@@ -118,7 +118,7 @@ fn of_rivals(rivals: &Rivals) -> Option<Found> {
     if costs.len() < 2 {
         return None;
     }
-    let params = rivals.example().params;
+    let job = rivals.example().job;
     let last = rivals.sizes.last();
     let clause = |(name, cost): &(&str, Cost)| {
         let (per, unit) = cost.unit();
@@ -130,12 +130,12 @@ fn of_rivals(rivals: &Rivals) -> Option<Found> {
             r_squared(cost.line.r_squared)
         )
     };
-    let what = match params.mode {
+    let what = match job.mode() {
         Mode::Throughput => "a block costs",
         Mode::Latency => "a message costs, half a round trip,",
     };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
-    let text = format!("What {what} {}, fixed and by its bytes: {}.", situation(params), clauses.join("; "));
+    let text = format!("What {what} {}, fixed and by its bytes: {}.", situation(job), clauses.join("; "));
     let by_link: serde_json::Map<String, serde_json::Value> =
         costs.iter().map(|(name, cost)| ((*name).to_owned(), cost.evidence())).collect();
     Some(Found::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))

@@ -9,7 +9,7 @@ use super::contrast::Contrast;
 use super::words::{figures, interval, rate, times};
 use super::{Found, Subject, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
-use crate::model::{CounterEstimates, Feed, Filter, Published, three_digits};
+use crate::model::{Feed, Figure, Filter, Lines, Published, three_digits};
 
 /// Bytes of the lines that yes writes.
 const LENGTHS: [(Feed, f64); 2] = [(Feed::YesShort, 8.0), (Feed::YesLong, 285.0)];
@@ -22,8 +22,8 @@ type Fed<'a> = BTreeMap<&'a Filter, Subject<'a>>;
 pub(super) fn of_lines(subjects: &[Subject]) -> Vec<Vec<Found>> {
     let mut feeds: BTreeMap<Feed, Fed> = BTreeMap::new();
     for subject in subjects {
-        if let Some((feed, filter)) = subject.params.lines() {
-            feeds.entry(feed).or_default().insert(filter, *subject);
+        if let Some(Lines { feed, filter, .. }) = subject.job.lines() {
+            feeds.entry(*feed).or_default().insert(filter, *subject);
         }
     }
     let each = |rule: &dyn Fn(Feed, &Fed) -> Option<Found>| {
@@ -38,20 +38,16 @@ pub(super) fn of_lines(subjects: &[Subject]) -> Vec<Vec<Found>> {
         .collect()
 }
 
-fn counters<'a>(subject: &Subject<'a>) -> Option<&'a CounterEstimates> {
-    subject.estimates.counters.as_ref()
-}
-
 /// CPU seconds per GiB of the filter alone.
 fn own_cpu(subject: &Subject) -> Option<f64> {
-    counters(subject).map(|counters| counters.filter_cpu_seconds_per_gib.median)
+    subject.estimates.get(Figure::FilterCpu).map(|seconds| seconds.median)
 }
 
 /// Context switches of the pipeline for each MiB that went in.
 fn switches(subject: &Subject) -> Option<f64> {
     let samples = &subject.record.samples;
     let bytes = samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64;
-    counters(subject).map(|counters| counters.context_switches.median / (bytes / (1 << 20) as f64))
+    subject.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes / (1 << 20) as f64))
 }
 
 /// Two filters of one feed, the second against the first: in what words, and how.
@@ -101,7 +97,7 @@ impl<'a> Step<'a> {
 }
 
 fn name(subject: &Subject) -> String {
-    subject.params.filter.as_ref().map_or_else(String::new, Filter::to_string)
+    subject.job.lines().map_or_else(String::new, |lines| lines.filter.to_string())
 }
 
 /// What feeds it, in words.
@@ -188,7 +184,7 @@ fn published(feed: Feed, fed: &Fed) -> Option<Found> {
         .collect();
     theirs.sort_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
     let [(first, shortest), others @ ..] = theirs.as_slice() else { return None };
-    if others.is_empty() || theirs.iter().any(|(subject, _)| subject.estimates.throughput.low.is_none()) {
+    if others.is_empty() || theirs.iter().any(|(subject, _)| subject.estimates.throughput().low.is_none()) {
         return None;
     }
     let ratios: Vec<(String, f64, f64)> = others
@@ -228,7 +224,9 @@ mod tests {
 
     /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with so many switches.
     fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
-        let mut outcome = outcome("e", &[("feed", feed), ("filter", filter), ("place", "free")], throughput, &STEADY);
+        let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
+        let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];
+        let mut outcome = outcome("e", &words, throughput, &STEADY);
         for sample in &mut outcome.samples {
             (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
             let filter = ProcessStats {

@@ -5,27 +5,35 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{figures, headline, interval, times, told};
 use super::{Found, Subject, groups};
-use crate::model::{Key, Nanos};
+use crate::model::{Job, Key, Nanos, Pace, RoundTrip};
 
 /// Each gap against messages back to back.
 pub(super) fn lengthens(subjects: &[Subject]) -> Vec<Found> {
-    let closed: Vec<Subject> = subjects.iter().copied().filter(|subject| subject.params.rate.is_none()).collect();
-    groups(&closed, |params| params.gap = Nanos(0)).iter().filter_map(|group| of_group(group)).collect()
+    let closed: Vec<Subject> = subjects.iter().copied().filter(|subject| gap(*subject).is_some()).collect();
+    groups(&closed, |s| s.gap = None).iter().filter_map(|group| of_group(group)).collect()
+}
+
+/// The pause before each message; `None` where messages have their times.
+fn gap(subject: Subject) -> Option<Nanos> {
+    match subject.job {
+        Job::RoundTrip(RoundTrip { pace: Pace::Gap(gap), .. }) => Some(*gap),
+        _ => None,
+    }
 }
 
 fn of_group(group: &[Subject]) -> Option<Found> {
-    let base = *group.iter().find(|subject| subject.params.gap == Nanos(0))?;
+    let base = *group.iter().find(|subject| gap(**subject) == Some(Nanos(0)))?;
     let mut paused: Vec<(Subject, Contrast)> = group
         .iter()
-        .filter(|subject| subject.params.gap != Nanos(0))
+        .filter(|subject| gap(**subject) != Some(Nanos(0)))
         // Speed the other way round is time.
         .filter_map(|subject| Some((*subject, Contrast::speed(*subject, base)?)))
         .filter(|(_, contrast)| contrast.more() || contrast.less() || contrast.same())
         .collect();
-    paused.sort_by_key(|(subject, _)| subject.params.gap);
+    paused.sort_by_key(|(subject, _)| gap(*subject));
     let effect = paused.iter().map(|(_, contrast)| contrast.effect()).reduce(f64::max)?;
     let clause = |(subject, contrast): &(Subject, Contrast)| {
-        let gap = subject.params.gap;
+        let gap = gap(*subject).unwrap_or_default();
         if contrast.same() {
             return format!("with {gap} between it takes as long, within 3 %");
         }
@@ -41,10 +49,10 @@ fn of_group(group: &[Subject]) -> Option<Found> {
         "A round trip takes {} back to back; {}: {}.",
         headline(base),
         clauses.join(", "),
-        told(base.params, &[Key::Gap])
+        told(base.job, &[Key::Gap])
     );
     let evidence = json!({ "to": figures(base), "by_gap": paused.iter().map(|(subject, contrast)| json!({
-        "gap_ns": subject.params.gap, "of": figures(*subject), "time_ratio": contrast.evidence(),
+        "gap_ns": gap(*subject), "of": figures(*subject), "time_ratio": contrast.evidence(),
     })).collect::<Vec<_>>() });
     Some(Found::new("gap", effect, text, evidence))
 }

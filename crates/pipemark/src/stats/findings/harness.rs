@@ -5,25 +5,23 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{figures, situation, time};
 use super::{Found, Subject, groups, subjects};
-use crate::model::{
-    ByteSize, Capacity, LinkKind, Mode, Nanos, Params, Record, RecvMethod, SendMethod, Verify, three_digits,
-};
+use crate::model::{Capacity, LinkKind, Mode, Record, RecvMethod, SendMethod, three_digits};
 
 /// The null link against a pipe by write and read, in the same situation, for streams and for round trips.
 pub(super) fn share(records: &[Record]) -> Vec<Found> {
-    let held = |params: &Params| {
-        let plain = (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read);
-        let closed = params.rate.is_none() && params.gap == Nanos(0);
-        plain && closed && matches!(params.link, LinkKind::Null | LinkKind::Pipe)
+    let held = |subject: Subject| {
+        let Some(ends) = subject.job.ends() else { return false };
+        let plain = (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read);
+        let closed = subject.back_to_back();
+        plain && closed && matches!(ends.link, LinkKind::Null | LinkKind::Pipe)
     };
     [Mode::Throughput, Mode::Latency]
         .into_iter()
         .flat_map(|mode| {
             let mut subjects = subjects(records, mode);
-            subjects.retain(|subject| held(subject.params) && subject.latency().is_some() == (mode == Mode::Latency));
-            groups(&subjects, |params| {
-                (params.link, params.verify) = (LinkKind::Pipe, Verify::Count);
-                (params.capacity, params.block) = (Capacity::DEFAULT, ByteSize(0));
+            subjects.retain(|subject| held(*subject) && subject.job.is_round_trip() == (mode == Mode::Latency));
+            groups(&subjects, |s| {
+                (s.link, s.verify, s.capacity, s.block) = (None, None, None, None);
             })
         })
         .filter_map(|group| of_group(&group))
@@ -40,22 +38,22 @@ struct Share<'a> {
 fn of_group(group: &[Subject]) -> Option<Found> {
     let mut shares: Vec<Share> = group
         .iter()
-        .filter(|subject| subject.params.link == LinkKind::Null)
+        .filter(|subject| subject.ends().link == LinkKind::Null)
         .filter_map(|null| {
-            let pipes = group.iter().filter(|s| s.params.link == LinkKind::Pipe && s.params.block == null.params.block);
+            let pipes = group.iter().filter(|s| s.ends().link == LinkKind::Pipe && s.ends().block == null.ends().block);
             // Nothing can be proven of bytes that do not move, so the nearest to it is taken.
             let unlike = |pipe: &&Subject| {
-                let differs = pipe.params.verify != null.params.verify;
-                (differs, pipe.params.verify, pipe.params.capacity != Capacity::DEFAULT)
+                let differs = pipe.ends().verify != null.ends().verify;
+                (differs, pipe.ends().verify, pipe.ends().capacity != Capacity::DEFAULT)
             };
             let pipe = *pipes.min_by_key(unlike)?;
             let contrast = Contrast::speed(*null, pipe).filter(Contrast::less)?;
             Some(Share { null: *null, pipe, contrast })
         })
         .collect();
-    shares.sort_by_key(|share| share.null.params.block);
+    shares.sort_by_key(|share| share.null.ends().block);
     let (first, last) = (shares.first()?, shares.last()?);
-    let (piece, pipes) = match first.null.params.mode {
+    let (piece, pipes) = match first.null.job.mode() {
         Mode::Throughput => ("block", "of what a pipe takes for it"),
         Mode::Latency => ("round trip", "of a pipe's"),
     };
@@ -63,7 +61,7 @@ fn of_group(group: &[Subject]) -> Option<Found> {
         format!(
             "{} per {piece} of {}, {} % ({} to {})",
             time(own_ns(share.null)),
-            share.null.params.block,
+            share.null.ends().block,
             per_cent(share.contrast.ratio),
             per_cent(share.contrast.low),
             per_cent(share.contrast.high),
@@ -73,10 +71,10 @@ fn of_group(group: &[Subject]) -> Option<Found> {
     let text = format!(
         "The harness itself, without any transfer, takes {} {pipes}{more}, {}.",
         words(first),
-        situation(first.null.params)
+        situation(first.null.job)
     );
     let evidence = json!({ "by_block": shares.iter().map(|share| json!({
-        "block": share.null.params.block, "ns": own_ns(share.null), "share": share.contrast.evidence(),
+        "block": share.null.ends().block, "ns": own_ns(share.null), "share": share.contrast.evidence(),
         "of": figures(share.null), "to": figures(share.pipe),
     })).collect::<Vec<_>>() });
     Some(Found::new("harness", first.contrast.ratio, text, evidence))
@@ -84,7 +82,7 @@ fn of_group(group: &[Subject]) -> Option<Found> {
 
 /// Nanoseconds per block, or per round trip.
 fn own_ns(null: Subject) -> f64 {
-    null.latency().map_or_else(|| null.params.block.0 as f64 * 1e9 / null.throughput(), |latency| latency.p50.median)
+    null.round_trip().map_or_else(|| null.ends().block.0 as f64 * 1e9 / null.throughput(), |trip| trip.median)
 }
 
 fn per_cent(share: f64) -> String {

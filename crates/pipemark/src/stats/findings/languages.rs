@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::words::{figures, interval, times};
 use super::{Found, Subject, fastest, groups};
-use crate::model::{ByteSize, Estimate, Language, Nanos, Params, Program, Record, Volume, three_digits};
+use crate::model::{ByteSize, Figure, Language, Nanos, Program, Record, Volume, three_digits};
 
 /// As good as the fastest.
 const NEARLY: f64 = 0.1;
@@ -33,7 +33,7 @@ impl Entrant<'_> {
 
 /// What the entrants among `subjects` say; `records` are all, to find baselines in.
 pub(super) fn of_entrants(subjects: &[Subject], records: &[Record]) -> Vec<Vec<Found>> {
-    let alike = groups(subjects, |params: &mut Params| (params.language, params.program) = (None, None));
+    let alike = groups(subjects, |s| (s.language, s.program) = (None, None));
     let alike: Vec<Vec<Entrant>> = alike.into_iter().map(|group| entrants(&group)).collect();
     // Where most was streamed, start-up and warm-up count least.
     let Some(main) = alike.iter().max_by_key(|group| (group.iter().map(streamed).max(), group.len())) else {
@@ -52,14 +52,14 @@ pub(super) fn of_entrants(subjects: &[Subject], records: &[Record]) -> Vec<Vec<F
 
 fn entrants<'a>(group: &[Subject<'a>]) -> Vec<Entrant<'a>> {
     let entrant = |subject: &Subject<'a>| {
-        let (language, program) = subject.params.entrant()?;
-        Some(Entrant { language, program, subject: *subject })
+        let crate::model::Entrant { language, program, .. } = subject.job.entrant()?;
+        Some(Entrant { language, program: *program, subject: *subject })
     };
     group.iter().filter_map(entrant).collect()
 }
 
 fn streamed(entrant: &Entrant) -> u64 {
-    match entrant.subject.params.volume {
+    match entrant.subject.job.volume() {
         Volume::Total(total) => total.0,
         Volume::Time(_) => 0,
     }
@@ -103,7 +103,8 @@ fn written(group: &[Entrant]) -> Vec<Found> {
 fn gaps(group: &[Entrant], records: &[Record]) -> Vec<Found> {
     let gap = |plain: &Entrant| {
         let wanted = plain.subject.record.baseline.as_ref()?;
-        let base_language = records.iter().find(|record| record.id == *wanted)?.params.language.as_ref()?;
+        let base_language =
+            records.iter().find(|record| record.id == *wanted)?.job.entrant().map(|entrant| &entrant.language)?;
         let base = find(group, base_language, Program::Tuned)?;
         let tuned = find(group, plain.language, Program::Tuned)?;
         let contrast =
@@ -138,7 +139,7 @@ fn gaps(group: &[Entrant], records: &[Record]) -> Vec<Found> {
 
 /// What is spent outside of the clock, at best and at worst.
 fn start_up(group: &[Entrant]) -> Vec<Found> {
-    let of = |entrant: &Entrant| entrant.subject.estimates.start_up_ns.map(|estimate: Estimate| estimate.median);
+    let of = |entrant: &Entrant| entrant.subject.estimates.get(Figure::StartUp).map(|estimate| estimate.median);
     let mut all: Vec<(f64, &Entrant)> = group.iter().filter_map(|entrant| Some((of(entrant)?, entrant))).collect();
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
     let ([(least, first), .., (most, last)], Some(volume)) = (all.as_slice(), group.first().map(streamed)) else {
@@ -168,10 +169,10 @@ fn stops_mattering(alike: &[Vec<Entrant>], program: Program) -> Option<Found> {
         .iter()
         .map(|group| group.iter().filter(|entrant| entrant.program == program).collect::<Vec<_>>())
         .filter(|group| group.len() > 1)
-        .map(|group| (group[0].subject.params.block, group))
+        .filter_map(|group| Some((group[0].subject.job.block()?, group)))
         .collect();
     blocks.sort_by_key(|(block, _)| *block);
-    let sure = |entrant: &&Entrant| entrant.subject.estimates.throughput.low.is_some();
+    let sure = |entrant: &&Entrant| entrant.subject.estimates.throughput().low.is_some();
     let same_size = blocks.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1.len() == pair[1].1.len());
     if blocks.len() < 2 || !same_size || !blocks.iter().all(|(_, group)| group.iter().all(sure)) {
         return None;
@@ -226,6 +227,7 @@ mod tests {
                         ("block", block),
                         ("total", total),
                         ("verify", "full"),
+                        ("place", "free"),
                     ]
                 };
                 let slower = if block == "512" && *language != "c" { 0.5 } else { 1.0 };

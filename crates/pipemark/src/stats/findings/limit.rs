@@ -15,11 +15,11 @@ pub(super) fn memory_copy(subjects: &[Subject], limit: Option<&Estimate>) -> Vec
         .iter()
         .copied()
         // process_vm_readv copies only once.
-        .filter(|s| copying::copies(s.params) && s.params.link != LinkKind::ProcessVm)
-        .filter(|s| s.params.wait != WaitPolicy::Spin && s.params.pairs == 1);
-    let (touched, untouched): (Vec<Subject>, Vec<Subject>) = copied.partition(|subject| subject.params.touched());
+        .filter(|s| copying::copies(s.ends()) && s.ends().link != LinkKind::ProcessVm)
+        .filter(|s| s.ends().wait != WaitPolicy::Spin && s.ends().pairs == 1);
+    let (touched, untouched): (Vec<Subject>, Vec<Subject>) = copied.partition(|subject| subject.ends().touched());
     let found = |limit: &Estimate, best: Subject| {
-        let share = Contrast::of_intervals(limit, &best.estimates.throughput)?;
+        let share = Contrast::of_intervals(limit, best.estimates.throughput())?;
         let per_cent = |share: f64| three_digits(share * 100.0);
         let text = format!(
             "The fastest that copies every byte twice, in and out, reaches {} % ({} to {}) of this machine's memory-copy \
@@ -29,7 +29,7 @@ pub(super) fn memory_copy(subjects: &[Subject], limit: Option<&Estimate>) -> Vec
             per_cent(share.high),
             Throughput(limit.median),
             rate(best),
-            setting(best.params, &[]),
+            setting(best.job, &[]),
         );
         let mut evidence = share.evidence();
         evidence["of"] = figures(best);
@@ -44,7 +44,7 @@ pub(super) fn memory_copy(subjects: &[Subject], limit: Option<&Estimate>) -> Vec
 }
 
 fn surest(subjects: Vec<Subject<'_>>) -> Option<Subject<'_>> {
-    let low = |subject: &Subject| subject.estimates.throughput.low.unwrap_or(0.0);
+    let low = |subject: &Subject| subject.estimates.throughput().low.unwrap_or(0.0);
     subjects.into_iter().max_by(|one, other| low(one).total_cmp(&low(other)))
 }
 

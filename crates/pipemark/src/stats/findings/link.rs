@@ -7,7 +7,7 @@ use super::contrast::Contrast;
 use super::rivals::{Rival, Rivals, rivals};
 use super::words::{capital, figures, headline, interval, pieces, situation, spans, times};
 use super::{Found, Subject, fastest};
-use crate::model::{ByteSize, LinkKind, Mode, Params};
+use crate::model::{ByteSize, Job, LinkKind, Mode};
 
 /// Of more than so many that cannot be told apart it is not said that they win.
 const MOST_LEADERS: usize = 3;
@@ -40,7 +40,7 @@ fn best_of(rivals: &Rivals) -> Option<Found> {
     }
     let effect = |lead: &Lead| lead.next.1.effect();
     let most = leads.iter().map(effect).reduce(f64::max)?;
-    let params = rivals.example().params;
+    let job = rivals.example().job;
     let clause = |part: &Vec<&Lead>| {
         let widest = part.iter().max_by(|one, other| effect(one).total_cmp(&effect(other))).expect("not empty");
         let sizes: Vec<ByteSize> = part.iter().map(|lead| lead.size).collect();
@@ -48,17 +48,17 @@ fn best_of(rivals: &Rivals) -> Option<Found> {
         let (next, contrast) = &widest.next;
         format!(
             "{} with {} of {}, {}{at}, {} {} as fast as {}",
-            winning(&part[0].leaders, params),
-            pieces(params),
+            winning(&part[0].leaders, job),
+            pieces(job),
             spans(&sizes, &rivals.sizes),
             headline(widest.best),
             times(contrast.ratio),
             interval(contrast),
-            next.params.mechanism(),
+            next.ends().mechanism(),
         )
     };
     let clauses: Vec<String> = parts.iter().map(clause).collect();
-    let text = format!("{}: {}.", capital(&situation(params)), clauses.join("; "));
+    let text = format!("{}: {}.", capital(&situation(job)), clauses.join("; "));
     let evidence = json!({ "by_block": leads.iter().map(|lead| json!({
         "block": lead.size, "fastest": lead.leaders, "of": figures(lead.best), "to": figures(lead.next.0),
         "ratio": lead.next.1.evidence(),
@@ -83,8 +83,8 @@ fn lead<'a>(rivals: &'a Rivals<'a>, size: ByteSize) -> Option<Lead<'a>> {
 }
 
 /// `shm moves most`, `pipe and fifo, not to be told apart, answer soonest`.
-fn winning(leaders: &[&str], params: &Params) -> String {
-    let verb = match (params.mode, leaders.len()) {
+fn winning(leaders: &[&str], job: &Job) -> String {
+    let verb = match (job.mode(), leaders.len()) {
         (Mode::Throughput, 1) => "moves most",
         (Mode::Throughput, _) => "move most",
         (Mode::Latency, 1) => "answers soonest",
@@ -130,7 +130,7 @@ impl Crossing<'_> {
         shared && self.place() == told.place()
     }
 
-    fn words(&self, all: &[ByteSize], params: &Params) -> String {
+    fn words(&self, all: &[ByteSize], job: &Job) -> String {
         let side = |stretch: &Stretch| {
             let (size, contrast) = &stretch.peak;
             let at = if stretch.sizes.len() > 1 { format!(" at {size}") } else { String::new() };
@@ -140,7 +140,7 @@ impl Crossing<'_> {
             "{} is faster than {} with {} of {} and slower with {}",
             self.one.name,
             self.other.name,
-            pieces(params),
+            pieces(job),
             side(&self.ahead),
             side(&self.behind),
         )
@@ -169,7 +169,7 @@ fn crossing_of(rivals: &Rivals) -> Option<Found> {
         }
     }
     crossings.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
-    let params = rivals.example().params;
+    let job = rivals.example().job;
     let most = crossings.first()?.effect();
     let evidence = json!({ "crossings": crossings.iter().map(Crossing::evidence).collect::<Vec<_>>() });
     // Of links that behave alike one is enough.
@@ -179,8 +179,8 @@ fn crossing_of(rivals: &Rivals) -> Option<Found> {
             told.push(crossing);
         }
     }
-    let words: Vec<String> = told.iter().map(|crossing| crossing.words(&rivals.sizes, params)).collect();
-    let text = format!("Links change places {}: {}.", situation(params), words.join("; "));
+    let words: Vec<String> = told.iter().map(|crossing| crossing.words(&rivals.sizes, job)).collect();
+    let text = format!("Links change places {}: {}.", situation(job), words.join("; "));
     Some(Found::new("crossing", most, text, evidence))
 }
 
@@ -220,7 +220,7 @@ pub(super) fn shared_memory(subjects: &[Subject]) -> Vec<Found> {
 fn shared_memory_of(rivals: &Rivals) -> Option<Found> {
     let plain = LinkKind::Pipe.to_string();
     let pipe = rivals.all.iter().find(|rival| rival.name == plain)?;
-    let params = rivals.example().params;
+    let job = rivals.example().job;
     let mut clauses = Vec::new();
     let mut evidence = Vec::new();
     let mut most = 0.0f64;
@@ -242,8 +242,8 @@ fn shared_memory_of(rivals: &Rivals) -> Option<Found> {
     }
     let text = format!(
         "Shared memory against a pipe, {}, by size of {}: {}.",
-        situation(params),
-        pieces(params),
+        situation(job),
+        pieces(job),
         clauses.join("; ")
     );
     Some(Found::new("shared-memory", most, text, json!({ "by_block": evidence })))

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::{ByteSize, Estimate, Estimates, Finding, LatencyEstimates, Mode, Params, Record, Status, Volume};
+use crate::model::{Ends, Estimate, Estimates, Finding, Job, Mode, Nanos, Pace, Record, Settings, Status};
 
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
@@ -43,11 +43,11 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let chained = streams(chains.iter().copied());
     // What programs of other languages do says nothing of pipemark's own senders and receivers.
     let (foreign, own): (Vec<&Record>, Vec<&Record>) =
-        plain.iter().copied().partition(|record| record.params.entrant().is_some());
+        plain.iter().copied().partition(|record| record.job.entrant().is_some());
     let entrants = streams(foreign);
     // Nor does what filters of lines do.
     let (of_lines, own): (Vec<&Record>, Vec<&Record>) =
-        own.into_iter().partition(|record| record.params.lines().is_some());
+        own.into_iter().partition(|record| record.job.lines().is_some());
     let of_lines = streams(of_lines);
     let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
     let rules = [
@@ -91,7 +91,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
 /// The records of experiments with chains, and the others.
 fn chains_apart(records: &[Record]) -> (Vec<&Record>, Vec<&Record>) {
     let chained: BTreeSet<&str> =
-        records.iter().filter(|record| record.params.chained()).map(|record| record.experiment.as_str()).collect();
+        records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
     records.iter().partition(|record| chained.contains(record.experiment.as_str()))
 }
 
@@ -112,39 +112,49 @@ impl Found {
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     record: &'a Record,
-    params: &'a Params,
+    job: &'a Job,
     estimates: &'a Estimates,
 }
 
 impl<'a> Subject<'a> {
     fn of(record: &'a Record) -> Option<Subject<'a>> {
         let estimates = record.estimate.as_ref()?;
-        let throughput = estimates.throughput;
+        let throughput = estimates.throughput();
         let sound = throughput.median.is_finite() && throughput.median > 0.0;
         (record.status == Status::Ok && record.verified != Some(false) && sound).then_some(Subject {
             record,
-            params: &record.params,
+            job: &record.job,
             estimates,
         })
     }
 
-    /// Median throughput in bytes per second.
-    fn throughput(self) -> f64 {
-        self.estimates.throughput.median
+    /// The ends; every rule but those of entrants and filters is asked for subjects that have some.
+    fn ends(self) -> &'a Ends {
+        self.job.ends().expect("subjects of this rule have ends")
     }
 
-    /// The estimates of its round trips; `None` of a stream.
-    fn latency(self) -> Option<&'a LatencyEstimates> {
-        self.estimates.latency.as_ref()
+    /// Whether each round trip follows the last at once; so with streams.
+    fn back_to_back(self) -> bool {
+        !matches!(self.job, Job::RoundTrip(trip) if trip.pace != Pace::Gap(Nanos(0)))
+    }
+
+    /// Median throughput in bytes per second.
+    fn throughput(self) -> f64 {
+        self.estimates.throughput().median
+    }
+
+    /// The median round trip; `None` of a stream.
+    fn round_trip(self) -> Option<&'a Estimate> {
+        self.estimates.round_trip()
     }
 
     /// Median speed, more being faster: bytes per second, or the round trips per second of the median round trip.
     fn speed(self) -> f64 {
-        self.latency().map_or(self.throughput(), |latency| 1e9 / latency.p50.median)
+        self.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
     fn cpu_seconds_per_gib(self) -> f64 {
-        self.estimates.cpu_seconds_per_gib.median
+        self.estimates.cpu_seconds_per_gib().median
     }
 }
 
@@ -152,11 +162,11 @@ impl<'a> Subject<'a> {
 /// share, the one with the most runs.
 fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>, mode: Mode) -> Vec<Subject<'a>> {
     let mut subjects: Vec<Subject> = Vec::new();
-    let mut seen: BTreeMap<Params, usize> = BTreeMap::new();
-    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == mode) {
-        let index = *seen.entry(without_volume(subject.params)).or_insert(subjects.len());
+    let mut seen: BTreeMap<Settings, usize> = BTreeMap::new();
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.job.mode() == mode) {
+        let index = *seen.entry(without_volume(subject.job)).or_insert(subjects.len());
         match subjects.get_mut(index) {
-            Some(known) if known.estimates.throughput.runs < subject.estimates.throughput.runs => *known = subject,
+            Some(known) if known.estimates.throughput().runs < subject.estimates.throughput().runs => *known = subject,
             Some(_) => {}
             None => subjects.push(subject),
         }
@@ -167,28 +177,28 @@ fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>, mode: Mode) -> Ve
 /// Streams from one process to another.
 fn streams<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
     let mut streams = subjects(records, Mode::Throughput);
-    streams.retain(|subject| subject.params.link.transfers());
+    streams.retain(|subject| subject.job.link().transfers());
     streams
 }
 
 /// Round trips between two processes.
 fn conversations<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
     let mut conversations = subjects(records, Mode::Latency);
-    let sound = |latency: &LatencyEstimates| latency.p50.median.is_finite() && latency.p50.median > 0.0;
-    conversations.retain(|subject| subject.params.link.transfers() && subject.latency().is_some_and(sound));
+    let sound = |trip: &Estimate| trip.median.is_finite() && trip.median > 0.0;
+    conversations.retain(|subject| subject.job.link().transfers() && subject.round_trip().is_some_and(sound));
     conversations
 }
 
-fn without_volume(params: &Params) -> Params {
-    Params { volume: Volume::Total(ByteSize(0)), ..params.clone() }
+fn without_volume(job: &Job) -> Settings {
+    Settings { total: None, time: None, ..job.settings() }
 }
 
 /// Subjects that differ only in what `level` makes equal, in the order of the first of each group.
-fn groups<'a>(subjects: &[Subject<'a>], level: impl Fn(&mut Params)) -> Vec<Vec<Subject<'a>>> {
+fn groups<'a>(subjects: &[Subject<'a>], level: impl Fn(&mut Settings)) -> Vec<Vec<Subject<'a>>> {
     let mut groups: Vec<Vec<Subject>> = Vec::new();
-    let mut index: BTreeMap<Params, usize> = BTreeMap::new();
+    let mut index: BTreeMap<Settings, usize> = BTreeMap::new();
     for subject in subjects {
-        let mut key = without_volume(subject.params);
+        let mut key = without_volume(subject.job);
         level(&mut key);
         let place = *index.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
@@ -209,6 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::{Key, Value};
     use crate::stats::fixture::{STEADY, conversation, outcome, record};
     use crate::stats::records::{memory_copy, records};
     use crate::stats::simulations::{Dice, Noise};
@@ -272,8 +283,11 @@ mod tests {
             1 => prop::collection::vec(0.0..1e9f64, 0..9),
         ];
         let status = prop::sample::select(vec![Status::Ok, Status::Ok, Status::Ok, Status::Failed, Status::Skipped]);
-        (params, 0.0..100.0f64, runs, status, prop::option::of(0.0..1e12f64)).prop_map(
+        (params, 0.0..100.0f64, runs, status, prop::option::of(0.0..1e12f64)).prop_filter_map(
+            "parameters that contradict each other",
             |(params, throughput, runs, status, published)| {
+                let values = params.iter().map(|(key, text)| Value::parse(Key::named(key).unwrap(), text).unwrap());
+                Job::try_from(Settings::of(values)).ok()?;
                 let spoken = params.contains(&("mode", "latency"));
                 let mut outcome = match spoken {
                     true => conversation("e", &params, throughput * 1e4, &runs),
@@ -285,7 +299,7 @@ mod tests {
                     source: "a paper".to_owned(),
                     relative: false,
                 });
-                records(vec![outcome]).remove(0)
+                Some(records(vec![outcome]).remove(0))
             },
         )
     }

@@ -9,10 +9,7 @@ use crate::model::{ByteSize, Key, Place};
 
 /// Ends on one core against ends on two, over all block sizes for which both were measured.
 pub(super) fn same_against_cross(subjects: &[Subject]) -> Vec<Found> {
-    groups(subjects, |params| (params.place, params.block) = (Place::Free, ByteSize(0)))
-        .iter()
-        .flat_map(|group| of_group(group))
-        .collect()
+    groups(subjects, |s| (s.place, s.block) = (None, None)).iter().flat_map(|group| of_group(group)).collect()
 }
 
 fn on_one_cpu(place: Place) -> bool {
@@ -21,7 +18,7 @@ fn on_one_cpu(place: Place) -> bool {
 
 /// One finding for each pair of a placement on one CPU and one on two.
 fn of_group(group: &[Subject]) -> Vec<Found> {
-    let mut places: Vec<Place> = group.iter().map(|subject| subject.params.place).collect();
+    let mut places: Vec<Place> = group.iter().map(|subject| subject.ends().place).collect();
     places.sort_unstable();
     places.dedup();
     let (one, rest): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|place| on_one_cpu(*place));
@@ -39,9 +36,9 @@ struct Pair<'a> {
 
 fn against(group: &[Subject], one: Place, two: Place) -> Option<Found> {
     let at = |place: Place, block: ByteSize| {
-        group.iter().find(|subject| subject.params.place == place && subject.params.block == block).copied()
+        group.iter().find(|subject| subject.ends().place == place && subject.ends().block == block).copied()
     };
-    let mut blocks: Vec<ByteSize> = group.iter().map(|subject| subject.params.block).collect();
+    let mut blocks: Vec<ByteSize> = group.iter().map(|subject| subject.ends().block).collect();
     blocks.sort_unstable();
     blocks.dedup();
     let pairs: Vec<Pair> = blocks
@@ -57,7 +54,7 @@ fn against(group: &[Subject], one: Place, two: Place) -> Option<Found> {
         pairs.iter().filter(|pair| wanted(&pair.contrast)).map(|pair| pair.block).collect()
     };
     let (faster, slower, same) = (sizes(Contrast::more), sizes(Contrast::less), sizes(Contrast::same));
-    let setting = setting(first.one.params, &[Key::Place, Key::Block]);
+    let setting = setting(first.one.job, &[Key::Place, Key::Block]);
     let (alone, both) = (seat(one), seat(two));
     // The winner's largest lead, told as its ratio to the other.
     let lead = |those: &[ByteSize], wins: &str, loses: &str, turned: bool| -> String {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{rate, times};
 use super::{Found, Subject, fastest};
-use crate::model::{Mode, Published, Record, Throughput};
+use crate::model::{Published, Record, Throughput};
 
 /// The fewest figures that have a shape.
 const FEWEST: usize = 3;
@@ -17,8 +17,7 @@ const NEARLY: f64 = 0.05;
 /// For each source of published figures within an experiment: where their best is and where ours.
 pub(super) fn against<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Found> {
     let mut sources: BTreeMap<(&str, &str), Vec<(Subject, &Published)>> = BTreeMap::new();
-    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.params.mode == Mode::Throughput)
-    {
+    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| !subject.job.is_round_trip()) {
         let published =
             subject.record.published.as_ref().filter(|p| p.throughput.is_finite() && p.throughput > 0.0 && !p.relative);
         if let Some(published) = published {
@@ -31,7 +30,7 @@ pub(super) fn against<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<
 fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
     let ratio = |(subject, published): &(Subject, &Published)| subject.throughput() / published.throughput;
     // Where a trial has too few runs for an interval, so does its ratio.
-    if figures.iter().any(|(subject, _)| subject.estimates.throughput.low.is_none()) {
+    if figures.iter().any(|(subject, _)| subject.estimates.throughput().low.is_none()) {
         return None;
     }
     let least = figures.iter().map(ratio).fold(f64::INFINITY, f64::min);
@@ -41,7 +40,7 @@ fn of_source(source: &str, figures: &[(Subject, &Published)]) -> Option<Found> {
     let mut evidence = json!({
         "source": source,
         "trials": figures.iter().map(|figure| json!({
-            "trial": figure.0.record.id, "published": figure.1.throughput, "measured": figure.0.estimates.throughput,
+            "trial": figure.0.record.id, "published": figure.1.throughput, "measured": figure.0.estimates.throughput(),
             "ratio": ratio(figure),
         })).collect::<Vec<_>>(),
     });

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{figures, rate, setting};
 use super::{Found, Subject, fastest};
-use crate::model::{Delay, Key, Params, RecvMethod, SendMethod, Verify, WaitPolicy};
+use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy};
 
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
@@ -18,27 +18,27 @@ const NEARLY: f64 = 0.05;
 /// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
 pub(super) fn settings<'a>(subjects: &[Subject<'a>]) -> Vec<Found> {
-    let usable = |params: &Params| {
-        params.wait != WaitPolicy::Spin
-            && params.pairs == 1
-            && (params.read_delay, params.write_delay) == (Delay::default(), Delay::default())
+    let usable = |ends: &Ends| {
+        ends.wait != WaitPolicy::Spin
+            && ends.pairs == 1
+            && (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default())
     };
-    let levels = |wanted: fn(&Params) -> bool| -> Vec<Vec<Subject<'a>>> {
-        by_proof(subjects.iter().copied().filter(|s| usable(s.params) && wanted(s.params)))
+    let levels = |wanted: fn(&Ends) -> bool| -> Vec<Vec<Subject<'a>>> {
+        by_proof(subjects.iter().copied().filter(|s| usable(s.ends()) && wanted(s.ends())))
     };
     let proven = |levels: Vec<Vec<Subject<'a>>>| levels.into_iter().find(|those| those.len() > 1).unwrap_or_default();
     let most = |levels: Vec<Vec<Subject<'a>>>| levels.into_iter().max_by_key(Vec::len).unwrap_or_default();
     // A source of data that is to be read has to be able to write it; tee sends one page again and again.
-    let read = proven(levels(|params| params.recv.touches() && params.send.sends_fresh_data()));
-    let untouched = most(levels(|params| !params.recv.touches() && params.send != SendMethod::Tee));
+    let read = proven(levels(|ends| ends.recv.touches() && ends.send.sends_fresh_data()));
+    let untouched = most(levels(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
     // The plain way of other links is another call, or none.
-    let plain = most(levels(|params| {
-        (params.link.is_pipe() || params.link.is_socket())
-            && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
+    let plain = most(levels(|ends| {
+        (ends.link.is_pipe() || ends.link.is_socket())
+            && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
     }));
 
     let for_reading = choose(&read);
-    let setting_of = |subject: &Subject| setting(subject.params, &[Key::Verify]);
+    let setting_of = |subject: &Subject| setting(subject.job, &[Key::Verify]);
     let advice = [
         (for_reading, "For data that must be read", read.len()),
         (choose(&untouched), "For moving data on untouched", untouched.len()),
@@ -54,13 +54,13 @@ pub(super) fn settings<'a>(subjects: &[Subject<'a>]) -> Vec<Found> {
         .zip([3.0, 2.0, 1.0])
         .filter_map(|((choice, purpose, of), effect)| {
             let choice = choice?;
-            let proof = match choice.params.verify {
+            let proof = match choice.ends().verify {
                 Verify::Full => ", each byte written anew and checked",
                 Verify::Xor => ", each byte checked",
                 Verify::None | Verify::Count => "",
             };
             let text = format!("{purpose}: {}, {}{proof}.", setting_of(&choice), rate(choice));
-            let evidence = json!({ "setting": figures(choice), "of_settings": of, "params": choice.params });
+            let evidence = json!({ "setting": figures(choice), "of_settings": of, "params": choice.job });
             Some(Found::new("recommended", effect, text, evidence))
         })
         .collect()
@@ -70,7 +70,7 @@ pub(super) fn settings<'a>(subjects: &[Subject<'a>]) -> Vec<Found> {
 fn by_proof<'a>(subjects: impl Iterator<Item = Subject<'a>>) -> Vec<Vec<Subject<'a>>> {
     let mut levels: BTreeMap<Reverse<Verify>, Vec<Subject>> = BTreeMap::new();
     for subject in subjects {
-        levels.entry(Reverse(subject.params.verify)).or_default().push(subject);
+        levels.entry(Reverse(subject.ends().verify)).or_default().push(subject);
     }
     levels.into_values().collect()
 }

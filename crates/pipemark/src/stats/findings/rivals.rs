@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Subject, groups};
-use crate::model::{ByteSize, LinkKind, RecvMethod, SendMethod};
+use crate::model::{ByteSize, LinkKind, SendMethod};
 
 /// One mechanism by size.
 pub(super) struct Rival<'a> {
@@ -41,26 +41,25 @@ impl<'a> Rivals<'a> {
 /// unseen, and one page sent again and again, are no rivals of bytes that arrive.
 pub(super) fn rivals<'a>(subjects: &[Subject<'a>]) -> Vec<Rivals<'a>> {
     let arriving: Vec<Subject> =
-        subjects.iter().copied().filter(|s| s.params.recv.touches() && s.params.send != SendMethod::Tee).collect();
-    let groups = groups(&arriving, |params| {
-        (params.link, params.send, params.recv) = (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read);
-        params.block = ByteSize(0);
+        subjects.iter().copied().filter(|s| s.ends().recv.touches() && s.ends().send != SendMethod::Tee).collect();
+    let groups = groups(&arriving, |s| {
+        (s.link, s.send, s.recv, s.block) = (None, None, None, None);
     });
-    let several = |group: &Vec<Subject>| group.iter().any(|subject| subject.params.link != group[0].params.link);
+    let several = |group: &Vec<Subject>| group.iter().any(|subject| subject.ends().link != group[0].ends().link);
     groups.into_iter().filter(several).map(of_group).collect()
 }
 
 fn of_group(group: Vec<Subject<'_>>) -> Rivals<'_> {
     let mut all: Vec<Rival> = Vec::new();
     for subject in &group {
-        let name = subject.params.mechanism();
-        let by_size = [(subject.params.block, *subject)];
+        let name = subject.ends().mechanism();
+        let by_size = [(subject.ends().block, *subject)];
         match all.iter_mut().find(|rival| rival.name == name) {
             Some(rival) => rival.by_size.extend(by_size),
-            None => all.push(Rival { name, link: subject.params.link, by_size: by_size.into() }),
+            None => all.push(Rival { name, link: subject.ends().link, by_size: by_size.into() }),
         }
     }
-    let mut sizes: Vec<ByteSize> = group.iter().map(|subject| subject.params.block).collect();
+    let mut sizes: Vec<ByteSize> = group.iter().map(|subject| subject.ends().block).collect();
     sizes.sort_unstable();
     sizes.dedup();
     Rivals { all, sizes }

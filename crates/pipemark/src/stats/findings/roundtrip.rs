@@ -5,9 +5,7 @@ use serde_json::json;
 use super::contrast::Contrast;
 use super::words::{figures, time, times, told};
 use super::{Found, Subject, groups};
-use crate::model::{
-    ByteSize, Estimate, Key, LinkKind, Nanos, RecvMethod, Sample, SendMethod, WaitPolicy, three_digits,
-};
+use crate::model::{Estimate, Figure, Key, Sample, WaitPolicy, three_digits};
 
 /// A slowest hundredth that takes less than so many times the median is no tail to speak of.
 const TAIL: f64 = 1.5;
@@ -18,36 +16,34 @@ pub(super) fn shortest(subjects: &[Subject]) -> Vec<Found> {
     [WaitPolicy::Block, WaitPolicy::Poll, WaitPolicy::Spin]
         .into_iter()
         .filter_map(|wait| {
-            let of_policy: Vec<Subject> = subjects
-                .iter()
-                .copied()
-                .filter(|s| s.params.wait == wait && s.params.rate.is_none() && s.params.gap == Nanos(0))
-                .collect();
+            let of_policy: Vec<Subject> =
+                subjects.iter().copied().filter(|s| s.ends().wait == wait && s.back_to_back()).collect();
             shortest_of(&of_policy)
         })
         .collect()
 }
 
 fn shortest_of(subjects: &[Subject]) -> Option<Found> {
-    let high = |subject: &Subject| subject.latency().and_then(|latency| latency.p50.high).unwrap_or(f64::INFINITY);
+    let high = |subject: &Subject| subject.round_trip().and_then(|trip| trip.high).unwrap_or(f64::INFINITY);
     let best = subjects.iter().copied().min_by(|one, other| high(one).total_cmp(&high(other)))?;
     let slower = |other: &Subject| Contrast::speed(*other, best).is_some_and(|contrast| contrast.more());
     if !subjects.iter().any(slower) {
         return None;
     }
-    let latency = best.latency()?;
-    let ends = match best.params.wait {
+    let trip = best.round_trip()?;
+    let cpu = best.estimates.get(Figure::CpuSecondsPerMillion)?;
+    let ends = match best.ends().wait {
         WaitPolicy::Block => "block",
         WaitPolicy::Poll => "poll",
         WaitPolicy::Spin => "spin",
     };
     let text = format!(
         "The shortest round trip of ends that {ends} takes {} ({} to {}) and {} s of CPU time per million messages: {}.",
-        time(latency.p50.median),
-        time(latency.p50.low?),
-        time(latency.p50.high?),
-        three_digits(latency.cpu_seconds_per_million.median),
-        told(best.params, &[Key::Wait]),
+        time(trip.median),
+        time(trip.low?),
+        time(trip.high?),
+        three_digits(cpu.median),
+        told(best.job, &[Key::Wait]),
     );
     Some(Found::new("round-trip", 1.0, text, json!({ "of": figures(best), "round_trips": subjects.len() })))
 }
@@ -73,15 +69,15 @@ impl<'a> Tail<'a> {
     }
 
     fn words(&self) -> String {
-        let latency = self.subject.latency().expect("a conversation");
-        let p99 = latency.p99.map_or_else(String::new, |p99| time(p99.median));
+        let trip = self.subject.round_trip().expect("a conversation");
+        let p99 = self.subject.estimates.get(Figure::P99).map_or_else(String::new, |p99| time(p99.median));
         format!(
             "{} ({} to {}) the median by {} (p99 {p99}, median {})",
             times(self.ratio.median),
             three_digits(self.low),
             three_digits(self.high),
-            told(self.subject.params, &[]),
-            time(latency.p50.median),
+            told(self.subject.job, &[]),
+            time(trip.median),
         )
     }
 
@@ -92,9 +88,8 @@ impl<'a> Tail<'a> {
 
 /// The longest tail and the shortest of each situation, where they can be told apart.
 pub(super) fn tail(subjects: &[Subject]) -> Vec<Found> {
-    groups(subjects, |params| {
-        (params.link, params.send, params.recv) = (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read);
-        params.block = ByteSize(0);
+    groups(subjects, |s| {
+        (s.link, s.send, s.recv, s.block) = (None, None, None, None);
     })
     .iter()
     .filter_map(|group| tail_of(group))

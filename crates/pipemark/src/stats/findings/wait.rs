@@ -3,25 +3,25 @@
 use super::contrast::Contrast;
 use super::words::{figures, interval, setting, times, told, waiting};
 use super::{Found, Subject, groups};
-use crate::model::{Key, Mode, WaitPolicy, three_digits};
+use crate::model::{Figure, Key, Mode, WaitPolicy, three_digits};
 
 /// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
 pub(super) fn spinning(subjects: &[Subject]) -> Vec<Found> {
-    groups(subjects, |params| params.wait = WaitPolicy::Block)
+    groups(subjects, |s| s.wait = None)
         .iter()
         .flat_map(|group| {
-            let base = group.iter().find(|subject| subject.params.wait == WaitPolicy::Block).copied();
+            let base = group.iter().find(|subject| subject.ends().wait == WaitPolicy::Block).copied();
             group.iter().filter_map(move |other| against(base?, *other))
         })
         .collect()
 }
 
 fn against(base: Subject, other: Subject) -> Option<Found> {
-    if other.params.wait == WaitPolicy::Block {
+    if other.ends().wait == WaitPolicy::Block {
         return None;
     }
     let speed = Contrast::speed(base, other)?;
-    let (moves, much) = match other.params.mode {
+    let (moves, much) = match other.job.mode() {
         Mode::Throughput => ("moves", "as much"),
         Mode::Latency => ("answers", "as fast"),
     };
@@ -31,12 +31,12 @@ fn against(base: Subject, other: Subject) -> Option<Found> {
         (.., true) => "gains nothing, within 3 %,".to_owned(),
         _ => return None,
     };
-    let (cost, per) = match other.params.mode {
+    let (cost, per) = match other.job.mode() {
         Mode::Throughput => (Contrast::cpu_time(base, other), "GiB"),
         Mode::Latency => (Contrast::cpu_time_of_messages(base, other), "million messages"),
     };
     let spent = |subject: Subject| {
-        let seconds = subject.latency().map(|latency| latency.cpu_seconds_per_million.median);
+        let seconds = subject.estimates.get(Figure::CpuSecondsPerMillion).map(|seconds| seconds.median);
         three_digits(seconds.unwrap_or_else(|| subject.cpu_seconds_per_gib()))
     };
     let seconds = format!("{} s per {per} instead of {} s", spent(other), spent(base));
@@ -47,15 +47,15 @@ fn against(base: Subject, other: Subject) -> Option<Found> {
         Some(cost) if cost.same() => format!("for the same CPU time, {seconds}"),
         _ => format!("in a CPU time of {seconds}"),
     };
-    let word = match other.params.wait {
+    let word = match other.ends().wait {
         WaitPolicy::Poll => "Polling",
         _ => "Spinning",
     };
-    let setting = match base.params.mode {
-        Mode::Throughput => setting(base.params, &[Key::Wait]),
-        Mode::Latency => told(base.params, &[Key::Wait]),
+    let setting = match base.job.mode() {
+        Mode::Throughput => setting(base.job, &[Key::Wait]),
+        Mode::Latency => told(base.job, &[Key::Wait]),
     };
-    let text = format!("{word} instead of {} {gain} {cost_words}: {setting}.", waiting(base.params.wait));
+    let text = format!("{word} instead of {} {gain} {cost_words}: {setting}.", waiting(base.ends().wait));
     let mut evidence = speed.evidence();
     evidence["cpu_time_ratio"] = cost.map_or(serde_json::Value::Null, |cost| cost.evidence());
     evidence["of"] = figures(other);

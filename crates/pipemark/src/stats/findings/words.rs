@@ -5,84 +5,54 @@ use serde_json::{Value, json};
 use super::Subject;
 use super::contrast::Contrast;
 use crate::model::{
-    ByteSize, Capacity, Key, LinkKind, Mode, Nanos, PageKind, Params, Place, Throughput, Verify, WaitPolicy,
-    three_digits,
+    self, ByteSize, Capacity, Ends, Figure, Job, Key, Mode, Nanos, Throughput, WaitPolicy, phrase, placed, three_digits,
 };
 
 /// `write → read`.
-pub(super) fn methods(params: &Params) -> String {
-    format!("{} → {}", params.send, params.recv)
-}
-
-/// `across two cores`.
-pub(super) fn placed(place: Place) -> String {
-    match place {
-        Place::Free => "unpinned".to_owned(),
-        Place::Same => "on one core".to_owned(),
-        Place::Cross => "across two cores".to_owned(),
-        Place::Pinned(writer, reader) if writer == reader => format!("on CPU {writer}"),
-        Place::Pinned(writer, reader) => format!("from CPU {writer} to CPU {reader}"),
-    }
+pub(super) fn methods(ends: &Ends) -> String {
+    format!("{} → {}", ends.send, ends.recv)
 }
 
 /// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
 /// is as by default is left out, but for methods, place and block.
-pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
+pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
+    let Some(ends) = job.ends() else { return job.id() };
+    let settings = job.settings();
     let said = |key: Key| !omit.contains(&key);
-    let default = Params::default();
-    let differs = |key: Key| said(key) && params.get(key) != default.get(key);
+    // What is as usual is not said.
+    let unusual = |key: Key| settings.get(key).filter(|value| said(key) && key.usual().as_ref() != Some(value));
     let mut main = Vec::new();
     if said(Key::Send) && said(Key::Recv) {
-        main.push(methods(params));
+        main.push(methods(ends));
     }
     if said(Key::Place) {
-        main.push(placed(params.place));
+        main.push(placed(ends.place));
     }
     let mut details = Vec::new();
-    if said(Key::Link) && params.link != LinkKind::Pipe {
-        details.push(params.link.to_string());
-    }
+    let mut detail =
+        |key: Key, words: &dyn Fn(&model::Value) -> String| details.extend(unusual(key).as_ref().map(words));
+    detail(Key::Link, &model::Value::to_string);
     if said(Key::Block) {
-        details.push(format!("{} of {}", pieces(params), params.block));
+        details.push(format!("{} of {}", pieces(job), ends.block));
+        details.extend(ends.read_block.map(|size| format!("read by {size}")));
     }
-    if let Some(size) = params.read_block.filter(|size| said(Key::Block) && *size != params.block) {
-        details.push(format!("read by {size}"));
+    let mut detail =
+        |key: Key, words: &dyn Fn(&model::Value) -> String| details.extend(unusual(key).as_ref().map(words));
+    detail(Key::Capacity, &phrase);
+    detail(Key::Buffer, &|size| format!("socket buffers {size}"));
+    detail(Key::Pages, &phrase);
+    detail(Key::Align, &|bytes| format!("{bytes} bytes off a page"));
+    detail(Key::Wait, &|_| waiting(ends.wait).to_owned());
+    detail(Key::Pairs, &phrase);
+    if job.chain().is_some() {
+        detail(Key::Stage, &|stage| format!("through '{stage}'"));
     }
-    if differs(Key::Capacity) {
-        details.push(format!("capacity {}", params.capacity));
-    }
-    if let Some(buffer) = params.buffer.filter(|_| said(Key::Buffer)) {
-        details.push(format!("socket buffers {buffer}"));
-    }
-    if differs(Key::Pages) && params.pages == PageKind::Huge {
-        details.push("huge pages".to_owned());
-    }
-    if differs(Key::Align) {
-        details.push(format!("{} bytes off a page", params.align));
-    }
-    if differs(Key::Wait) {
-        details.push(waiting(params.wait).to_owned());
-    }
-    if differs(Key::Pairs) {
-        details.push(format!("{} pairs", params.pairs));
-    }
-    if differs(Key::Stage) && params.chained() {
-        details.push(format!("through '{}'", params.stage));
-    }
-    if differs(Key::WriteDelay) {
-        details.push(format!("{} of work per write", params.write_delay));
-    }
-    if differs(Key::ReadDelay) {
-        details.push(format!("{} of work per read", params.read_delay));
-    }
-    if let Some(rate) = params.rate.filter(|_| said(Key::Rate)) {
-        details.push(format!("{rate} messages per second"));
-    }
-    if differs(Key::Gap) {
-        details.push(format!("a gap of {} between", params.gap));
-    }
-    if matches!(params.verify, Verify::Xor | Verify::Full) && said(Key::Verify) {
-        details.push(format!("verify {}", params.verify));
+    detail(Key::WriteDelay, &|time| format!("{time} of work per write"));
+    detail(Key::ReadDelay, &|time| format!("{time} of work per read"));
+    detail(Key::Rate, &|rate| format!("{rate} messages per second"));
+    detail(Key::Gap, &|gap| format!("a gap of {gap} between"));
+    if ends.verify.looks() {
+        detail(Key::Verify, &phrase);
     }
     match (main.is_empty(), details.is_empty()) {
         (true, _) => details.join(", "),
@@ -92,22 +62,22 @@ pub(super) fn setting(params: &Params, omit: &[Key]) -> String {
 }
 
 /// What streams and conversations are made of.
-pub(super) fn pieces(params: &Params) -> &'static str {
-    match params.mode {
+pub(super) fn pieces(job: &Job) -> &'static str {
+    match job.mode() {
         Mode::Throughput => "blocks",
         Mode::Latency => "messages",
     }
 }
 
 /// `across two cores (spinning)`: what several mechanisms have in common, without the size of a piece.
-pub(super) fn situation(params: &Params) -> String {
-    setting(params, &[Key::Link, Key::Send, Key::Block])
+pub(super) fn situation(job: &Job) -> String {
+    setting(job, &[Key::Link, Key::Send, Key::Block])
 }
 
 /// `shm in-place across two cores (messages of 8 B)`.
-pub(super) fn told(params: &Params, omit: &[Key]) -> String {
+pub(super) fn told(job: &Job, omit: &[Key]) -> String {
     let omit = [&[Key::Link, Key::Send], omit].concat();
-    format!("{} {}", params.mechanism(), setting(params, &omit)).trim_end().to_owned()
+    format!("{} {}", job.ends().map(Ends::mechanism).unwrap_or_default(), setting(job, &omit)).trim_end().to_owned()
 }
 
 /// The first letter of a sentence.
@@ -123,7 +93,7 @@ pub(super) fn time(ns: f64) -> String {
 
 /// What the trial is told by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
 pub(super) fn headline(subject: Subject) -> String {
-    subject.latency().map_or_else(|| rate(subject), |latency| time(latency.p50.median))
+    subject.round_trip().map_or_else(|| rate(subject), |trip| time(trip.median))
 }
 
 pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
@@ -146,8 +116,8 @@ pub(super) enum Seen {
 }
 
 impl Seen {
-    pub fn of(params: &Params) -> Seen {
-        match (params.recv.touches(), params.touched()) {
+    pub fn of(ends: &Ends) -> Seen {
+        match (ends.recv.touches(), ends.touched()) {
             (false, _) => Seen::Nothing,
             (true, false) => Seen::Arrived,
             (true, true) => Seen::All,
@@ -165,7 +135,7 @@ impl Seen {
 
 /// The capacity that the kernel granted, or where that is not known the one asked for.
 pub(super) fn granted(subject: Subject) -> Option<u64> {
-    let asked = match subject.params.capacity {
+    let asked = match subject.ends().capacity {
         Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
         Capacity::Named(_) => None,
     };
@@ -174,7 +144,7 @@ pub(super) fn granted(subject: Subject) -> Option<u64> {
 
 /// `1 MiB`, or `default` where its size is not known.
 pub(super) fn capacity(subject: Subject) -> String {
-    granted(subject).map_or_else(|| subject.params.capacity.to_string(), |bytes| ByteSize(bytes).to_string())
+    granted(subject).map_or_else(|| subject.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
 }
 
 /// `1.52 times`.
@@ -218,16 +188,16 @@ pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
 
 /// A trial's figures, as evidence.
 pub(super) fn figures(subject: Subject) -> Value {
-    match subject.latency() {
-        Some(latency) => json!({
+    match subject.round_trip() {
+        Some(trip) => json!({
             "trial": subject.record.id,
-            "p50": latency.p50,
-            "cpu_seconds_per_million": latency.cpu_seconds_per_million,
+            "p50": trip,
+            "cpu_seconds_per_million": subject.estimates.get(Figure::CpuSecondsPerMillion),
         }),
         None => json!({
             "trial": subject.record.id,
-            "throughput": subject.estimates.throughput,
-            "cpu_seconds_per_gib": subject.estimates.cpu_seconds_per_gib,
+            "throughput": subject.estimates.throughput(),
+            "cpu_seconds_per_gib": subject.estimates.cpu_seconds_per_gib(),
         }),
     }
 }
@@ -239,7 +209,7 @@ mod tests {
 
     #[test]
     fn settings_are_told_by_what_is_not_usual() {
-        let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).params, omit);
+        let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).job, omit);
         assert_eq!(words(&[], &[]), "write → read across two cores (blocks of 64 KiB)");
         assert_eq!(words(&[], &[Key::Block]), "write → read across two cores");
         assert_eq!(words(&[], &[Key::Block, Key::Place, Key::Send]), "");
@@ -253,8 +223,8 @@ mod tests {
             "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1.00 ms between)"
         );
         let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
-        assert_eq!(told(&ring.params, &[]), "shm in-place across two cores (blocks of 64 KiB)");
-        assert_eq!(situation(&ring.params), "across two cores");
+        assert_eq!(told(&ring.job, &[]), "shm in-place across two cores (blocks of 64 KiB)");
+        assert_eq!(situation(&ring.job), "across two cores");
     }
 
     #[test]

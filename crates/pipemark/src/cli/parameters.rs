@@ -1,0 +1,147 @@
+//! Flags made from the table of parameters: the same words, help and values for every verb that takes them.
+
+use std::marker::PhantomData;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+
+use crate::model::{Key, Value};
+use crate::plan::{Axis, Design};
+
+/// The parameters that a verb takes, as it is typed by people.
+pub trait KeySet: Clone + Send + Sync + 'static {
+    /// Above the flags in help.
+    const HEADING: &'static str;
+    /// Each with its default in words, where that is not the usual one. The first axis changes slowest, so what people
+    /// compare within comes last.
+    const KEYS: &'static [(Key, &'static str)];
+}
+
+/// A list of values for each parameter that was given.
+#[derive(Debug, Clone)]
+pub struct ParameterFlags<K> {
+    given: Vec<(Key, Vec<Value>)>,
+    keys: PhantomData<K>,
+}
+
+impl<K> Default for ParameterFlags<K> {
+    fn default() -> Self {
+        ParameterFlags { given: Vec::new(), keys: PhantomData }
+    }
+}
+
+impl<K: KeySet> ParameterFlags<K> {
+    /// What was given for a parameter.
+    pub fn values(&self, key: Key) -> &[Value] {
+        self.given.iter().find(|(other, _)| *other == key).map_or(&[], |(_, values)| values)
+    }
+
+    /// Fixes what has one value, and makes an axis of what has several; `usual` are the values of what was not given.
+    pub fn design(&self, name: &str, title: &str, usual: &[(Key, Vec<Value>)]) -> Design {
+        let mut design = Design::new(name, title);
+        for (key, _) in K::KEYS {
+            let usual = usual.iter().find(|(other, _)| other == key).map_or(&[][..], |(_, values)| values);
+            let values = if self.values(*key).is_empty() { usual } else { self.values(*key) };
+            match values {
+                [] => {}
+                [one] => design.params.push(one.clone().into()),
+                many => design.axes.push(Axis::new(*key, many.iter().cloned())),
+            }
+        }
+        design
+    }
+}
+
+impl<K: KeySet> Args for ParameterFlags<K> {
+    fn augment_args(command: Command) -> Command {
+        let command = command.next_help_heading(K::HEADING);
+        K::KEYS.iter().fold(command, |command, (key, default)| command.arg(flag(*key, default)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        let given = |key: Key| matches.get_many::<Value>(key.into()).map(|values| (key, values.cloned().collect()));
+        self.given = K::KEYS.iter().filter_map(|(key, _)| given(*key)).collect();
+        Ok(())
+    }
+}
+
+fn flag(key: Key, default: &str) -> Arg {
+    let name: &'static str = key.into();
+    let [first, details @ ..] = key.help() else { unreachable!("each parameter has help") };
+    let usual = key.usual().map(|value| value.to_string());
+    let first = match (default, usual) {
+        ("", Some(usual)) => format!("{} [default: {usual}]", first.trim()),
+        ("", None) => first.trim().to_owned(),
+        (default, _) => format!("{} [default: {default}]", first.trim()),
+    };
+    let details: Vec<&str> = details.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    let long = if details.is_empty() { first.clone() } else { format!("{first}\n\n{}", details.join(" ")) };
+    let arg = Arg::new(name)
+        .long(name)
+        .value_name(key.value_name())
+        .help(first)
+        .long_help(long)
+        .value_parser(ValueParser(key))
+        // A minus is for the value's own parser to refuse.
+        .allow_hyphen_values(true)
+        .action(ArgAction::Append);
+    match key {
+        Key::Time => arg.value_delimiter(',').conflicts_with(<&str>::from(Key::Total)),
+        // A command may hold commas.
+        Key::Stage => arg,
+        _ => arg.value_delimiter(','),
+    }
+}
+
+/// Reads the values of one parameter, and offers those that are words.
+#[derive(Debug, Clone)]
+struct ValueParser(Key);
+
+impl TypedValueParser for ValueParser {
+    type Value = Value;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, text: &std::ffi::OsStr) -> Result<Value, Error> {
+        let text = text.to_str().ok_or_else(|| Error::new(ErrorKind::InvalidUtf8).with_cmd(command))?;
+        Value::parse(self.0, text).map_err(|error| {
+            let flag = arg.map_or_else(String::new, Arg::to_string);
+            Error::raw(ErrorKind::ValueValidation, format!("invalid value '{text}' for '{flag}': {error}\n"))
+                .with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let words = self.0.words();
+        (!words.is_empty()).then(|| Box::new(words.into_iter().map(PossibleValue::new)) as Box<dyn Iterator<Item = _>>)
+    }
+}
+
+/// Refuses a list of KEY=VALUE that names a parameter twice.
+///
+/// # Errors
+/// A sentence.
+pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
+    let twice =
+        values.iter().enumerate().find(|(n, value)| values[..*n].iter().any(|other| other.key() == value.key()));
+    twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; leave one out", value.key())))
+}
+
+/// Reads a whole number within bounds, with an error in words.
+pub fn count(low: u32, high: u32) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let refused = || format!("'{text}' is not a whole number from {low} to {high}");
+        text.parse().ok().filter(|number| (low..=high).contains(number)).ok_or_else(refused)
+    }
+}

@@ -1,0 +1,336 @@
+//! The one table of figures: what each is called, its unit, which way is better, and how it is taken from a run.
+//!
+//! Estimates, table columns, CSV, JSON, its schema, OpenMetrics and the axes of charts come from here. A new figure is one
+//! row and its use.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value as Json};
+use strum::{EnumIter, IntoEnumIterator};
+
+use super::sample::Sample;
+use super::units::Unit;
+
+/// Whether more or less of a figure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it explains others.
+    Neither,
+}
+
+/// What the samples of a trial say about one quantity: never a single number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The middle sample, or the mean of the two in the middle.
+    pub median: f64,
+    /// Lower end of the 95 % bootstrap interval of the median; `None` for fewer samples than can support one.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// The smallest sample.
+    pub min: f64,
+    /// The largest sample.
+    pub max: f64,
+    /// How many samples there are.
+    pub runs: u32,
+}
+
+macro_rules! figures {
+    ($(
+        $(#[doc = $help:literal])+
+        $figure:ident [$($path:literal).+, $column:literal, $upper:literal $lower:literal, $unit:ident, $better:ident]
+            = $sample:expr;
+    )*) => {
+        /// One quantity that is estimated for each trial that has it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumIter)]
+        pub enum Figure {
+            $($(#[doc = $help])+ $figure,)*
+        }
+
+        #[allow(dead_code)]
+        impl Figure {
+            /// What it is, in a sentence.
+            pub fn help(self) -> String {
+                match self { $(Figure::$figure => [$($help.trim()),+].join(" "),)* }
+            }
+
+            /// Where it stands in a trial's `estimate` in JSON.
+            pub fn path(self) -> &'static [&'static str] {
+                match self { $(Figure::$figure => &[$($path),+],)* }
+            }
+
+            /// The name of its column in CSV; `_low`, `_high`, `_min` and `_max` follow for the rest of the estimate.
+            pub fn column(self) -> &'static str {
+                match self { $(Figure::$figure => $column,)* }
+            }
+
+            /// Its two heading lines in a table.
+            pub fn heading(self) -> [&'static str; 2] {
+                match self { $(Figure::$figure => [$upper, $lower],)* }
+            }
+
+            /// Its unit.
+            pub fn unit(self) -> Unit {
+                match self { $(Figure::$figure => Unit::$unit,)* }
+            }
+
+            /// Which way is better.
+            pub fn better(self) -> Better {
+                match self { $(Figure::$figure => Better::$better,)* }
+            }
+
+            /// It in one run; `None` where that run has none. The ratio is between trials, so no run has it.
+            pub fn of_sample(self, sample: &Sample) -> Option<f64> {
+                match self {
+                    $(Figure::$figure => {
+                        let figure: fn(&Sample) -> Option<f64> = $sample;
+                        figure(sample)
+                    })*
+                }
+            }
+        }
+    };
+}
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+fn whole(count: u64) -> Option<f64> {
+    Some(count as f64)
+}
+
+figures! {
+    /// Bytes per second that reached the sinks.
+    Throughput["throughput", "throughput", "" "throughput", BytesPerSecond, Higher] = |sample| Some(sample.throughput());
+    /// CPU seconds of all ends per GiB.
+    CpuSecondsPerGib["cpu_seconds_per_gib", "cpu_seconds_per_gib", "CPU" "s/GiB", SecondsPerGib, Lower] =
+        |sample| Some(sample.cpu_seconds_per_gib());
+    /// How many times as fast as the baseline in the same round, where there is a baseline: throughput over the baseline's, or
+    /// of round trips the baseline's median over this one's. Above 1 is faster in both.
+    Ratio["ratio", "ratio", "" "ratio", Ratio, Higher] = |_| None;
+    /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
+    Real["real_ns", "real_ns", "real" "time", Nanoseconds, Lower] = |sample| whole(sample.wall_ns);
+    /// Context switches of all processes per MiB moved, voluntary and not.
+    SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches" "/MiB", PerMib, Lower] =
+        |sample| Some(sample.switches_per_mib());
+    /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
+    StartUp["start_up_ns", "start_up_ns", "start" "and end", Nanoseconds, Lower] =
+        |sample| sample.entrant.as_ref().and_then(|_| whole(sample.start_up_ns()));
+    /// Of an entrant, the most memory that its largest process had resident, in bytes.
+    MaxRss["max_rss", "max_rss", "peak" "memory", Bytes, Lower] =
+        |sample| sample.entrant.as_ref()?.max_rss.and_then(whole);
+    /// CPU seconds per GiB of a filter of lines alone, without what feeds it.
+    FilterCpu["counters"."filter_cpu_seconds_per_gib", "filter_cpu_seconds_per_gib", "filter" "s/GiB", SecondsPerGib,
+        Lower] = |sample| Some(sample.pipeline?.filter.task_clock_ns() as f64 / 1e9 / (sample.bytes as f64 / GIB));
+    /// CPU time in nanoseconds of all processes of a pipeline of lines.
+    TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-" "clock", Nanoseconds, Lower] =
+        |sample| whole(sample.pipeline?.sum().task_clock_ns());
+    /// CPU time over elapsed time: how many CPUs a pipeline of lines used.
+    Cpus["counters"."cpus", "cpus", "CPUs" "used", Count, Neither] =
+        |sample| Some(sample.pipeline?.sum().task_clock_ns() as f64 / sample.ns as f64);
+    /// Context switches of a pipeline of lines.
+    ContextSwitches["counters"."context_switches", "context_switches", "context" "switches", Count, Lower] =
+        |sample| whole(sample.pipeline?.sum().context_switches);
+    /// Moves to another CPU of a pipeline of lines.
+    Migrations["counters"."migrations", "migrations", "migra-" "tions", Count, Lower] =
+        |sample| sample.pipeline?.sum().migrations.and_then(whole);
+    /// Page faults of a pipeline of lines.
+    PageFaults["counters"."page_faults", "page_faults", "page" "faults", Count, Lower] =
+        |sample| whole(sample.pipeline?.sum().page_faults);
+    /// CPU cycles of a pipeline of lines.
+    Cycles["counters"."cycles", "cycles", "" "cycles", Count, Lower] =
+        |sample| sample.pipeline?.sum().cycles.and_then(whole);
+    /// Instructions of a pipeline of lines.
+    Instructions["counters"."instructions", "instructions", "instruc-" "tions", Count, Lower] =
+        |sample| sample.pipeline?.sum().instructions.and_then(whole);
+    /// Branches predicted wrongly, of a pipeline of lines.
+    BranchMisses["counters"."branch_misses", "branch_misses", "branch" "misses", Count, Lower] =
+        |sample| sample.pipeline?.sum().branch_misses.and_then(whole);
+    /// The median round trip of a run, in nanoseconds.
+    P50["latency"."p50", "p50_ns", "round trip" "median", Nanoseconds, Lower] =
+        |sample| whole(sample.latency.as_ref()?.p50);
+    /// The 90th percentile of a run's round trips in nanoseconds; not there, as those below, where a run had too few round
+    /// trips to tell.
+    P90["latency"."p90", "p90_ns", "" "p90", Nanoseconds, Lower] =
+        |sample| sample.latency.as_ref()?.p90.and_then(whole);
+    /// The 99th percentile.
+    P99["latency"."p99", "p99_ns", "" "p99", Nanoseconds, Lower] =
+        |sample| sample.latency.as_ref()?.p99.and_then(whole);
+    /// The 99.9th percentile.
+    P999["latency"."p999", "p999_ns", "" "p99.9", Nanoseconds, Lower] =
+        |sample| sample.latency.as_ref()?.p999.and_then(whole);
+    /// The slowest round trip of a run.
+    Slowest["latency"."max", "max_ns", "" "max", Nanoseconds, Lower] = |sample| whole(sample.latency.as_ref()?.max);
+    /// Round trips per second.
+    RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips" "/s", PerSecond, Higher] =
+        |sample| Some(sample.latency.as_ref()?.round_trips as f64 * 1e9 / sample.ns as f64);
+    /// CPU seconds of both ends per million messages; a round trip is two messages.
+    CpuSecondsPerMillion["latency"."cpu_seconds_per_million", "cpu_seconds_per_million", "CPU s /" "M msgs",
+        SecondsPerMillion, Lower] = |sample| {
+        let messages = 2.0 * sample.latency.as_ref()?.round_trips as f64;
+        Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages * 1e6)
+    };
+}
+
+/// The estimates of a trial: always of the throughput and the CPU time, of the rest where there is some.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimates(BTreeMap<Figure, Estimate>);
+
+impl Estimates {
+    /// These estimates; `None` without those that every trial has.
+    pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
+        let estimates = BTreeMap::from_iter(estimates);
+        let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
+        all.then_some(Estimates(estimates))
+    }
+
+    /// The estimate of one figure, where there is one.
+    pub fn get(&self, figure: Figure) -> Option<&Estimate> {
+        self.0.get(&figure)
+    }
+
+    /// Adds one, or replaces it.
+    pub fn set(&mut self, figure: Figure, estimate: Estimate) {
+        self.0.insert(figure, estimate);
+    }
+
+    /// All of them, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Figure, &Estimate)> {
+        self.0.iter().map(|(figure, estimate)| (*figure, estimate))
+    }
+
+    /// Bytes per second that reached the sinks.
+    pub fn throughput(&self) -> &Estimate {
+        &self.0[&Figure::Throughput]
+    }
+
+    /// CPU seconds of all ends per GiB.
+    pub fn cpu_seconds_per_gib(&self) -> &Estimate {
+        &self.0[&Figure::CpuSecondsPerGib]
+    }
+
+    /// How many times as fast as the baseline.
+    pub fn ratio(&self) -> Option<&Estimate> {
+        self.get(Figure::Ratio)
+    }
+
+    /// The median round trip, of conversations.
+    pub fn round_trip(&self) -> Option<&Estimate> {
+        self.get(Figure::P50)
+    }
+
+    /// Which figure the trial is told by: the median round trip of a conversation, throughput otherwise.
+    pub fn headline_figure(&self) -> Figure {
+        if self.0.contains_key(&Figure::P50) { Figure::P50 } else { Figure::Throughput }
+    }
+
+    /// The figure that the trial is told by.
+    pub fn headline(&self) -> &Estimate {
+        &self.0[&self.headline_figure()]
+    }
+}
+
+impl Serialize for Estimates {
+    /// As JSON has always had them: the figures of round trips and of counters in objects of their own.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Map::new();
+        for (figure, estimate) in self.iter() {
+            let json = serde_json::to_value(estimate).map_err(serde::ser::Error::custom)?;
+            match figure.path() {
+                [group, name] => {
+                    let group = object.entry(*group).or_insert_with(|| Json::Object(Map::new()));
+                    group.as_object_mut().expect("groups are objects").insert((*name).to_owned(), json);
+                }
+                path => {
+                    object.insert(path.concat(), json);
+                }
+            }
+        }
+        let mut map = serializer.serialize_map(Some(object.len()))?;
+        for (name, json) in object {
+            map.serialize_entry(&name, &json)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Estimates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Map::deserialize(deserializer)?;
+        let mut estimates = BTreeMap::new();
+        for figure in Figure::iter() {
+            let path = figure.path();
+            let json = path[1..].iter().fold(object.get(path[0]), |json, name| json?.get(name));
+            if let Some(json) = json.filter(|json| !json.is_null()) {
+                let estimate = Estimate::deserialize(json)
+                    .map_err(|error| D::Error::custom(format!("estimate.{}: {error}", path.join("."))))?;
+                estimates.insert(figure, estimate);
+            }
+        }
+        Estimates::new(estimates)
+            .ok_or_else(|| D::Error::custom("an estimate needs throughput and cpu_seconds_per_gib"))
+    }
+}
+
+impl JsonSchema for Estimates {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Estimates".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut properties: Map<String, Json> = Map::new();
+        for figure in Figure::iter() {
+            let mut schema = generator.subschema_for::<Estimate>();
+            schema.insert("description".to_owned(), figure.help().into());
+            let place = match figure.path() {
+                [group, _] => {
+                    let object = json_schema!({"type": "object", "properties": {}}).to_value();
+                    let group = properties.entry(*group).or_insert(object);
+                    group["properties"].as_object_mut().expect("made above")
+                }
+                _ => &mut properties,
+            };
+            place.insert(figure.path()[figure.path().len() - 1].to_owned(), schema.to_value());
+        }
+        json_schema!({
+            "type": "object",
+            "description": "The quantities estimated for each trial; those that it does not have are left out.",
+            "properties": properties,
+            "required": ["throughput", "cpu_seconds_per_gib"],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_figure_survives_json() {
+        let estimate = |n: f64| Estimate { median: n, low: None, high: Some(n), min: n, max: n, runs: 1 };
+        let all = Figure::iter().enumerate().map(|(n, figure)| (figure, estimate(n as f64)));
+        let all = Estimates::new(all).unwrap();
+        let json = serde_json::to_value(&all).unwrap();
+        assert_eq!(json["latency"]["p999"]["median"], Figure::P999 as u32 as f64);
+        assert_eq!(serde_json::from_value::<Estimates>(json).unwrap(), all);
+    }
+
+    #[test]
+    fn columns_have_names_of_their_own() {
+        let mut seen = HashSet::new();
+        for figure in Figure::iter() {
+            assert!(seen.insert(figure.column()), "{figure:?}");
+            assert!(seen.insert(figure.path().last().unwrap()) || figure.column() == *figure.path().last().unwrap());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What tells trials apart, and a trial in words: said once, for plans, records, tables, reports and findings.
+
+use std::collections::HashSet;
+
+use strum::IntoEnumIterator;
+
+use super::job::Job;
+use super::parameter::{Key, Settings, Value};
+use super::place::Place;
+
+/// The parameters in which jobs differ, those of `first` in front. How much a run moves is one of them only where
+/// nothing else tells them apart, because suites give small blocks a smaller total.
+pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
+    let settings: Vec<Settings> = jobs.iter().map(|job| job.settings()).collect();
+    // A read block follows the block unless one is set.
+    let value = |settings: &Settings, key: Key| match key {
+        Key::ReadBlock => settings.get(key),
+        _ => settings.effective(key),
+    };
+    let mut keys: Vec<Key> = Vec::new();
+    for key in first.iter().copied().chain(Key::iter()) {
+        let differs = || settings.iter().any(|one| value(one, key) != value(&settings[0], key));
+        if !keys.contains(&key) && differs() {
+            keys.push(key);
+        }
+    }
+    let without_volume: Vec<Key> = keys.iter().copied().filter(|key| !key.is_volume()).collect();
+    let mut seen = HashSet::new();
+    let values = |one: &Settings| without_volume.iter().map(|key| value(one, *key)).collect::<Vec<_>>();
+    if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
+}
+
+/// Each job in words, by what tells it from the others; `without` is told elsewhere.
+pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
+    let mut keys = differing(jobs, &[]);
+    // A single trial is told by those that matter most.
+    if keys.is_empty() {
+        keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
+    }
+    keys.retain(|key| !without.contains(key));
+    jobs.iter().map(|job| name(job, &keys)).collect()
+}
+
+/// A job in words, by some of its parameters.
+fn name(job: &Job, keys: &[Key]) -> String {
+    let settings = job.settings();
+    if job.is_memory_copy() {
+        return match settings.block {
+            Some(size) if keys.contains(&Key::Block) => format!("memory copy, {size} blocks"),
+            _ => "memory copy".to_owned(),
+        };
+    }
+    let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
+    let words = keys.iter().filter_map(|key| {
+        let value = settings.effective(*key)?;
+        match (&value, settings.recv) {
+            (Value::Send(send), Some(recv)) if both_methods => Some(format!("{send} → {recv}")),
+            (Value::Recv(_), _) if both_methods => None,
+            _ => Some(phrase(&value)),
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A value with the words that say what it is: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
+pub fn phrase(value: &Value) -> String {
+    let count = |number: u32, thing: &str| match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    };
+    match value {
+        Value::Feed(feed) => format!("fed by {feed}"),
+        Value::Link(_)
+        | Value::Place(_)
+        | Value::Language(_)
+        | Value::Program(_)
+        | Value::Filter(_)
+        | Value::Stage(_) => value.to_string(),
+        Value::Block(size) => format!("{size} blocks"),
+        Value::Pages(kind) => format!("{kind} pages"),
+        Value::Length(length) => count(*length, "stage"),
+        Value::Pairs(pairs) => count(*pairs, "pair"),
+        Value::Total(_) | Value::Time(_) => format!("{value} per run"),
+        _ => format!("{} {value}", value.key().to_string().replace('-', " ")),
+    }
+}
+
+/// `across two cores`.
+pub fn placed(place: Place) -> String {
+    match place {
+        Place::Free => "unpinned".to_owned(),
+        Place::Same => "on one core".to_owned(),
+        Place::Cross => "across two cores".to_owned(),
+        Place::Pinned(writer, reader) if writer == reader => format!("on CPU {writer}"),
+        Place::Pinned(writer, reader) => format!("from CPU {writer} to CPU {reader}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(all: &[&str]) -> Vec<Job> {
+        let job = |words: &&str| {
+            Job::try_from(Settings::of(words.split_whitespace().map(|word| Value::parse_pair(word).unwrap()))).unwrap()
+        };
+        all.iter().map(job).collect()
+    }
+
+    fn named(all: &[&str]) -> Vec<String> {
+        let jobs = jobs(all);
+        names(&jobs.iter().collect::<Vec<_>>(), &[])
+    }
+
+    #[test]
+    fn names_say_what_differs_and_no_more() {
+        assert_eq!(named(&["block=1k total=1m", "block=64k total=1g"]), ["1 KiB blocks", "64 KiB blocks"]);
+        assert_eq!(named(&["total=1m", "total=1g"]), ["1 MiB per run", "1 GiB per run"]);
+        assert_eq!(
+            named(&["send=vmsplice", "recv=splice", "capacity=1m"]),
+            ["vmsplice → read, capacity default", "write → splice, capacity default", "write → read, capacity 1 MiB"]
+        );
+        assert_eq!(named(&["length=1", "length=2"]), ["1 stage", "2 stages"]);
+        assert_eq!(named(&[""]), ["pipe, write → read, cross, 64 KiB blocks"]);
+    }
+
+    #[test]
+    fn a_read_block_that_follows_the_block_tells_nothing_apart() {
+        let all = jobs(&["block=1k", "block=2k read-block=2k"]);
+        assert_eq!(differing(&all.iter().collect::<Vec<_>>(), &[]), [Key::Block]);
+    }
+}
