@@ -1,7 +1,6 @@
 //! `pipemark ab`: two pipelines of the person's own, run in turns; whether the second is faster. What they write is
 //! counted, and has to be as much each time.
 
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,13 +8,14 @@ use clap::Args;
 use serde::Serialize;
 
 use super::compare::{threshold, verdict_code};
-use super::output::{FormatName, FormatOption, destination};
+use super::output::{Format, FormatOption, destination};
 use super::{exit, failure, usage};
-use crate::model::{ByteSize, Capacity, Estimate, Nanos, Throughput};
+use crate::export::{self, Destination};
+use crate::model::{Capacity, Estimate, Nanos};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Interrupt, Pipeline, PipelineRun, RunError};
-use crate::show::comparison::{self, signed, verdict_in_words};
-use crate::show::{Cell, Column, Destination, Form, Grid, Progress, Room, Side as Edge, neutral};
+use crate::sheet::{self, Sheet, neutral};
+use crate::show::Progress;
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
 use crate::stats::verdict::{Better, Criterion, Verdict};
 
@@ -121,8 +121,8 @@ enum Trouble {
 
 /// Runs both and compares.
 pub fn run(options: &AbOptions) -> ExitCode {
-    let shown = !options.quiet || options.format.format != FormatName::Table;
-    if options.json == Some(Destination::Stdout) && options.format.format != FormatName::Table {
+    let shown = !options.quiet || options.format.format != Format::Text;
+    if options.json == Some(Destination::Stdout) && options.format.format != Format::Text {
         return usage("--format and --json - both want standard output; leave one of them out");
     }
     let sides = match sides(options) {
@@ -142,13 +142,13 @@ pub fn run(options: &AbOptions) -> ExitCode {
         }
     };
     let json = options.json.as_ref();
-    let written = json.map_or(Ok(()), |json| json.write_with("comparison", &|out| comparison::json(&outcome, out)));
+    let text = match serde_json::to_string(&outcome) {
+        Ok(text) => text,
+        Err(error) => return failure(error),
+    };
+    let written = json.map_or(Ok(()), |json| json.write("JSON", Ok(export::json_line(&text))));
     let written = written.and_then(|()| match shown && json != Some(&Destination::Stdout) {
-        true => Destination::Stdout.write_with("comparison", &|out| match options.format.form() {
-            Form::Table(_) => show(&outcome, out),
-            Form::Json => comparison::json(&outcome, out),
-            form => grid(&outcome).write(form, out),
-        }),
+        true => options.format.print(&sheet(&outcome), Some(&text)),
         false => Ok(()),
     });
     let verdict = outcome.comparison.verdict;
@@ -247,58 +247,10 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outco
     Ok(Outcome { schema: "pipemark-ab/1", a: side(&sides[0], a), b: side(&sides[1], b), comparison, criterion, output })
 }
 
-fn show(outcome: &Outcome, out: &mut dyn io::Write) -> io::Result<()> {
-    for (name, side) in [("A", &outcome.a), ("B", &outcome.b)] {
-        let capacity =
-            side.capacity_granted.map_or_else(String::new, |bytes| format!("  (pipes of {})", ByteSize(bytes)));
-        writeln!(out, "{name}  {}{capacity}", neutral(&side.pipeline))?;
-        let time = |ns: f64| Nanos(ns.round() as u64);
-        let interval = match (side.time.low, side.time.high) {
-            (Some(low), Some(high)) => format!(" ({} … {})", time(low), time(high)),
-            _ => String::new(),
-        };
-        let rate = Throughput(outcome.output as f64 / (side.time.median / 1e9));
-        writeln!(out, "   {}{interval}, {} runs, {rate} of output", time(side.time.median), side.time.runs)?;
+fn sheet(outcome: &Outcome) -> Sheet {
+    fn side(side: &Side) -> sheet::Pipeline<'_> {
+        let Side { pipeline, capacity_granted, time, .. } = side;
+        sheet::Pipeline { text: pipeline, capacity: *capacity_granted, time }
     }
-    let comparison = &outcome.comparison;
-    let interval = match (comparison.low, comparison.high) {
-        (Some(low), Some(high)) => format!(", 95 % interval {} … {} %", signed(low), signed(high)),
-        _ => ", too few runs for an interval".to_owned(),
-    };
-    let verdict = verdict_in_words(comparison.verdict);
-    writeln!(out, "\nThe time of B against that of A: {} %{interval}: {verdict}", signed(comparison.change))?;
-    writeln!(out, "Both wrote {} bytes in every run.", outcome.output)
-}
-
-/// The same as one list, the comparison in B's row.
-fn grid(outcome: &Outcome) -> Grid {
-    let comparison = &outcome.comparison;
-    let row = |name: &str, side: &Side, compared: bool| {
-        let number = |value: Option<f64>| value.map_or_else(Cell::none, |value| Cell::of(value.to_string(), value));
-        let of_b = |value: Option<f64>| number(value.filter(|_| compared));
-        let verdict = verdict_in_words(comparison.verdict);
-        let granted = side.capacity_granted.map_or_else(Cell::none, |bytes| Cell::of(bytes.to_string(), bytes));
-        vec![
-            Cell::text(name),
-            Cell::text(side.pipeline.as_str()),
-            granted,
-            Cell::of(side.time.runs.to_string(), side.time.runs),
-            number(Some(side.time.median)),
-            number(side.time.low),
-            number(side.time.high),
-            of_b(Some(comparison.change)),
-            of_b(comparison.low),
-            of_b(comparison.high),
-            if compared { Cell::text(verdict) } else { Cell::none() },
-        ]
-    };
-    let column = |(name, side)| Column { name, heading: name, side, room: Room::Needed };
-    let words = [("side", Edge::Left), ("pipeline", Edge::Left)];
-    let figures = ["capacity", "runs", "median_ns", "low_ns", "high_ns", "change", "change_low", "change_high"];
-    let columns = words.into_iter().chain(figures.map(|name| (name, Edge::Right))).chain([("verdict", Edge::Left)]);
-    Grid {
-        columns: columns.map(column).collect(),
-        rows: vec![row("A", &outcome.a, false), row("B", &outcome.b, true)],
-        ..Grid::default()
-    }
+    sheet::pipelines([side(&outcome.a), side(&outcome.b)], &outcome.comparison, outcome.output)
 }

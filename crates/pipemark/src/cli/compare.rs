@@ -1,20 +1,17 @@
 //! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
 
-use std::collections::HashSet;
-use std::io;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
 use super::keep::DbOption;
-use super::measure::{colour, terminal_width};
 use super::noise_floor;
-use super::output::{FormatName, FormatOption, destination};
+use super::output::{ExportOptions, Format};
 use super::parameters::refuse_twice;
 use super::{exit, failure, read, usage};
 use crate::compare::{Party, Report};
 use crate::model::{Settings, Value};
-use crate::show::{Destination, OutputError, comparison, neutral};
+use crate::sheet::{self, neutral};
 use crate::stats::verdict::{Better, Criterion, Verdict};
 
 pub const EXAMPLES: &str = "\
@@ -62,80 +59,14 @@ pub struct CompareOptions {
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_enum)]
     fail_on: Vec<FailOn>,
     /// Measure the same thing against itself here, and say which change could be seen
-    #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on", "csv", "markdown"])]
+    #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
     #[command(flatten)]
     floor: noise_floor::NoiseFloorOptions,
     #[command(flatten)]
-    output: ComparisonOutput,
-}
-
-/// Where a comparison goes.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Output")]
-struct ComparisonOutput {
-    /// Write everything as JSON to FILE, or to standard output for '-'
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    json: Option<Destination>,
-    /// Write one line per trial as CSV
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    csv: Option<Destination>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    markdown: Option<Destination>,
-    #[command(flatten)]
-    format: FormatOption,
-    /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
-    #[arg(long, short)]
-    quiet: bool,
+    output: ExportOptions,
     #[command(flatten)]
     db: DbOption,
-}
-
-/// One way to write a comparison.
-type Writer = fn(&Report, &mut dyn io::Write) -> io::Result<()>;
-
-impl ComparisonOutput {
-    fn exports(&self) -> impl Iterator<Item = (&Destination, Writer)> {
-        let wanted: [(&Option<Destination>, Writer); 3] =
-            [(&self.json, comparison::json), (&self.csv, comparison::csv), (&self.markdown, comparison::markdown)];
-        wanted.into_iter().filter_map(|(destination, writer)| Some((destination.as_ref()?, writer)))
-    }
-
-    fn takes_stdout(&self) -> bool {
-        self.exports().any(|(destination, _)| *destination == Destination::Stdout)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let mut seen = HashSet::new();
-        match self.exports().find(|(destination, _)| !seen.insert(*destination)) {
-            None if self.takes_stdout() && self.format.format != FormatName::Table => {
-                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
-            }
-            None => Ok(()),
-            Some((Destination::Stdout, _)) => {
-                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
-            }
-            Some((Destination::File(file), _)) => {
-                Err(format!("two exports want the file '{}'; give each its own", file.display()))
-            }
-        }
-    }
-
-    fn write(&self, report: &Report, shown: bool) -> Result<(), OutputError> {
-        for (destination, writer) in self.exports() {
-            destination.write_with("comparison", &|out| writer(report, out))?;
-        }
-        let stdout = |writer: Writer| Destination::Stdout.write_with("comparison", &|out| writer(report, out));
-        match self.format.format {
-            _ if !shown => Ok(()),
-            FormatName::Json => stdout(comparison::json),
-            FormatName::Csv => stdout(comparison::csv),
-            FormatName::Markdown => stdout(comparison::markdown),
-            FormatName::Table => Destination::Stdout
-                .write_with("comparison", &|out| comparison::table(report, terminal_width(), colour(), out)),
-        }
-    }
 }
 
 /// What may end a comparison with a code of its own, the most urgent first.
@@ -194,31 +125,28 @@ pub fn threshold(text: &str) -> Result<f64, String> {
 
 /// Compares, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> ExitCode {
-    if let Err(sentence) = options.output.check() {
+    if let Err(sentence) = options.output.check([]) {
         return usage(sentence);
     }
     if options.aa {
-        return noise_floor::run(
-            &options.floor,
-            criterion(options)(Better::Higher),
-            options.output.json.as_ref(),
-            options.output.quiet,
-        );
+        return noise_floor::run(&options.floor, criterion(options)(Better::Higher), &options.output);
     }
     let report = match report(options) {
         Ok(report) => report,
         Err(sentence) => return usage(neutral(&sentence)),
     };
     let output = &options.output;
-    let unwanted = output.quiet && output.format.format == FormatName::Table;
-    let shown = !unwanted && !output.takes_stdout();
     // A table has them; for a script they are talk.
-    if !shown || output.format.format != FormatName::Table {
+    if output.printed() != Some(Format::Text) {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }
     }
-    if let Err(error) = options.output.write(&report, shown) {
+    let json = match serde_json::to_string(&report) {
+        Ok(json) => json,
+        Err(error) => return failure(error),
+    };
+    if let Err(error) = output.write(&sheet::comparison(&report), &json) {
         return failure(error);
     }
     if report.groups.is_empty() {
@@ -248,11 +176,11 @@ fn report(options: &CompareOptions) -> Result<Report, String> {
         [_] if Settings::of(options.base.clone()) == Settings::of(options.new.clone()) => {
             return Err("--base and --new choose the same trials; a comparison needs two different ones".to_owned());
         }
-        [one] => (read::results(one, &options.output.db)?, None),
+        [one] => (read::results(one, &options.db)?, None),
         [one, other] if one == "-" && other == "-" => {
             return Err("standard input ('-') holds one measurement; give the other as a file".to_owned());
         }
-        [one, other] => (read::results(one, &options.output.db)?, Some(read::results(other, &options.output.db)?)),
+        [one, other] => (read::results(one, &options.db)?, Some(read::results(other, &options.db)?)),
         _ => return Err("two files are compared, or one with --base and --new".to_owned()),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);

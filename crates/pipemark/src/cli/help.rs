@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser};
 
-use super::measure::{colour, terminal_width};
+use super::output::terminal;
 use super::{Cli, usage, written};
 use crate::model::nearest;
-use crate::show::{Manual, neutral};
+use crate::sheet::{self, neutral};
 
 /// A page, or a section of one.
 struct Topic {
@@ -56,9 +56,9 @@ pub fn run(options: &HelpOptions) -> ExitCode {
         return written(overview(&mut io::stdout().lock()));
     };
     if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
-        let manual = Manual { width: terminal_width(), colour: colour() };
+        let page = terminal().render(&sheet::manual(topic.page, topic.section));
         let mut out = io::stdout().lock();
-        return written(manual.write(topic.page, topic.section, &mut out).and_then(|()| out.flush()));
+        return written(out.write_all(page.as_bytes()).and_then(|()| out.flush()));
     }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
@@ -89,14 +89,11 @@ fn overview(out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::Colour;
 
     #[test]
     fn every_topic_has_text_that_fits() {
         for topic in &TOPICS {
-            let mut out = Vec::new();
-            Manual { width: 80, colour: Colour::Never }.write(topic.page, topic.section, &mut out).unwrap();
-            let text = String::from_utf8(out).unwrap();
+            let text = terminal().render(&sheet::manual(topic.page, topic.section));
             assert!(text.lines().count() > 5, "{}: {text}", topic.name);
             let verb = Cli::command().find_subcommand(topic.name).is_some();
             assert!(!verb, "{} is a verb, which has its own help", topic.name);

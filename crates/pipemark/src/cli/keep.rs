@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::output::{Format, writer};
 use crate::model::Document;
-use crate::show::{Format, Json};
 use crate::store::{History, HistoryError, Id};
 
 /// Which history: for every verb that has to do with it.
@@ -62,8 +62,7 @@ pub fn keep(document: &Document, options: &KeepOptions, quiet: bool) {
 }
 
 fn save(document: &Document, options: &KeepOptions) -> Result<Id, HistoryError> {
-    let mut json = Vec::new();
-    Json.write(document, &mut json).map_err(HistoryError::no_json)?;
-    let json = String::from_utf8(json).expect("JSON is UTF-8");
+    let (_, write) = writer(Format::Json);
+    let json = write(document).map_err(HistoryError::no_json)?;
     History::create(options.db.db.as_deref())?.save(document, &json)
 }

@@ -10,13 +10,12 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output::{FormatOption, OutputOptions};
-use super::rows::{self, Row};
 use super::schedule::ScheduleOptions;
-use super::{exit, measure, usage, written};
+use super::{exit, failure, measure, usage, written};
 use crate::entrant::{Absent, Entrants, Rebuild, Step};
 use crate::model::{Filter, Language, Program};
 use crate::plan::{Plan, Scale, Suite, embedded};
-use crate::show::{Cell, Column, Form, Grid, Room, Side, neutral};
+use crate::sheet::{self, LanguageChoice, neutral};
 
 const EXAMPLES: &str = "\
 EXAMPLES
@@ -118,82 +117,23 @@ fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     Ok((entrants, wanted))
 }
 
-/// A language as it is listed: its programs, or why it can't take part.
-struct Listed {
-    language: String,
-    name: String,
-    tools: String,
-    programs: Result<[(Program, String); 2], String>,
-}
-
 fn list(options: &ListOptions) -> Result<ExitCode, String> {
     let (entrants, languages) = found(&options.chosen)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
         let detected = entrant.detect();
         let tools = detected.iter().flatten().map(|tool| format!("{} {}", tool.words.join(" "), tool.version));
-        Some(Listed {
+        let about = |program: Program| entrant.programs[<&str>::from(program)].about.clone();
+        Some(LanguageChoice {
             language: language.to_string(),
             name: entrant.name.clone(),
             tools: tools.collect::<Vec<_>>().join(", "),
-            programs: detected.map(|_| {
-                [Program::Idiomatic, Program::Tuned]
-                    .map(|program| (program, entrant.programs[<&str>::from(program)].about.clone()))
-            }),
+            programs: detected.map(|_| [Program::Idiomatic, Program::Tuned].map(about)),
         })
     };
-    let listed: Vec<Listed> = languages.iter().filter_map(listed).collect();
-    let mut out = io::stdout().lock();
-    let shown = match options.format.form() {
-        Form::Table(_) => show(&listed, &mut out),
-        form => grid(&listed).write(form, &mut out),
-    };
-    Ok(written(shown.and_then(|()| out.flush())))
-}
-
-fn show(listed: &[Listed], out: &mut dyn Write) -> io::Result<()> {
-    let row = |one: &Listed| {
-        let name = neutral(&one.name);
-        let text = match &one.programs {
-            Ok(programs) => {
-                let programs = programs.iter().map(|(program, about)| format!("\n{program}: {}", neutral(about)));
-                format!("{name}, {}{}", neutral(&one.tools), programs.collect::<String>())
-            }
-            Err(reason) => format!("{name}: {}", neutral(reason)),
-        };
-        (one.language.clone(), text)
-    };
-    let rows = |here: bool| -> Vec<Row> { listed.iter().filter(|one| one.programs.is_ok() == here).map(row).collect() };
-    let width = rows::widest(listed.iter().map(|one| one.language.as_str()));
-    rows::write(out, "Languages (pipemark languages run --only LANGUAGE)", width, &rows(true))?;
-    let not_here = rows(false);
-    if not_here.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    rows::write(out, "Not here", width, &not_here)
-}
-
-/// The same as one list.
-fn grid(listed: &[Listed]) -> Grid {
-    let column = |name| Column { name, heading: name, side: Side::Left, room: Room::Needed };
-    let row = |one: &Listed| {
-        let about = |index: usize| match &one.programs {
-            Ok(programs) => Cell::text(programs[index].1.as_str()),
-            Err(_) => Cell::none(),
-        };
-        let missing = one.programs.as_ref().err().map_or_else(Cell::none, |reason| Cell::text(reason.as_str()));
-        vec![
-            Cell::text(one.language.as_str()),
-            Cell::text(one.name.as_str()),
-            Cell::text(one.tools.as_str()),
-            about(0),
-            about(1),
-            missing,
-        ]
-    };
-    let columns = ["language", "name", "tools", "idiomatic", "tuned", "missing"].map(column).to_vec();
-    Grid { columns, rows: listed.iter().map(row).collect(), ..Grid::default() }
+    let listed: Vec<LanguageChoice> = languages.iter().filter_map(listed).collect();
+    let printed = options.format.print(&sheet::languages(&listed), None);
+    Ok(printed.map_or_else(failure, |()| ExitCode::SUCCESS))
 }
 
 fn build(chosen: &Chosen) -> Result<ExitCode, String> {
@@ -249,7 +189,7 @@ fn measured(options: &RunOptions) -> Result<ExitCode, String> {
     let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(|error| error.to_string())?;
     plan.precede_with_memory_copy();
     let plans = [plan];
-    let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet)?;
+    let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet())?;
     Ok(measure::measure_with(&plans, &entrants, &options.output))
 }
 

@@ -1,19 +1,17 @@
 //! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 use strum::IntoEnumIterator;
 
 use super::output::FormatOption;
-use super::rows::{self, Row};
-use super::{usage, written};
+use super::{failure, usage};
 use crate::available::missing;
 use crate::host;
 use crate::model::{Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, WaitPolicy};
 use crate::plan::{EMBEDDED, Suite};
-use crate::show::{Cell, Column, Form, Grid, Room, Side};
+use crate::sheet::{self, Choice};
 
 /// What `list` takes.
 #[derive(Debug, Clone, Args)]
@@ -27,61 +25,20 @@ pub fn run(options: &ListOptions) -> ExitCode {
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
         match Suite::parse(&format!("suites/{name}.toml"), text) {
-            Ok(suite) => suites.push((name.to_owned(), suite.title)),
+            Ok(suite) => suites.push(Choice { name: name.to_owned(), about: suite.title, missing: None }),
             Err(error) => return usage(error),
         }
     }
-    let mut out = io::stdout().lock();
-    let host = host::survey();
-    let shown = match options.format.form() {
-        Form::Table(_) => show(&mut out, &host, suites),
-        form => grid(sections(&host, suites)).write(form, &mut out),
-    };
-    written(shown.and_then(|()| out.flush()))
+    let sheet = sheet::choices(&sections(&host::survey(), suites));
+    options.format.print(&sheet, None).map_or_else(failure, |()| ExitCode::SUCCESS)
 }
 
-/// Shows every choice with what it does, and where it cannot be used on `host`, why. `suites` are names with titles.
-///
-/// # Errors
-/// When `out` cannot be written.
-fn show(out: &mut dyn io::Write, host: &Host, suites: Vec<Row>) -> io::Result<()> {
-    let sections = sections(host, suites);
-    let width = rows::widest(sections.iter().flat_map(|(_, rows)| rows).map(|(name, _)| name.as_str()));
-    for (index, (heading, rows)) in sections.iter().enumerate() {
-        if index > 0 {
-            writeln!(out)?;
-        }
-        rows::write(out, heading, width, rows)?;
-    }
-    Ok(())
-}
-
-/// The same as one list.
-fn grid(sections: [Section; 7]) -> Grid {
-    let column = |name| Column { name, heading: name, side: Side::Left, room: Room::Needed };
-    let row = |heading: &str, (name, text): Row| {
-        let kind = heading.split(" (").next().unwrap_or(heading);
-        let (about, missing) = match text.split_once(NOT_HERE) {
-            Some((about, reason)) => (about, Cell::text(reason)),
-            None => (text.as_str(), Cell::none()),
-        };
-        vec![Cell::text(kind), Cell::text(name), Cell::text(about), missing]
-    };
-    let rows = sections.into_iter().flat_map(|(heading, rows)| rows.into_iter().map(move |one| row(heading, one)));
-    Grid { columns: ["kind", "name", "about", "missing"].map(column).to_vec(), rows: rows.collect(), ..Grid::default() }
-}
-
-/// A heading and what there is to choose from.
-type Section = (&'static str, Vec<Row>);
-
-/// Between what a choice does and why it cannot be used.
-const NOT_HERE: &str = "\nnot here: ";
-
-fn sections(host: &Host, suites: Vec<Row>) -> [Section; 7] {
+/// Every choice with what it does, and where it cannot be used on `host`, why.
+fn sections(host: &Host, suites: Vec<Choice>) -> Vec<(String, Vec<Choice>)> {
     // Apart from the choice itself, nothing that needs anything.
     let Job::Stream(plain) = Job::default() else { unreachable!("a plain pipe is a stream") };
     let plain = Ends { place: Place::Free, ..plain };
-    [
+    let sections = [
         ("Suites (pipemark run SUITE)", suites),
         ("Links (--link)", choices(host, about_link, |link| Ends { link, ..plain.clone() })),
         ("Senders (--send)", choices(host, about_send, |send| Ends { send, ..plain.clone() })),
@@ -89,35 +46,34 @@ fn sections(host: &Host, suites: Vec<Row>) -> [Section; 7] {
         ("Wait policies (--wait)", choices(host, about_wait, |wait| Ends { wait, ..plain.clone() })),
         ("Pages (--pages)", choices(host, about_pages, |pages| Ends { pages, ..plain.clone() })),
         ("Placements (--place)", places(host, &plain)),
-    ]
+    ];
+    sections.into_iter().map(|(heading, choices)| (heading.to_owned(), choices)).collect()
 }
 
-/// A row for each word of a parameter: what it does, and on a line of its own why it is not here.
+/// One for each word of a parameter.
 fn choices<T: IntoEnumIterator + Copy + ToString>(
     host: &Host,
     about: impl Fn(T) -> &'static str,
     params: impl Fn(T) -> Ends,
-) -> Vec<Row> {
-    T::iter().map(|choice| (choice.to_string(), described(host, about(choice), &params(choice)))).collect()
+) -> Vec<Choice> {
+    T::iter().map(|choice| described(host, choice.to_string(), about(choice), params(choice))).collect()
 }
 
-fn described(host: &Host, about: &str, ends: &Ends) -> String {
-    match missing(&Job::Stream(ends.clone()), host) {
-        None => about.to_owned(),
-        Some(reason) => format!("{about}{NOT_HERE}{reason}"),
-    }
+fn described(host: &Host, name: String, about: &str, ends: Ends) -> Choice {
+    Choice { name, about: about.to_owned(), missing: missing(&Job::Stream(ends), host) }
 }
 
-fn places(host: &Host, plain: &Ends) -> Vec<Row> {
+fn places(host: &Host, plain: &Ends) -> Vec<Choice> {
     let about = [
         (Place::Free, "wherever the scheduler puts the ends"),
         (Place::Same, "both ends on one CPU, the first allowed"),
         (Place::Cross, "on two cores, of one package if there are two"),
     ];
-    let row =
-        |(place, about): (Place, &str)| (place.to_string(), described(host, about, &Ends { place, ..plain.clone() }));
-    let pinned = ("W:R".to_owned(), "writer and reader on the CPUs with these numbers".to_owned());
-    about.into_iter().map(row).chain([pinned]).collect()
+    let choice =
+        |(place, about): (Place, &str)| described(host, place.to_string(), about, Ends { place, ..plain.clone() });
+    let about_pinned = "writer and reader on the CPUs with these numbers".to_owned();
+    let pinned = Choice { name: "W:R".to_owned(), about: about_pinned, missing: None };
+    about.into_iter().map(choice).chain([pinned]).collect()
 }
 
 fn about_link(link: LinkKind) -> &'static str {
@@ -182,12 +138,12 @@ fn about_pages(pages: PageKind) -> &'static str {
 mod tests {
     use super::*;
     use crate::model::Permission;
+    use crate::render::{Characters, Colour, Terminal};
 
     fn text(host: &Host, suites: &[(&str, &str)]) -> String {
-        let mut out = Vec::new();
-        let suites = suites.iter().map(|&(name, title)| (name.to_owned(), title.to_owned())).collect();
-        show(&mut out, host, suites).unwrap();
-        String::from_utf8(out).unwrap()
+        let choice = |&(name, about): &(&str, &str)| Choice { name: name.into(), about: about.into(), missing: None };
+        let sheet = sheet::choices(&sections(host, suites.iter().map(choice).collect()));
+        Terminal { width: 80, colour: Colour::Never, characters: Characters::Unicode }.render(&sheet)
     }
 
     #[test]
@@ -209,9 +165,9 @@ mod tests {
         host.topology.truncate(1);
         host.huge_pages = Some("never".to_owned());
         let text = text(&host, &[]);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // Two senders and one receiver use it; then huge pages and two CPUs.
-        assert_eq!(text.matches("needs vmsplice: refused").count(), 3, "{text}");
-        assert_eq!(text.matches("not here: ").count(), 5, "{text}");
-        assert!(text.contains("Suites (pipemark run SUITE)\n  none\n"), "{text}");
+        assert_eq!(words.matches("needs vmsplice: refused").count(), 3, "{text}");
+        assert_eq!(words.matches("not here: ").count(), 5, "{text}");
     }
 }

@@ -1,19 +1,19 @@
 //! What all measuring verbs share: run the plans, draw the conclusions, write them where they were asked for.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use signal_hook::consts::SIGXFSZ;
 
-use super::output::{FormatName, OutputOptions};
+use super::output::OutputOptions;
 use super::{exit, failure, keep};
 use crate::entrant::Entrants;
+use crate::export::Destination;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
 use crate::run::{self, Interrupt};
-use crate::show::{Colour, Destination, Format, Progress};
+use crate::show::Progress;
 use crate::stats;
 
 /// Measures plans without entrants.
@@ -31,8 +31,8 @@ pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions)
     if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
         return failure(format_args!("signals cannot be caught: {error}"));
     }
-    for (destination, format) in output.exports() {
-        if let Err(error) = destination.check(format) {
+    for (destination, (what, _)) in output.exports() {
+        if let Err(error) = destination.check(what) {
             return failure(error);
         }
     }
@@ -42,17 +42,14 @@ pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions)
     }
 
     let mut written = true;
-    let form = output.format.form();
-    let shown: (&Destination, &dyn Format) = (&Destination::Stdout, form.of_documents());
-    let unwanted = output.quiet && output.format.format == FormatName::Table;
-    let silent = unwanted || output.takes_stdout();
-    for (destination, format) in output.exports().chain((!silent).then_some(shown)) {
-        if let Err(error) = destination.write(format, &document) {
+    let shown = output.printed().map(|writer| (&Destination::Stdout, writer));
+    for (destination, (what, write)) in output.exports().into_iter().chain(shown) {
+        if let Err(error) = destination.write(what, write(&document)) {
             failure(error);
             written = false;
         }
     }
-    keep::keep(&document, &output.keep, output.quiet);
+    keep::keep(&document, &output.keep, output.quiet());
     verdict(&document, written)
 }
 
@@ -63,7 +60,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
-        let mut progress = Progress::new(output.quiet, plan.trials.len() as u64);
+        let mut progress = Progress::new(output.quiet(), plan.trials.len() as u64);
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
             continue;
@@ -135,16 +132,4 @@ fn verdict(document: &Document, written: bool) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
-}
-
-/// Columns of the terminal, or 80 where there is none.
-pub fn terminal_width() -> usize {
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).map(|size| usize::from(size.ws_col));
-    columns.ok().filter(|&columns| columns > 0).unwrap_or(80)
-}
-
-/// Colour on a terminal, unless NO_COLOR is set to anything (no-color.org).
-pub fn colour() -> Colour {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if std::io::stdout().is_terminal() && !unwanted { Colour::Always } else { Colour::Never }
 }

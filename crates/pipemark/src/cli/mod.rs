@@ -20,7 +20,6 @@ mod parameters;
 mod read;
 mod relay;
 mod report;
-mod rows;
 mod run;
 mod schedule;
 mod sink;

@@ -1,19 +1,19 @@
 //! `pipemark compare --aa`: one trial against itself, here and now, and from that the smallest change that could be seen.
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 
+use super::output::ExportOptions;
 use super::{exit, failure, usage};
 use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Sample, Status, Value};
 use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
 use crate::run::{self, Interrupt};
-use crate::show::comparison::{self, signed, verdict_in_words};
-use crate::show::{Destination, Progress};
+use crate::sheet::{self, Sheet};
+use crate::show::Progress;
 use crate::stats::compare::{Comparison, Pairing, compare};
 use crate::stats::noise::{NoiseFloor, noise_floor};
 use crate::stats::verdict::Criterion;
@@ -59,22 +59,19 @@ struct Floor {
 }
 
 /// Measures and says.
-pub fn run(options: &NoiseFloorOptions, criterion: Criterion, json: Option<&Destination>, quiet: bool) -> ExitCode {
+pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> ExitCode {
     let plan = match plan(options) {
         Ok(plan) => plan,
         Err(sentence) => return usage(sentence),
     };
-    let floors = match measure(&plan, options.rounds, criterion, quiet) {
+    let floors = match measure(&plan, options.rounds, criterion, output.quiet) {
         Ok(floors) => floors,
         Err(code) => return code,
     };
-    let shown = !quiet && json != Some(&Destination::Stdout);
-    let written = json.map_or(Ok(()), |json| json.write_with("noise floor", &|out| comparison::json(&floors, out)));
-    let written = written.and_then(|()| match shown {
-        true => Destination::Stdout.write_with("noise floor", &|out| show(&floors, out)),
-        false => Ok(()),
-    });
-    written.map_or_else(failure, |()| ExitCode::SUCCESS)
+    match serde_json::to_string(&floors) {
+        Ok(json) => output.write(&sheet(&floors), &json).map_or_else(failure, |()| ExitCode::SUCCESS),
+        Err(error) => failure(error),
+    }
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.
@@ -130,31 +127,11 @@ fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Resul
     floors().map_err(failure)
 }
 
-fn show(floors: &Floors, out: &mut dyn io::Write) -> io::Result<()> {
-    let itself = &floors.itself;
-    writeln!(out, "{} against itself, {} rounds:", floors.trial, floors.rounds)?;
-    let interval = match (itself.low, itself.high) {
-        (Some(low), Some(high)) => format!(" ({} … {} %)", signed(low), signed(high)),
-        _ => String::new(),
+fn sheet(floors: &Floors) -> Sheet {
+    let floor = |pairing: Pairing, runs: usize| {
+        let of = |floor: &&Floor| floor.pairing == pairing && floor.floor.runs == runs;
+        floors.floors.iter().find(of).expect("each was drawn").floor
     };
-    writeln!(out, "  {} %{interval}: {}", signed(itself.change), verdict_in_words(itself.verdict))?;
-    writeln!(
-        out,
-        "\nThe smallest change in speed that is seen 9 times of 10, and how often nothing is taken for one:"
-    )?;
-    writeln!(out, "          in two files          in one measurement")?;
-    for runs in RUNS {
-        let cell = |pairing: Pairing| {
-            let of = |floor: &&Floor| floor.pairing == pairing && floor.floor.runs == runs;
-            let floor = floors.floors.iter().find(of).expect("each was drawn").floor;
-            let change = floor.smallest_change.map_or_else(|| "none".to_owned(), |by| format!("{} %", signed(by)));
-            format!("{change:>9}  ({:.1} %)", floor.false_verdicts * 100.0)
-        };
-        writeln!(out, "  {runs:>2} runs  {:<20}  {}", cell(Pairing::None), cell(Pairing::Rounds))?;
-    }
-    writeln!(
-        out,
-        "\nTwo files also differ in what a session has as a whole (where memory lies, who else is on the host),\n\
-         which is not in these figures: allow for it with --threshold."
-    )
+    let rows = RUNS.map(|runs| [floor(Pairing::None, runs), floor(Pairing::Rounds, runs)]);
+    sheet::noise_floor(&floors.trial, floors.rounds, &floors.itself, &rows)
 }

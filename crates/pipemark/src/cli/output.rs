@@ -1,17 +1,93 @@
-//! Where results go: the options that all verbs which measure share.
+//! Where results go and in which format: the options that verbs share.
 
 use std::collections::HashSet;
+use std::io::{self, IsTerminal};
 
 use clap::{Args, ValueEnum};
 
 use super::keep::KeepOptions;
-use super::measure::{colour, terminal_width};
-use crate::show::{BenchmarkJson, Csv, Destination, Form, Format, Json, Markdown, OpenMetrics, Table};
+use crate::export::{self, Destination, OutputError};
+use crate::model::Document;
+use crate::render::{self, Characters, Colour, Terminal};
+use crate::sheet::Sheet;
+use crate::show;
 
-/// Where results go besides the table.
+/// How results are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// GitHub's Markdown
+    Markdown,
+    /// A page
+    Html,
+    /// A heading and a line for each row
+    Csv,
+    /// One line with everything
+    Json,
+}
+
+impl Format {
+    /// What it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Markdown => "Markdown",
+            Format::Html => "page",
+            Format::Csv => "CSV",
+            Format::Json => "JSON",
+        }
+    }
+
+    /// A sheet in this format. `json` is the record that it was made of; without, JSON has the rows of its tables.
+    pub fn of_sheet(self, sheet: &Sheet, json: Option<&str>) -> io::Result<String> {
+        match self {
+            Format::Text => Ok(terminal().render(sheet)),
+            Format::Markdown => Ok(render::markdown(sheet)),
+            Format::Html => render::html(sheet, &[]),
+            Format::Csv => export::sheet_as_csv(sheet),
+            Format::Json => Ok(json.map_or_else(|| export::sheet_as_json(sheet), export::json_line)),
+        }
+    }
+}
+
+/// How results are printed: for every verb that prints any.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FormatOption {
+    /// How to print results
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+}
+
+impl FormatOption {
+    /// Prints a sheet, as [`Format::of_sheet`] has it.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub fn print(&self, sheet: &Sheet, json: Option<&str>) -> Result<(), OutputError> {
+        Destination::Stdout.write(self.format.name(), self.format.of_sheet(sheet, json))
+    }
+}
+
+/// The terminal that standard output is, or 80 columns.
+pub fn terminal() -> Terminal {
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    // NO_COLOR is set to anything: no-color.org.
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let coloured = io::stdout().is_terminal() && !unwanted;
+    Terminal {
+        width: columns.ok().filter(|&columns| columns > 0).unwrap_or(80),
+        colour: if coloured { Colour::Always } else { Colour::Never },
+        characters: Characters::Unicode,
+    }
+}
+
+/// Where results go besides what is printed: for verbs that measure or compare.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
-pub struct OutputOptions {
+pub struct ExportOptions {
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
@@ -21,6 +97,70 @@ pub struct OutputOptions {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub markdown: Option<Destination>,
+    #[command(flatten)]
+    pub format: FormatOption,
+    /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl ExportOptions {
+    /// What is to be written where, besides what is printed.
+    pub fn exports(&self) -> impl Iterator<Item = (&Destination, Format)> {
+        let wanted = [(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)];
+        wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format)))
+    }
+
+    /// The format in which results are printed, if they are: not where an export takes standard output.
+    pub fn printed(&self) -> Option<Format> {
+        let taken = self.exports().any(|(destination, _)| *destination == Destination::Stdout);
+        let unwanted = self.quiet && self.format.format == Format::Text;
+        (!taken && !unwanted).then_some(self.format.format)
+    }
+
+    /// Writes a sheet wherever it is wanted, as [`Format::of_sheet`] has it.
+    ///
+    /// # Errors
+    /// When one of them can't be written.
+    pub fn write(&self, sheet: &Sheet, json: &str) -> Result<(), OutputError> {
+        let printed = self.printed().map(|format| (&Destination::Stdout, format));
+        for (destination, format) in self.exports().chain(printed) {
+            destination.write(format.name(), format.of_sheet(sheet, Some(json)))?;
+        }
+        Ok(())
+    }
+
+    /// Asked before anything is measured.
+    ///
+    /// # Errors
+    /// A sentence, when two exports, of these and `others`, would be written into each other.
+    pub fn check<'a>(&'a self, others: impl IntoIterator<Item = &'a Destination>) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        let all = || self.exports().map(|(destination, _)| destination);
+        let others: Vec<&Destination> = others.into_iter().collect();
+        let twice = all().chain(others.iter().copied()).find(|destination| !seen.insert(*destination));
+        let taken = seen.contains(&Destination::Stdout);
+        match twice {
+            None if taken && self.format.format != Format::Text => {
+                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
+            }
+            None => Ok(()),
+            Some(Destination::Stdout) => {
+                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
+            }
+            Some(Destination::File(file)) => {
+                Err(format!("two exports want the file '{}'; give each its own", file.display()))
+            }
+        }
+    }
+}
+
+/// Where measurements go.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputOptions {
+    #[command(flatten)]
+    pub export: ExportOptions,
     /// Write the estimates as OpenMetrics text, such as for node_exporter's textfile collector
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub openmetrics: Option<Destination>,
@@ -28,91 +168,73 @@ pub struct OutputOptions {
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub benchmark_json: Option<Destination>,
     #[command(flatten)]
-    pub format: FormatOption,
-    /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
-    #[arg(long, short)]
-    pub quiet: bool,
-    #[command(flatten)]
     pub keep: KeepOptions,
 }
 
-/// How results are printed: for every verb that prints any.
-#[derive(Debug, Clone, Default, Args)]
-pub struct FormatOption {
-    /// How to print results
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: FormatName,
-}
+/// A way to write a document: what it is called, and the text.
+pub type Writer = (&'static str, fn(&Document) -> io::Result<String>);
 
-/// The choices of `--format`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum FormatName {
-    /// For people
-    #[default]
-    Table,
-    /// GitHub's Markdown
-    Markdown,
-    /// A heading and a line for each row
-    Csv,
-    /// One line with everything
-    Json,
-}
+impl OutputOptions {
+    /// Whether tables and progress are unwanted.
+    pub fn quiet(&self) -> bool {
+        self.export.quiet
+    }
 
-impl FormatOption {
-    /// The form, fit for this terminal.
-    pub fn form(&self) -> Form {
-        match self.format {
-            FormatName::Table => Form::Table(Table { width: terminal_width(), colour: colour() }),
-            FormatName::Markdown => Form::Markdown,
-            FormatName::Csv => Form::Csv,
-            FormatName::Json => Form::Json,
-        }
+    /// What is to be written where, besides what is printed.
+    pub fn exports(&self) -> Vec<(&Destination, Writer)> {
+        let own = self.export.exports().map(|(destination, format)| (destination, writer(format)));
+        let others: [(&Option<Destination>, Writer); 2] = [
+            (&self.openmetrics, ("OpenMetrics", |document| written(&show::OpenMetrics, document))),
+            (&self.benchmark_json, ("benchmark JSON", |document| written(&show::BenchmarkJson, document))),
+        ];
+        let others = others.into_iter().filter_map(|(destination, writer)| Some((destination.as_ref()?, writer)));
+        own.chain(others).collect()
+    }
+
+    /// How results are printed, if they are.
+    pub fn printed(&self) -> Option<Writer> {
+        let taken =
+            [&self.openmetrics, &self.benchmark_json].into_iter().flatten().any(|to| *to == Destination::Stdout);
+        self.export.printed().filter(|_| !taken).map(writer)
+    }
+
+    /// As [`ExportOptions::check`].
+    pub fn check(&self) -> Result<(), String> {
+        self.export.check(self.openmetrics.iter().chain(&self.benchmark_json))
     }
 }
 
+/// How a document is written in a format.
+pub fn writer(format: Format) -> Writer {
+    let write: fn(&Document) -> io::Result<String> = match format {
+        Format::Text => |document| written(&show::Table { width: terminal().width, colour: old_colour() }, document),
+        Format::Markdown => |document| written(&show::Markdown, document),
+        Format::Html => |document| {
+            let mut page = Vec::new();
+            crate::report::page(std::slice::from_ref(document), &mut page)?;
+            String::from_utf8(page).map_err(io::Error::other)
+        },
+        Format::Csv => |document| written(&show::Csv, document),
+        Format::Json => |document| written(&show::Json, document),
+    };
+    (format.name(), write)
+}
+
+fn old_colour() -> show::Colour {
+    if terminal().colour == Colour::Always { show::Colour::Always } else { show::Colour::Never }
+}
+
+fn written(format: &dyn show::Format, document: &Document) -> io::Result<String> {
+    let mut out = Vec::new();
+    format.write(document, &mut out)?;
+    String::from_utf8(out).map_err(io::Error::other)
+}
+
+/// A file, or `-`.
 pub fn destination(text: &str) -> Result<Destination, String> {
     if text.is_empty() {
         return Err("an empty file name; use a file, or - for standard output".to_owned());
     }
     let Ok(destination) = text.parse();
     Ok(destination)
-}
-
-impl OutputOptions {
-    /// What is to be written where, besides what is printed.
-    pub fn exports(&self) -> impl Iterator<Item = (&Destination, &dyn Format)> {
-        let wanted: [(&Option<Destination>, &dyn Format); 5] = [
-            (&self.json, &Json),
-            (&self.csv, &Csv),
-            (&self.markdown, &Markdown),
-            (&self.openmetrics, &OpenMetrics),
-            (&self.benchmark_json, &BenchmarkJson),
-        ];
-        wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format)))
-    }
-
-    /// Whether an export takes standard output, so that tables have no place there.
-    pub fn takes_stdout(&self) -> bool {
-        self.exports().any(|(destination, _)| *destination == Destination::Stdout)
-    }
-
-    /// Asked before anything is measured.
-    ///
-    /// # Errors
-    /// A sentence, when two exports would be written into each other.
-    pub fn check(&self) -> Result<(), String> {
-        let mut seen = HashSet::new();
-        match self.exports().find(|(destination, _)| !seen.insert(*destination)) {
-            None if self.takes_stdout() && self.format.format != FormatName::Table => {
-                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
-            }
-            None => Ok(()),
-            Some((Destination::Stdout, _)) => {
-                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
-            }
-            Some((Destination::File(file), _)) => {
-                Err(format!("two exports want the file '{}'; give each its own", file.display()))
-            }
-        }
-    }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::keep::DbOption;
 use crate::model::{Document, SCHEMA};
-use crate::show::neutral;
+use crate::sheet::neutral;
 use crate::store::{History, Id};
 
 /// The largest file that is read: 10,000 trials of 30 runs each have less.

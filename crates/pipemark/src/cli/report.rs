@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::keep::DbOption;
-use super::measure::{colour, terminal_width};
-use super::output::destination;
+use super::output::{destination, terminal};
 use super::{failure, read, usage};
+use crate::export::Destination;
 use crate::model::Document;
+use crate::render::Colour;
 use crate::report;
-use crate::show::Destination;
+use crate::sheet::neutral;
 use crate::show::plot::{Characters, Pen};
 
 pub const EXAMPLES: &str = "\
@@ -55,10 +56,12 @@ pub fn run(options: &ReportOptions) -> ExitCode {
         Err(sentence) => return usage(sentence),
     };
     let outcome = if options.terminal {
-        let pen = Pen { width: terminal_width(), colour: colour(), characters: characters() };
-        Destination::Stdout.write_with("charts", &|out| report::terminal(&documents, pen, out))
+        let colour =
+            if terminal().colour == Colour::Always { crate::show::Colour::Always } else { crate::show::Colour::Never };
+        let pen = Pen { width: terminal().width, colour, characters: characters() };
+        Destination::Stdout.write("charts", text(&|out| report::terminal(&documents, pen, out)))
     } else {
-        options.output.write_with("report", &|out| report::page(&documents, out))
+        options.output.write("report", text(&|out| report::page(&documents, out)))
     };
     match outcome {
         Ok(()) => {
@@ -71,6 +74,12 @@ pub fn run(options: &ReportOptions) -> ExitCode {
     }
 }
 
+fn text(write: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>) -> std::io::Result<String> {
+    let mut out = Vec::new();
+    write(&mut out)?;
+    String::from_utf8(out).map_err(std::io::Error::other)
+}
+
 fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, String> {
     if files.is_empty() {
         return Ok(vec![read::kept(None, db)?]);
@@ -80,7 +89,7 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, String> {
     }
     let mut seen = HashSet::new();
     if let Some(twice) = files.iter().find(|file| !seen.insert(*file)) {
-        return Err(format!("'{}' is named twice; name each file once", crate::show::neutral(twice)));
+        return Err(format!("'{}' is named twice; name each file once", neutral(twice)));
     }
     files.iter().map(|file| read::results(file, db)).collect()
 }

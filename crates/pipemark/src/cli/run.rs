@@ -47,7 +47,7 @@ pub struct RunOptions {
 pub fn run(options: &RunOptions) -> ExitCode {
     let plans = options.output.check().and_then(|()| plans(options));
     match plans {
-        Ok(plans) => match languages::prepared(&plans, &options.entrants, options.output.quiet) {
+        Ok(plans) => match languages::prepared(&plans, &options.entrants, options.output.quiet()) {
             Ok(entrants) => measure::measure_with(&plans, &entrants, &options.output),
             Err(sentence) => usage(sentence),
         },

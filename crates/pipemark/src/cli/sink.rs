@@ -1,6 +1,6 @@
 //! `pipemark sink`: the missing end of a pipeline, which counts, measures and, if asked, checks what arrives.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use pipeio::wait::Wait;
 use rustix::fs::FileType;
 
 use super::output::FormatOption;
-use super::{exit, failure, r#gen, usage, written};
+use super::{exit, failure, r#gen, usage};
 use crate::content::{Check, Content};
 use crate::model::{ByteSize, Nanos, Throughput};
-use crate::show::{Cell, Column, Form, Grid, Room, Side};
+use crate::sheet::{Cell, Column, Grid, Sheet, Style};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -79,12 +79,8 @@ pub fn run(options: &SinkOptions) -> ExitCode {
         Ok(arrived) => arrived,
         Err(error) => return failure(format!("standard input can't be read: {error}")),
     };
-    let mut out = io::stdout().lock();
-    let said = match options.format.form() {
-        Form::Table(_) => writeln!(out, "{}", sentence(&arrived)),
-        form => grid(&arrived).write(form, &mut out),
-    };
-    let said = written(said.and_then(|()| out.flush()));
+    let said = options.format.print(&sheet(&arrived), None);
+    let said = said.map_or_else(failure, |()| ExitCode::SUCCESS);
     if let Some(fault) = fault(&arrived, options) {
         eprintln!("error: {fault}");
         return ExitCode::from(exit::NOT_VERIFIED);
@@ -146,20 +142,17 @@ fn fault(arrived: &Arrived, options: &SinkOptions) -> Option<String> {
     (arrived.bytes != expected).then(|| format!("{} bytes arrived, {expected} were expected", arrived.bytes))
 }
 
-/// The same as a list of one row.
-fn grid(arrived: &Arrived) -> Grid {
-    let column = |name| Column { name, heading: name, side: Side::Right, room: Room::Needed };
+/// A sentence for people, a row for programs.
+fn sheet(arrived: &Arrived) -> Sheet {
     let ns = Nanos::from(arrived.elapsed);
-    let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
     let verified = arrived.check.as_ref().map(|check| check.fault().is_none());
-    let row = vec![
-        Cell::of(arrived.bytes.to_string(), arrived.bytes),
-        Cell::of(ns.0.to_string(), ns.0),
-        Cell::of(rate.to_string(), rate),
-        Cell::of(verified.map_or_else(String::new, |verified| verified.to_string()), verified),
-    ];
-    let columns = ["bytes", "ns", "throughput", "verified"].map(column).to_vec();
-    Grid { columns, rows: vec![row], ..Grid::default() }
+    let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
+    let row =
+        vec![Cell::data(Some(arrived.bytes)), Cell::data(Some(ns.0)), Cell::data(Some(rate)), Cell::data(verified)];
+    let mut sheet = Sheet::default();
+    sheet.text(Style::Plain, [sentence(arrived)]);
+    sheet.grid(Grid::new(["bytes", "ns", "throughput", "verified"].map(Column::data).to_vec(), vec![row]));
+    sheet
 }
 
 fn sentence(arrived: &Arrived) -> String {

@@ -36,4 +36,6 @@ pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use stage::Stage;
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, Unit, three_digits};
+#[allow(unused_imports)]
+pub use units::{between, digits, few_digits, percent, signed_percent};
 pub use value::{BadValue, nearest};

@@ -1,5 +1,7 @@
 //! Quantities with their units: bytes, nanoseconds, bytes per second, and how people write and read them.
 
+#![allow(dead_code)]
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -250,6 +252,108 @@ pub fn three_digits(value: f64) -> String {
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
+    }
+}
+
+/// Binary multiples, the largest first.
+const BINARY: [(f64, &str); 5] =
+    [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
+/// Times in nanoseconds, the largest first.
+const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+
+impl Unit {
+    /// A figure in five columns where that is possible: `12.3G` bytes per second, `4.56µ` seconds, `12.3k` of something.
+    pub fn brief(self, value: f64) -> String {
+        match self {
+            Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
+                let (divisor, unit) = self.multiple(value);
+                let letter = unit.chars().next().filter(|c| *c != 'B').map(String::from).unwrap_or_default();
+                format!("{}{letter}", digits(value / divisor))
+            }
+            Unit::Ratio => format!("{}×", digits(value)),
+            Unit::Count | Unit::PerSecond if value >= 1e6 => format!("{}M", digits(value / 1e6)),
+            Unit::Count | Unit::PerSecond if value >= 1e4 => format!("{}k", digits(value / 1e3)),
+            Unit::Count | Unit::PerSecond if value >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+            _ => digits(value),
+        }
+    }
+
+    /// A round figure beside an axis: no more digits than it has.
+    pub fn tick(self, value: f64) -> String {
+        let (divisor, unit) = self.multiple(value);
+        let figure = few_digits(value / divisor);
+        match self {
+            Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds if value == 0.0 => "0".to_owned(),
+            Unit::BytesPerSecond => format!("{figure} {unit}/s"),
+            Unit::Bytes | Unit::Nanoseconds => format!("{figure} {unit}"),
+            Unit::Ratio => format!("{figure}×"),
+            _ => figure,
+        }
+    }
+
+    /// The multiples of the unit that have a name, the largest first.
+    pub fn multiples(self) -> &'static [(f64, &'static str)] {
+        match self {
+            Unit::BytesPerSecond | Unit::Bytes => &BINARY,
+            Unit::Nanoseconds => &TIMES,
+            _ => &[(1.0, "")],
+        }
+    }
+
+    /// The largest multiple of the unit that `value` is at least one of, and its name.
+    pub fn multiple(self, value: f64) -> (f64, &'static str) {
+        let fits = |multiple: &&(f64, &'static str)| value.abs() >= multiple.0 * 0.9995;
+        let multiples = self.multiples();
+        multiples.iter().find(fits).copied().unwrap_or(multiples[multiples.len() - 1])
+    }
+}
+
+/// Three significant digits, not more than three behind the point: 0.004, 0.125, 1.25, 12.5, 125.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v < 0.0005 => "<.001".to_owned(),
+        v if v < 0.9995 => format!("{value:.3}"),
+        _ => three_digits(value),
+    }
+}
+
+/// Up to four significant digits without zeros at the end.
+pub fn few_digits(value: f64) -> String {
+    let text = match value.abs() {
+        v if v >= 1000.0 => format!("{value:.0}"),
+        v if (10.0..99.0).contains(&v) => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A per cent value in two or three digits: 0.4, 4.5, 45, 450.
+pub fn percent(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        v if v < 0.05 => "<.1".to_owned(),
+        v if v < 9.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A fraction as per cent with its sign, in six columns at most: `+1.5`, `-12.3`, `+250`.
+pub fn signed_percent(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    match percent.abs() {
+        p if p < 0.05 => "0.0".to_owned(),
+        p if p < 99.95 => format!("{percent:+.1}"),
+        p if p < 99_999.5 => format!("{percent:+.0}"),
+        _ => format!("{percent:+.0e}"),
+    }
+}
+
+/// Both ends of an interval; a unit that they share is said once: `1.48–1.53 GiB/s`.
+pub fn between(low: &str, high: &str) -> String {
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((value, unit)), Some((_, other))) if unit == other => format!("{value}–{high}"),
+        _ => format!("{low}–{high}"),
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Nothing here measures, computes statistics or asks the terminal anything: width and colour are handed in.
 
+#![allow(dead_code)]
+
 use std::io;
 
 use crate::model::Document;
@@ -10,20 +12,15 @@ pub mod axis;
 mod benchmark;
 pub mod cells;
 mod column;
-pub mod comparison;
-mod comparison_csv;
 mod csv;
 mod experiment;
 mod footnotes;
 mod gains;
-mod grid;
 mod head;
 mod json;
-mod manual;
 mod markdown;
 mod matrix;
 mod openmetrics;
-mod output;
 pub mod plot;
 mod progress;
 mod table;
@@ -37,15 +34,12 @@ mod schema;
 pub use benchmark::BenchmarkJson;
 pub use cells::{Words, grids, words};
 pub use csv::Csv;
-pub use grid::{Cell, Column, Form, Grid, Room};
 pub use json::Json;
-pub use manual::Manual;
 pub use markdown::Markdown;
 pub use openmetrics::OpenMetrics;
-pub use output::{Destination, OutputError};
 pub use progress::Progress;
 pub use table::Table;
-pub use text::{Colour, Side, Style, neutral};
+pub use text::{Colour, neutral};
 
 /// A way to write a document.
 pub trait Format {

@@ -1,6 +1,5 @@
 //! `pipemark history`: what was measured before, listed, shown, exported, brought in, forgotten, and over time.
 
-mod list;
 mod trend;
 
 use std::fs::File;
@@ -14,10 +13,11 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
 use super::keep::DbOption;
-use super::output::{FormatOption, destination};
-use super::{failure, usage, written};
+use super::output::{Format, FormatOption, destination, writer};
+use super::{failure, usage};
+use crate::export::Destination;
 use crate::model::{Document, SCHEMA};
-use crate::show::{Destination, neutral};
+use crate::sheet::{self, Sheet, neutral};
 use crate::store::{Filter, History, HistoryError, Id};
 
 pub const EXAMPLES: &str = "\
@@ -150,8 +150,8 @@ struct DeleteOptions {
 /// Does what was asked for.
 pub fn run(options: &HistoryOptions) -> ExitCode {
     let outcome = match &options.verb {
-        None => list::list(&options.list),
-        Some(HistoryVerb::List(options)) => list::list(options),
+        None => list(&options.list),
+        Some(HistoryVerb::List(options)) => list(options),
         Some(HistoryVerb::Show(options)) => show(options),
         Some(HistoryVerb::Export(options)) => export(options),
         Some(HistoryVerb::Import(options)) => import(options),
@@ -192,14 +192,24 @@ fn no_such_run(id: Id) -> ExitCode {
     usage(format_args!("there is no run {id}; 'pipemark history --limit 0' lists all"))
 }
 
+fn list(options: &ListOptions) -> Result<ExitCode, String> {
+    let failed = |error: HistoryError| error.to_string();
+    let filter = options.filter.filter(options.limit);
+    let (entries, all) = match opened(&options.db).map_err(failed)? {
+        Some(history) => (history.list(&filter).map_err(failed)?, history.count().map_err(failed)?),
+        None => (Vec::new(), 0),
+    };
+    printed(&options.format, &sheet::measurements(&entries, all as usize))
+}
+
 fn show(options: &ShowOptions) -> Result<ExitCode, String> {
     let (history, id) = match found(&options.db, options.id)? {
         Ok(found) => found,
         Err(code) => return Ok(code),
     };
     let Some(document) = history.document(id).map_err(|error| error.to_string())? else { return Ok(no_such_run(id)) };
-    let form = options.format.form();
-    Destination::Stdout.write(form.of_documents(), &document).map_err(|error| error.to_string())?;
+    let (name, write) = writer(options.format.format);
+    Destination::Stdout.write(name, write(&document)).map_err(|error| error.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -209,7 +219,7 @@ fn export(options: &ExportOptions) -> Result<ExitCode, String> {
         Err(code) => return Ok(code),
     };
     let Some(json) = history.json(id).map_err(|error| error.to_string())? else { return Ok(no_such_run(id)) };
-    options.output.write_with("JSON", &|out| out.write_all(json.as_bytes())).map_err(|error| error.to_string())?;
+    options.output.write("JSON", Ok(json)).map_err(|error| error.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -264,7 +274,8 @@ fn delete(options: &DeleteOptions) -> Result<ExitCode, String> {
 fn confirmed(history: &History, ids: &[Id]) -> Result<bool, String> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose());
     let entries = entries.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-    list::grid(&entries).write(FormatOption::default().form(), &mut io::stderr()).map_err(|error| error.to_string())?;
+    let list = Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None);
+    eprint!("{}", list.map_err(|error| error.to_string())?);
     eprint!("Delete for good? [y/N] ");
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
@@ -288,32 +299,7 @@ fn since(text: &str) -> Result<Timestamp, String> {
         })
 }
 
-/// A time as people here read it.
-fn shown_time(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-/// Ends a verb that printed its results.
-fn printed(outcome: io::Result<()>) -> Result<ExitCode, String> {
-    Ok(written(outcome.and_then(|()| io::stdout().flush())))
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::ToSpan;
-
-    use super::*;
-
-    #[test]
-    fn times_are_days_hours_stamps_and_spans() {
-        let midnight = "2026-01-31".parse::<Date>().unwrap().to_zoned(TimeZone::system()).unwrap().timestamp();
-        assert_eq!(since("2026-01-31"), Ok(midnight));
-        assert_eq!(since("2026-01-31 12:30"), Ok(midnight + 12.hours().minutes(30)));
-        assert_eq!(since("2026-01-31T00:00:00Z"), Ok("2026-01-31T00:00:00Z".parse().unwrap()));
-        let week = Timestamp::now().duration_since(since("7d").unwrap()).as_hours();
-        assert!((166..=169).contains(&week), "{week} hours");
-        for text in ["", "yesterday", "7", "2026-13-01", "99999999y"] {
-            assert!(since(text).is_err(), "{text}");
-        }
-    }
+/// Prints a sheet, which ends a verb.
+fn printed(format: &FormatOption, sheet: &Sheet) -> Result<ExitCode, String> {
+    format.print(sheet, None).map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
 }

@@ -1,21 +1,19 @@
 //! `pipemark history trend`: one trial over time. Each run is held against the one before it on the same machine, by the
 //! test that holds two files against each other; what is drawn is the median with its interval.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fmt::Write as _;
-use std::io;
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{FilterOptions, opened, printed, shown_time};
+use super::{FilterOptions, opened, printed};
 use crate::cli::keep::DbOption;
 use crate::cli::output::FormatOption;
 use crate::cli::{failure, usage};
-use crate::model::{Document, Estimate, Job, Mode, Nanos, Record, Sample, Throughput, Value};
-use crate::show::{Cell, Column, Grid, Room, Side, Style, neutral};
-use crate::stats::compare::{Comparison, Pairing, compare};
-use crate::stats::verdict::{Better, Criterion, Verdict};
+use crate::model::{Document, Estimate, Job, Mode, Record, Sample, Unit, Value};
+use crate::sheet::{self, TrendPoint, neutral};
+use crate::stats::compare::{Pairing, compare};
+use crate::stats::verdict::{Better, Criterion};
 use crate::store::{Entry, History, HistoryError, KnownTrial};
 
 /// What `trend` takes.
@@ -45,16 +43,16 @@ pub(super) fn trend(options: &TrendOptions) -> Result<ExitCode, String> {
     let filter = options.filter.filter(options.limit);
     let mut trials = history.trials(&filter).map_err(failed)?;
     trials.retain(|trial| wanted.is(trial));
-    let (form, mut out) = (options.format.form(), io::stdout().lock());
     match trials.as_slice() {
         [] => {
             Ok(failure("no run in the history has measured such a trial; 'pipemark history trend' lists those it has"))
         }
         [trial] => {
             let points = points(&history, &trial.key, &history.runs_of(&trial.key, &filter).map_err(failed)?)?;
-            printed(chart(&trial.key, &trial.job, &points).write(form, &mut out))
+            let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+            printed(&options.format, &sheet::trend(&trial.key, unit, &points))
         }
-        all if options.trial.is_empty() => printed(choice(all).write(form, &mut out)),
+        all if options.trial.is_empty() => printed(&options.format, &sheet::trials(all)),
         several => {
             let listed: Vec<String> =
                 several.iter().take(8).map(|trial| format!("\n  {}", neutral(&trial.key))).collect();
@@ -94,37 +92,8 @@ impl Wanted {
     }
 }
 
-/// The trials there are.
-fn choice(trials: &[KnownTrial]) -> Grid {
-    let column = |name, heading, side, room| Column { name, heading, side, room };
-    Grid {
-        columns: vec![
-            column("runs", "runs", Side::Right, Room::Needed),
-            column("trial", "trial", Side::Left, Room::Elastic),
-        ],
-        rows: trials
-            .iter()
-            .map(|trial| vec![Cell::of(trial.runs.to_string(), trial.runs), Cell::text(&trial.key)])
-            .collect(),
-        notes: vec![
-            "Choose one by parameters, such as block=64k send=write, or by its whole key in quotes.".to_owned(),
-        ],
-        ..Grid::default()
-    }
-}
-
-/// What one run says about the trial.
-struct Point {
-    entry: Entry,
-    estimate: Estimate,
-    /// Against the run before it on the same machine.
-    change: Option<Comparison>,
-    /// What is not as it was in that run.
-    differs: Vec<String>,
-}
-
 /// The points of the runs, which come newest first, oldest first.
-fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<Point>, String> {
+fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint>, String> {
     let mut before: HashMap<(String, String), (Entry, Vec<f64>)> = HashMap::new();
     let mut points = Vec::new();
     for entry in runs.iter().rev() {
@@ -134,7 +103,7 @@ fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<Point>, St
         };
         let machine = (entry.host.clone(), entry.cpu.clone());
         let base = before.get(&machine);
-        points.push(Point {
+        points.push(TrendPoint {
             entry: entry.clone(),
             estimate,
             // What cannot be compared has no change to show.
@@ -171,111 +140,4 @@ fn differences(base: &Entry, new: &Entry) -> Vec<String> {
         differences.push(format!("pipemark {}", new.version));
     }
     differences
-}
-
-const LEGEND: &str = "Each run against the one before it on the same machine: better and worse are certain at 95 %, same \
-                      is within 3 %.";
-
-fn chart(key: &str, params: &Job, points: &[Point]) -> Grid {
-    let column = |name, heading, side, room| Column { name, heading, side, room };
-    let unit = |figure: f64| match params.mode() {
-        Mode::Throughput => Throughput(figure).to_string(),
-        // A round trip in nanoseconds: never negative, and far below 2^64.
-        Mode::Latency => Nanos(figure.round() as u64).to_string(),
-    };
-    let ends =
-        |estimate: &Estimate| (estimate.low.unwrap_or(estimate.median), estimate.high.unwrap_or(estimate.median));
-    let most = points.iter().map(|point| ends(&point.estimate).1).fold(0.0, f64::max);
-    let row = |point: &Point| {
-        let Point { entry, estimate, change, differs } = point;
-        let (low, high) = ends(estimate);
-        let figure = |figure: Option<f64>| figure.map_or_else(Cell::none, |figure| Cell::of("", figure));
-        let mut row = vec![
-            Cell::of(shown_time(entry.started), entry.started.to_string()),
-            Cell::of(entry.id.to_string(), entry.id.number()),
-            entry.label.as_ref().map_or_else(Cell::none, Cell::text),
-            Cell::of(unit(estimate.median), estimate.median),
-            Cell::of(interval(estimate), estimate.runs),
-            Cell::bar(low / most, high / most),
-        ];
-        row.extend(verdict(change.as_ref()));
-        row.extend([
-            Cell::of("", differs.clone()),
-            figure(estimate.low),
-            figure(estimate.high),
-            Cell::text(if params.mode() == Mode::Latency { "ns" } else { "bytes/s" }),
-            Cell::text(&entry.host),
-            Cell::text(&entry.suite),
-            Cell::text(&entry.kernel),
-            Cell::text(&entry.version),
-        ]);
-        row
-    };
-    let news = points.iter().filter(|point| !point.differs.is_empty());
-    let mut notes: Vec<String> = news
-        .map(|point| format!("Run {} is the first with {}.", point.entry.id, point.differs.join(" and ")))
-        .collect();
-    notes.push(LEGEND.to_owned());
-    let machines: BTreeSet<_> = points.iter().map(|point| (&point.entry.host, &point.entry.cpu)).collect();
-    let several = machines.len() > 1;
-    Grid {
-        title: key.to_owned(),
-        columns: vec![
-            column("started", "when", Side::Left, Room::Needed),
-            column("id", "id", Side::Right, Room::Needed),
-            column("label", "label", Side::Left, Room::Elastic),
-            column(
-                "median",
-                if params.mode() == Mode::Latency { "round trip" } else { "throughput" },
-                Side::Right,
-                Room::Needed,
-            ),
-            column("runs", "95 %", Side::Right, Room::Needed),
-            column("bar", "from 0", Side::Left, Room::Rest),
-            column("change", "change", Side::Right, Room::Needed),
-            column("verdict", "", Side::Left, Room::Needed),
-            column("change_low", "", Side::Right, Room::Needed),
-            column("change_high", "", Side::Right, Room::Needed),
-            column("differs", "", Side::Left, Room::Needed),
-            column("low", "", Side::Right, Room::Needed),
-            column("high", "", Side::Right, Room::Needed),
-            column("unit", "", Side::Left, Room::Needed),
-            column("host", if several { "host" } else { "" }, Side::Left, Room::Elastic),
-            column("suite", "", Side::Left, Room::Needed),
-            column("kernel", "", Side::Left, Room::Needed),
-            column("version", "", Side::Left, Room::Needed),
-        ],
-        rows: points.iter().map(row).collect(),
-        notes,
-    }
-}
-
-/// How far the interval reaches, in per cent of the median.
-fn interval(estimate: &Estimate) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => {
-            let reach = (high - estimate.median).max(estimate.median - low) / estimate.median * 100.0;
-            format!("±{reach:.0} %")
-        }
-        _ => format!("n={}", estimate.runs),
-    }
-}
-
-/// The cells change, verdict, change_low and change_high.
-fn verdict(change: Option<&Comparison>) -> [Cell; 4] {
-    let Some(Comparison { change, low, high, verdict, .. }) = change else {
-        return [Cell::none(), Cell::none(), Cell::none(), Cell::none()];
-    };
-    let (word, name, style) = match verdict {
-        Verdict::Better => ("better", "better", Style::Success),
-        Verdict::Worse => ("worse", "worse", Style::Failure),
-        Verdict::Same => ("same", "same", Style::Plain),
-        Verdict::CantTell => ("can't tell", "cant-tell", Style::Aside),
-    };
-    let mut text = word.to_owned();
-    if matches!(verdict, Verdict::Better | Verdict::Worse) {
-        let _ = write!(text, " {:+.1} %", change * 100.0);
-    }
-    let figure = |figure: Option<f64>| figure.map_or_else(Cell::none, |figure| Cell::of("", figure));
-    [Cell::of(text, *change).in_style(style), Cell::of("", name), figure(*low), figure(*high)]
 }

@@ -1,9 +1,9 @@
-//! Where a document is written: standard output, whose reader may leave, or a file, which is complete or not there.
+//! Where results are written: standard output, whose reader may leave, or a file, which is complete or not there.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::fs::{self, File, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
-use crate::model::Document;
-
-use super::Format;
-use super::text::neutral;
+use crate::sheet::neutral;
 
 /// `FILE`, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,43 +80,37 @@ impl Destination {
     ///
     /// # Errors
     /// When the folder does not exist or may not be written to, or the path is a folder.
-    pub fn check(&self, format: &dyn Format) -> Result<(), OutputError> {
+    pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
         let Destination::File(path) = self else { return Ok(()) };
         let outcome = match Target::of(path) {
             Ok(Target::Replaced(path)) => Draft::beside(&path).map(drop),
             Ok(Target::WrittenInto(path)) => writable(&path),
             Err(error) => Err(error),
         };
-        outcome.map_err(|cause| self.error(format.name(), cause))
-    }
-
-    /// Writes the document. A reader of standard output that has left (EPIPE) is no error: it has what it wanted.
-    ///
-    /// # Errors
-    /// When the bytes could not be written; a plain file is then as it was before, and no temporary file is left.
-    pub fn write(&self, format: &dyn Format, document: &Document) -> Result<(), OutputError> {
-        self.write_with(format.name(), &|out| format.write(document, out))
-    }
-
-    /// Writes what `content` writes, called `what` in messages, in the same way.
-    ///
-    /// # Errors
-    /// As [`Destination::write`].
-    pub fn write_with(&self, what: &'static str, content: Content<'_>) -> Result<(), OutputError> {
-        let outcome = match self {
-            Destination::Stdout => quiet_if_left(buffered(&mut io::stdout().lock(), content)),
-            Destination::File(path) => to_file(path, content),
-        };
         outcome.map_err(|cause| self.error(what, cause))
+    }
+
+    /// Writes `content`, called `what` in messages. A reader of standard output that has left (EPIPE) is no error: it has
+    /// what it wanted.
+    ///
+    /// # Errors
+    /// When there is no content, or it could not be written; a plain file is then as it was before, and no temporary file
+    /// is left.
+    pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
+        let write = |content: String| match self {
+            Destination::Stdout => {
+                let mut out = io::stdout().lock();
+                quiet_if_left(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
+            }
+            Destination::File(path) => to_file(path, content.as_bytes()),
+        };
+        content.and_then(write).map_err(|cause| self.error(what, cause))
     }
 
     fn error(&self, what: &'static str, cause: io::Error) -> OutputError {
         OutputError { what, destination: self.clone(), cause }
     }
 }
-
-/// Something that writes itself.
-type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 /// How a path is written to.
 enum Target {
@@ -219,23 +210,17 @@ fn writable(path: &Path) -> io::Result<()> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 
-fn to_file(path: &Path, content: Content<'_>) -> io::Result<()> {
+fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
     match Target::of(path)? {
-        Target::WrittenInto(path) => quiet_if_left(buffered(&mut File::options().write(true).open(path)?, content)),
+        Target::WrittenInto(path) => quiet_if_left(File::options().write(true).open(path)?.write_all(content)),
         Target::Replaced(path) => {
             let mut draft = Draft::beside(&path)?;
-            buffered(draft.file(), content)?;
+            draft.file().write_all(content)?;
             // Some file systems find out that they are full only now.
             draft.file().sync_all()?;
             draft.publish(&path)
         }
     }
-}
-
-fn buffered(out: &mut dyn Write, content: Content<'_>) -> io::Result<()> {
-    let mut out = BufWriter::new(out);
-    content(&mut out)?;
-    out.flush()
 }
 
 fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
@@ -249,25 +234,10 @@ fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
 mod tests {
     use std::io::Read;
 
-    use super::super::{Colour, Csv, Json, Markdown, Table, fixture};
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    /// Fails after some bytes, as a disk does that is full.
-    struct Full;
-
-    impl Format for Full {
-        fn name(&self) -> &'static str {
-            "JSON"
-        }
-
-        fn write(&self, _: &Document, out: &mut dyn io::Write) -> io::Result<()> {
-            out.write_all(&[b'x'; 100_000])?;
-            Err(io::ErrorKind::StorageFull.into())
-        }
     }
 
     #[test]
@@ -275,33 +245,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.json");
         let destination = Destination::File(path.clone());
-        let document = fixture::interrupted();
-
-        destination.check(&Json).unwrap();
+        destination.check("JSON").unwrap();
         assert!(names(folder.path()).is_empty(), "the check leaves nothing");
-        let error = destination.write(&Full, &document).unwrap_err().to_string();
+        destination.write("JSON", Ok("whole".to_owned())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+
+        let error = destination.write("JSON", Err(io::ErrorKind::StorageFull.into())).unwrap_err().to_string();
         assert!(error.contains("out.json") && error.contains("free some space"), "{error}");
-        assert!(names(folder.path()).is_empty(), "a failure leaves nothing");
-
-        destination.write(&Json, &document).unwrap();
-        let whole = fs::read_to_string(&path).unwrap();
-        assert_eq!(serde_json::from_str::<Document>(&whole).unwrap(), document);
-
-        destination.write(&Full, &document).unwrap_err();
-        assert_eq!(fs::read_to_string(&path).unwrap(), whole, "a failure keeps what was there");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole", "a failure keeps what was there");
         assert_eq!(names(folder.path()), ["out.json"]);
     }
 
     #[test]
     fn a_full_device_is_a_sentence() {
         let destination = Destination::File("/dev/full".into());
-        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
-        for format in formats {
-            destination.check(format).unwrap();
-            let error = destination.write(format, &fixture::quick()).unwrap_err().to_string();
-            let begin = format!("cannot write the {} to /dev/full: No space left on device", format.name());
-            assert!(error.starts_with(&begin) && error.contains("free some space"), "{error}");
-        }
+        destination.check("CSV").unwrap();
+        let error = destination.write("CSV", Ok("x".to_owned())).unwrap_err().to_string();
+        let begin = "cannot write the CSV to /dev/full: No space left on device";
+        assert!(error.starts_with(begin) && error.contains("free some space"), "{error}");
         assert!(fs::metadata("/dev/full").is_ok());
     }
 
@@ -312,9 +273,9 @@ mod tests {
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink("file", &link).unwrap();
-        Destination::File(link.clone()).write(&Json, &fixture::interrupted()).unwrap();
+        Destination::File(link.clone()).write("JSON", Ok("new".to_owned())).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(fs::read_to_string(&file).unwrap().starts_with('{'));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -323,26 +284,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        // Larger than the pipe in every format, so the reader is gone before the last byte.
-        let mut document = fixture::quick();
-        let many = document.trials.iter().cycle().take(2000).cloned().collect();
-        document.trials = many;
-        let formats: [&dyn Format; 4] = [&Json, &Csv, &Markdown, &Table { width: 80, colour: Colour::Never }];
-        for format in formats {
-            let reader = std::thread::spawn({
-                let path = path.clone();
-                move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
-            });
-            Destination::File(path.clone()).write(format, &document).unwrap();
-            assert!(reader.join().unwrap() > 0);
-        }
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
+        });
+        // Larger than the pipe, so the reader is gone before the last byte.
+        Destination::File(path.clone()).write("JSON", Ok("x".repeat(4 << 20))).unwrap();
+        assert!(reader.join().unwrap() > 0);
         assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");
     }
 
     #[test]
     fn what_cannot_work_is_said_before_measuring() {
         for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
-            let error = Destination::File(path.into()).check(&Json).unwrap_err().to_string();
+            let error = Destination::File(path.into()).check("JSON").unwrap_err().to_string();
             assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
         }
     }

@@ -1,0 +1,291 @@
+//! A comparison: what changed, trial by trial; two pipelines in turns; the smallest change that could be seen.
+
+use serde_json::Value;
+
+use super::{Cell, Column, Fit, Grid, Group, Note, Room, Row, Sheet, Style, counted, neutral};
+use crate::compare::{self, Change, Missing, Origin, Report};
+use crate::model::{Mode, Unit, signed_percent};
+use crate::stats::compare::{Comparison, Pairing};
+use crate::stats::verdict::Verdict;
+
+/// The report of a comparison.
+pub fn comparison(report: &Report) -> Sheet {
+    let mut sheet = Sheet::default();
+    let origins = [("BASE", &report.base), ("NEW", &report.new)];
+    sheet.notes(origins.map(|(side, origin)| Note::new(side, Style::Heading, &origin_in_words(origin))));
+    sheet.notes(report.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
+    let mut groups: Vec<Group> = report.groups.iter().map(group).collect();
+    if !report.missing.is_empty() {
+        let rows = report.missing.iter().map(missing).collect();
+        groups.push(Group { caption: "Not compared".to_owned(), rows });
+    }
+    let grid = Grid { labels: 1, columns: columns(), groups };
+    if grid.rows().next().is_some() {
+        sheet.heading(2, "Changes");
+    }
+    sheet.grid(grid);
+    sheet.heading(2, &summary(report));
+    sheet.notes([Note::plain(legend(report))]);
+    sheet
+}
+
+/// For programs, `kind` is trial, reference (a copy within one process, which has no verdict), mean (of the experiment's
+/// trials, geometric; it has no `base` and `new`) or missing (its `name` is the reason, its verdict the side that lacks it).
+/// `base` and `new` are bytes per second, or in latency mode nanoseconds. `change`, `low` and `high` are fractions; `low`
+/// and `high` are empty where too few runs allow no interval. `p` is of the test for no difference.
+fn columns() -> Vec<Column> {
+    let mut columns = vec![Column::words("name", "trial").room(Room::Wrapped)];
+    columns.extend(["experiment", "mode", "kind", "base_id", "new_id"].map(Column::data));
+    columns.extend([
+        Column::figures("base", "BASE"),
+        Column::figures("new", "NEW"),
+        Column::figures("change", "change"),
+    ]);
+    columns.extend([Column::figures("", "95 % interval"), Column::words("verdict", "verdict")]);
+    columns.extend(["low", "high", "p", "base_runs", "new_runs"].map(Column::data));
+    columns
+}
+
+fn group(group: &compare::Group) -> Group {
+    let (what, unit) = match group.mode {
+        Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
+        Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
+    };
+    let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
+        let figure = |of: fn(&Change) -> f64| change.map_or_else(Cell::default, |c| Cell::of(unit.show(of(c)), of(c)));
+        let id = |of: fn(&Change) -> &String| Cell::data(change.map(|change| of(change).as_str()));
+        let mut cells = vec![
+            Cell::text(name),
+            Cell::data(Some(group.experiment.as_str())),
+            Cell::data(Some(group.mode.to_string())),
+            Cell::data(Some(kind)),
+            id(|change| &change.base_id),
+            id(|change| &change.new_id),
+            figure(|change| change.base),
+            figure(|change| change.new),
+        ];
+        cells.extend(outcome(comparison, kind == "reference"));
+        Row { cells, instead: None }
+    };
+    let mut rows: Vec<Row> = group
+        .changes
+        .iter()
+        .map(|change| {
+            let kind = if change.reference { "reference" } else { "trial" };
+            row(kind, &change.name, Some(change), &change.comparison)
+        })
+        .collect();
+    if let Some(mean) = &group.mean {
+        let count = group.changes.iter().filter(|change| !change.reference).count();
+        rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
+    }
+    Group { caption: format!("{}: {what}", neutral(&group.title)), rows }
+}
+
+fn missing(missing: &Missing) -> Row {
+    let side = format!("not in {}", missing.side);
+    let mut cells = vec![Cell::of(&missing.id, missing.reason.as_str()), Cell::data(Some(missing.experiment.as_str()))];
+    cells.extend([Cell::default(), Cell::data(Some("missing")), Cell::data(Some(missing.id.as_str()))]);
+    cells.resize(columns().len(), Cell::default());
+    cells[10] = Cell::data(Some(side.as_str()));
+    Row { cells, instead: Some((Style::Aside, neutral(&format!("{side}: {}", missing.reason)))) }
+}
+
+/// Change, interval and verdict for people, and the rest for programs.
+fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
+    let verdict = verdict_in_words(comparison.verdict);
+    let verdict = if in_brackets { format!("({verdict})") } else { verdict.to_owned() };
+    vec![
+        Cell::of(format!("{} %", signed_percent(comparison.change)), comparison.change),
+        Cell::shown(interval(comparison)),
+        Cell::of(verdict, word(comparison.verdict)).style(style(comparison.verdict)),
+        Cell::data(comparison.low),
+        Cell::data(comparison.high),
+        Cell::data(Some(comparison.p)),
+        Cell::data(Some(comparison.base_runs)),
+        Cell::data(Some(comparison.new_runs)),
+    ]
+}
+
+fn interval(comparison: &Comparison) -> String {
+    match (comparison.low, comparison.high) {
+        (Some(low), Some(high)) => format!("{} … {} %", signed_percent(low), signed_percent(high)),
+        _ => format!("n={}/{}", comparison.base_runs, comparison.new_runs),
+    }
+}
+
+/// How a verdict looks.
+pub(super) fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Better => Style::Success,
+        Verdict::Worse => Style::Failure,
+        Verdict::Same => Style::Plain,
+        Verdict::CantTell => Style::Caution,
+    }
+}
+
+/// A verdict as it is read.
+pub fn verdict_in_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Same => "same",
+        Verdict::CantTell => "can't tell",
+    }
+}
+
+/// A verdict as JSON has it.
+pub(super) fn word(verdict: Verdict) -> Value {
+    serde_json::to_value(verdict).expect("a verdict is a word")
+}
+
+fn origin_in_words(origin: &Origin) -> String {
+    let mut words = origin.file.clone();
+    if !origin.chosen.is_empty() {
+        words.push_str(&format!(" with {}", origin.chosen.join(", ")));
+    }
+    let kernel = origin.kernel.split(" #").next().unwrap_or_default();
+    format!("{words} · {} of {} · {kernel}", origin.suite, origin.started)
+}
+
+fn summary(report: &Report) -> String {
+    let parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::CantTell]
+        .into_iter()
+        .map(|verdict| (report.count(verdict), verdict_in_words(verdict)))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, verdict)| format!("{count} {verdict}"))
+        .collect();
+    let compared = report.verdicts().count();
+    match (compared, report.missing.len()) {
+        (0, 0) => "Nothing was compared".to_owned(),
+        (0, missing) => format!("Nothing was compared, {missing} not compared"),
+        (_, 0) => format!("{}: {}", counted(compared, "trial"), parts.join(", ")),
+        (_, missing) => format!("{}: {}; {missing} not compared", counted(compared, "trial"), parts.join(", ")),
+    }
+}
+
+fn legend(report: &Report) -> String {
+    let percent = |fraction: f64| format!("{} %", (fraction * 10_000.0).round() / 100.0);
+    let changes = || report.groups.iter().flat_map(|group| &group.changes);
+    let paired = changes().any(|change| change.comparison.pairing == Pairing::Rounds);
+    let mut text = format!(
+        "worse, better: the whole interval is past {}; same: it is within ±{}; can't tell: neither, measure with more --runs",
+        percent(report.threshold),
+        percent(report.same_within)
+    );
+    text.push_str(match paired {
+        true => "; compared round by round",
+        false => "; runs compared as two groups",
+    });
+    if changes().any(|change| change.reference) {
+        text.push_str("; (in brackets): the machine itself, which is no verdict");
+    }
+    text
+}
+
+/// One of two pipelines that were run in turns.
+#[derive(Debug)]
+pub struct Pipeline<'a> {
+    /// What was typed.
+    pub text: &'a str,
+    /// What the kernel granted to its pipes, in bytes.
+    pub capacity: Option<u64>,
+    /// Its time in nanoseconds.
+    pub time: &'a crate::model::Estimate,
+}
+
+/// Pipelines A and B, the time of B against that of A, and how many bytes each run wrote.
+pub fn pipelines(sides: [Pipeline<'_>; 2], comparison: &Comparison, output: u64) -> Sheet {
+    let columns = vec![
+        Column::words("side", "side"),
+        Column::words("pipeline", "pipeline").room(Room::Wrapped),
+        Column::figures("capacity", "capacity"),
+        Column::figures("median_ns", "time"),
+        Column::figures("", "95 % interval"),
+        Column::figures("runs", "runs"),
+        Column::figures("", "output").fit(Fit::Leave(1)),
+        Column::data("low_ns"),
+        Column::data("high_ns"),
+        Column::data("change"),
+        Column::data("change_low"),
+        Column::data("change_high"),
+        Column::data("verdict"),
+    ];
+    let row = |(name, side): (&str, &Pipeline), compared: Option<&Comparison>| {
+        let time = side.time;
+        let ends = time
+            .low
+            .zip(time.high)
+            .map(|(low, high)| format!("{} – {}", Unit::Nanoseconds.show(low), Unit::Nanoseconds.show(high)));
+        let rate = output as f64 / (time.median / 1e9);
+        vec![
+            Cell::text(name),
+            Cell::text(side.text),
+            side.capacity.map_or_else(Cell::default, |bytes| Cell::of(Unit::Bytes.show(bytes as f64), bytes)),
+            Cell::of(Unit::Nanoseconds.show(time.median), time.median),
+            Cell::shown(ends.unwrap_or_default()),
+            Cell::of(time.runs.to_string(), time.runs),
+            Cell::shown(Unit::BytesPerSecond.show(rate)),
+            Cell::data(time.low),
+            Cell::data(time.high),
+            Cell::data(compared.map(|comparison| comparison.change)),
+            Cell::data(compared.and_then(|comparison| comparison.low)),
+            Cell::data(compared.and_then(|comparison| comparison.high)),
+            Cell::data(compared.map(|comparison| word(comparison.verdict))),
+        ]
+    };
+    let mut sheet = Sheet::default();
+    sheet.grid(Grid::new(columns, vec![row(("A", &sides[0]), None), row(("B", &sides[1]), Some(comparison))]));
+    let interval = match comparison.low {
+        Some(_) => format!("95 % interval {}", interval(comparison)),
+        None => "too few runs for an interval".to_owned(),
+    };
+    let (change, verdict) = (signed_percent(comparison.change), verdict_in_words(comparison.verdict));
+    let text = format!("The time of B against that of A: {change} %, {interval}: {verdict}");
+    sheet.notes([
+        Note { style: Style::Plain, ..Note::plain(text) },
+        Note { style: Style::Plain, ..Note::plain(format!("Both wrote {output} bytes in every run.")) },
+    ]);
+    sheet
+}
+
+/// A trial against itself, and for numbers of runs the smallest change that two files, and two trials of one measurement,
+/// would show.
+pub fn noise_floor(
+    trial: &str,
+    rounds: u32,
+    itself: &Comparison,
+    floors: &[[crate::stats::noise::NoiseFloor; 2]],
+) -> Sheet {
+    let mut sheet = Sheet::default();
+    let (change, verdict) = (signed_percent(itself.change), verdict_in_words(itself.verdict));
+    sheet.heading(2, &format!("{trial} against itself, {rounds} rounds"));
+    sheet.text(Style::Plain, [format!("{change} % ({}): {verdict}", interval(itself))]);
+    sheet.heading(2, "The smallest change in speed that is seen 9 times of 10");
+    let columns = vec![
+        Column::figures("runs", "runs"),
+        Column::figures("two_files", "in two files"),
+        Column::figures("two_files_false", "seen where there is none"),
+        Column::figures("one_measurement", "in one measurement"),
+        Column::figures("one_measurement_false", "seen where there is none"),
+    ];
+    let row = |floors: &[crate::stats::noise::NoiseFloor; 2]| {
+        let cells = floors.iter().flat_map(|floor| {
+            let change = floor.smallest_change.map(|by| format!("{} %", signed_percent(by)));
+            [
+                Cell {
+                    value: floor.smallest_change.into(),
+                    ..Cell::shown(change.unwrap_or_else(|| "none".to_owned()))
+                },
+                Cell::of(format!("{:.1} %", floor.false_verdicts * 100.0), floor.false_verdicts),
+            ]
+        });
+        [Cell::of(floors[0].runs.to_string(), floors[0].runs)].into_iter().chain(cells).collect()
+    };
+    sheet.grid(Grid::new(columns, floors.iter().map(row).collect()));
+    sheet.notes([Note::plain(
+        "Two files also differ in what a session has as a whole (where memory lies, who else is on the host), which is not \
+         in these figures: allow for it with --threshold.",
+    )]);
+    sheet
+}

@@ -1,0 +1,337 @@
+//! What is shown, before anyone lays it out: blocks, made by one producer for each subject.
+//!
+//! Producers know trials and no widths, colours or escapes; `render` knows those and no trials. Text from elsewhere is made
+//! harmless here, when it becomes part of a block.
+
+#![allow(dead_code)]
+
+mod chart;
+mod comparison;
+mod history;
+mod host;
+mod list;
+mod manual;
+mod text;
+
+use serde_json::Value;
+
+pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
+#[allow(unused_imports)]
+pub use comparison::{Pipeline, comparison, noise_floor, pipelines, verdict_in_words};
+pub use history::{TrendPoint, measurements, trend, trials};
+pub use host::host;
+pub use list::{Choice, LanguageChoice, choices, languages};
+pub use manual::manual;
+pub use text::{counted, hides, neutral};
+
+/// One piece of a sheet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Block {
+    /// A heading: 1 is the whole sheet's, 2 a section's, 3 a part's of it.
+    Heading(u8, String),
+    /// Parts of a sentence, or facts side by side.
+    Text(Style, Vec<String>),
+    /// Lines that are not wrapped.
+    Code(String),
+    /// A table.
+    Grid(Grid),
+    /// A chart.
+    Chart(Chart),
+    /// Sentences, each behind a mark.
+    Notes(Vec<Note>),
+}
+
+/// What a piece of text is; how it looks is decided where it is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// What the reader came for.
+    #[default]
+    Plain,
+    /// What stands above it.
+    Heading,
+    /// What may be overlooked.
+    Aside,
+    /// A bar of a chart.
+    Bar,
+    /// What to be careful about.
+    Caution,
+    /// What went wrong.
+    Failure,
+    /// What went well.
+    Success,
+    /// One of several curves, by its place among them.
+    Series(usize),
+}
+
+/// A sentence behind a mark, such as a footnote's letter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    /// What the rows or cells that it belongs to are marked with; may be empty.
+    pub mark: String,
+    /// The sentence.
+    pub text: String,
+    /// Of the mark.
+    pub style: Style,
+}
+
+impl Note {
+    /// A note behind a mark.
+    pub fn new(mark: &str, style: Style, text: &str) -> Note {
+        Note { mark: neutral(mark), text: neutral(text), style }
+    }
+
+    /// A note without a mark.
+    pub fn plain(text: impl AsRef<str>) -> Note {
+        Note::new("", Style::Aside, text.as_ref())
+    }
+}
+
+/// Blocks, in the order in which they are read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sheet {
+    /// The blocks.
+    pub blocks: Vec<Block>,
+}
+
+impl Sheet {
+    /// Adds a heading.
+    pub fn heading(&mut self, level: u8, text: &str) {
+        self.blocks.push(Block::Heading(level, neutral(text)));
+    }
+
+    /// Adds facts side by side, unless there are none.
+    pub fn text(&mut self, style: Style, parts: impl IntoIterator<Item = impl AsRef<str>>) {
+        let parts = parts.into_iter().map(|part| neutral(part.as_ref())).filter(|part| !part.is_empty());
+        let parts: Vec<String> = parts.collect();
+        if !parts.is_empty() {
+            self.blocks.push(Block::Text(style, parts));
+        }
+    }
+
+    /// Adds a grid, unless it is empty.
+    pub fn grid(&mut self, grid: Grid) {
+        if grid.rows().next().is_some() {
+            self.blocks.push(Block::Grid(grid));
+        }
+    }
+
+    /// Adds notes, unless there are none.
+    pub fn notes(&mut self, notes: impl IntoIterator<Item = Note>) {
+        let notes: Vec<Note> = notes.into_iter().collect();
+        if !notes.is_empty() {
+            self.blocks.push(Block::Notes(notes));
+        }
+    }
+
+    /// Its tables, for programs.
+    pub fn grids(&self) -> impl Iterator<Item = &Grid> {
+        self.blocks.iter().filter_map(|block| if let Block::Grid(grid) = block { Some(grid) } else { None })
+    }
+}
+
+/// Which side of its column a cell keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Words.
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// How a column gives way where the table is too wide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It has what its widest cell needs.
+    Needed,
+    /// Its cells are cut.
+    Elastic,
+    /// Its cells are wrapped.
+    Wrapped,
+    /// It has what is left of the line: for bars, which only terminals show.
+    Rest,
+}
+
+/// When a column is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// Never.
+    Always,
+    /// Where there is not enough room, the highest first, and that is said.
+    Leave(u8),
+    /// The same, but nothing is lost by it that would have to be said.
+    LeaveSilently(u8),
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// What programs call it; a column without is for people only.
+    pub key: String,
+    /// What stands above it; a column without is for programs only.
+    pub heading: String,
+    /// Which side its cells keep to.
+    pub side: Side,
+    /// How it gives way.
+    pub room: Room,
+    /// Whether it gives way altogether.
+    pub fit: Fit,
+}
+
+impl Column {
+    /// Words, which keep left.
+    pub fn words(key: &str, heading: &str) -> Column {
+        Column {
+            key: key.to_owned(),
+            heading: neutral(heading),
+            side: Side::Left,
+            room: Room::Needed,
+            fit: Fit::Always,
+        }
+    }
+
+    /// Figures, which keep right.
+    pub fn figures(key: &str, heading: &str) -> Column {
+        Column { side: Side::Right, ..Column::words(key, heading) }
+    }
+
+    /// For programs only.
+    pub fn data(key: &str) -> Column {
+        Column::words(key, "")
+    }
+
+    /// A column of bars, which is for people only.
+    pub fn bars(heading: &str) -> Column {
+        Column { room: Room::Rest, ..Column::words("", heading) }
+    }
+
+    /// Giving way so.
+    pub fn room(self, room: Room) -> Column {
+        Column { room, ..self }
+    }
+
+    /// Left out so.
+    pub fn fit(self, fit: Fit) -> Column {
+        Column { fit, ..self }
+    }
+
+    /// Whether people see it.
+    pub fn is_for_people(&self) -> bool {
+        !self.heading.is_empty() || self.room == Room::Rest
+    }
+
+    /// Whether programs see it.
+    pub fn is_for_programs(&self) -> bool {
+        !self.key.is_empty()
+    }
+}
+
+/// What a cell says to people and to programs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cell {
+    /// For people.
+    pub text: String,
+    /// What stands behind the text, such as a footnote's letter.
+    pub mark: String,
+    /// How it is meant.
+    pub style: Style,
+    /// For programs.
+    pub value: Value,
+    /// For a bar: the ends of the interval, as shares of the longest.
+    pub bar: Option<(f64, f64)>,
+}
+
+impl Cell {
+    /// The same for both. Text from elsewhere is left as it is for programs.
+    pub fn text(text: impl Into<String>) -> Cell {
+        let text = text.into();
+        Cell { text: neutral(&text), value: Value::String(text), ..Cell::default() }
+    }
+
+    /// Words for people, a value for programs.
+    pub fn of(text: impl AsRef<str>, value: impl Into<Value>) -> Cell {
+        Cell { text: neutral(text.as_ref()), value: value.into(), ..Cell::default() }
+    }
+
+    /// Words for people.
+    pub fn shown(text: impl AsRef<str>) -> Cell {
+        Cell::of(text, Value::Null)
+    }
+
+    /// A value for programs, if there is one.
+    pub fn data(value: Option<impl Into<Value>>) -> Cell {
+        Cell { value: value.map_or(Value::Null, Into::into), ..Cell::default() }
+    }
+
+    /// A bar that is certain up to the share `low` and may reach to `high`.
+    pub fn bar(low: f64, high: f64) -> Cell {
+        Cell { bar: Some((low, high)), style: Style::Bar, ..Cell::default() }
+    }
+
+    /// In another style.
+    pub fn style(self, style: Style) -> Cell {
+        Cell { style, ..self }
+    }
+
+    /// With a mark behind it.
+    pub fn mark(self, mark: impl Into<String>) -> Cell {
+        Cell { mark: mark.into(), ..self }
+    }
+
+    /// Whether people see nothing of it.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.mark.is_empty() && self.bar.is_none()
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Row {
+    /// A cell for each column.
+    pub cells: Vec<Cell>,
+    /// Why it has no figures; stands in their place.
+    pub instead: Option<(Style, String)>,
+}
+
+/// Rows that belong together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    /// What they have in common; may be empty.
+    pub caption: String,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// A table: groups of rows below the same columns.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Grid {
+    /// How many columns say which row it is; the rest says what there is to say about it.
+    pub labels: usize,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows.
+    pub groups: Vec<Group>,
+}
+
+impl Grid {
+    /// A table in one group, each row named by its first column.
+    pub fn new(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Grid {
+        let rows = rows.into_iter().map(|cells| Row { cells, instead: None }).collect();
+        Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.groups.iter().flat_map(|group| &group.rows)
+    }
+
+    /// The columns that people see: those that have something in them.
+    pub fn for_people(&self) -> Vec<usize> {
+        let filled = |index: usize| {
+            self.rows().any(|row| {
+                (row.instead.is_none() || index < self.labels)
+                    && row.cells.get(index).is_some_and(|cell| !cell.is_empty())
+            })
+        };
+        (0..self.columns.len()).filter(|&index| self.columns[index].is_for_people() && filled(index)).collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! Text from elsewhere, made harmless wherever it is shown.
+
+use unicode_width::UnicodeWidthChar;
+
+/// The longest text from elsewhere that is shown, in characters: a reason may quote a whole stderr.
+const LONGEST: usize = 600;
+
+/// Text from a suite, the system or another process, made harmless for a terminal and for tables: white space becomes
+/// single blanks; control characters, and the invisible ones that reorder or hide text, become visible escapes.
+pub fn neutral(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == LONGEST {
+            safe.push('…');
+            break;
+        }
+        match c {
+            // Three per em and the like are kept: they are spaces of a known width. Line ends of all kinds are not.
+            '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | ' ' => {
+                if !safe.ends_with(' ') {
+                    safe.push(' ');
+                }
+            }
+            _ if hides(c) => safe.extend(c.escape_unicode()),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Whether a terminal acts on this character, or shows nothing for it.
+pub fn hides(c: char) -> bool {
+    // Marks that belong to the letter before them, as in decomposed umlauts, are shown.
+    let combining = matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}');
+    c.is_control() || (c.width() == Some(0) && !combining) || matches!(c, '\u{ad}' | '\u{feff}')
+}
+
+/// `count` and the noun for it: `1 run`, `3 runs`.
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_a_terminal_acts_on_survives() {
+        assert_eq!(neutral("a\x1b[31mb\u{9b}2J\u{7}"), "a\\u{1b}[31mb\\u{9b}2J\\u{7}");
+        assert_eq!(neutral(" two\n\tlines\r\n"), "two lines");
+        assert_eq!(neutral("abc\u{202e}def\u{200b}"), "abc\\u{202e}def\\u{200b}");
+        assert_eq!(neutral("Ménage 測定 µs ±"), "Ménage 測定 µs ±");
+        assert_eq!(neutral(&"x".repeat(5000)).chars().count(), LONGEST + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn neutral_text_is_one_harmless_line(text in any::<String>()) {
+            let safe = neutral(&text);
+            prop_assert!(!safe.chars().any(|c| c.is_control() || hides(c)), "{safe:?}");
+        }
+    }
+}
