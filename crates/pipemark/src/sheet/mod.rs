@@ -36,7 +36,7 @@ pub enum Block {
     /// A table.
     Grid(Grid),
     /// A chart.
-    Chart(Chart),
+    Chart(Box<Chart>),
     /// Sentences, each behind a mark.
     Notes(Vec<Note>),
 }
