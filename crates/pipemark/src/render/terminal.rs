@@ -55,7 +55,7 @@ impl Terminal {
             let own = match block {
                 Block::Heading(level, text) => {
                     indent = if *level > 1 { INDENT } else { 0 };
-                    let lines = wrap(text, self.width.max(NARROWEST).min(WIDEST_TEXT));
+                    let lines = wrap(text, self.width.clamp(NARROWEST, WIDEST_TEXT));
                     lines.into_iter().map(|line| self.colour.paint(Style::Heading, &line)).collect::<Vec<_>>()
                 }
                 Block::Text(style, parts) => {
