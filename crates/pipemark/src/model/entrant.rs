@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+
+use super::value::word_enum;
 
 /// Makes a type of the names of contestants of one kind, which are known where contestants are read, not here.
 macro_rules! contestant_name {
@@ -49,31 +50,14 @@ contestant_name!(
     "the name of a folder of entrants, such as c or cpp"
 );
 
-/// How an entrant is written.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumIter,
-    EnumString,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Program {
-    /// What a good programmer of the language writes with its standard library.
-    Idiomatic,
-    /// The fastest that still writes, reads and checks every byte in that language.
-    Tuned,
+word_enum! {
+    /// How an entrant is written.
+    pub enum Program {
+        /// What a good programmer of the language writes with its standard library.
+        Idiomatic,
+        /// The fastest that still writes, reads and checks every byte in that language.
+        Tuned,
+    }
 }
 
 /// What is known of one run of an entrant besides what is known of any run.

@@ -2,37 +2,21 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
-/// Where the lines come from.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    Display,
-    EnumIter,
-    EnumString,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Feed {
-    /// yes(1) with a line of 8 bytes, for a time.
-    YesShort,
-    /// yes(1) with a line of 285 bytes, for a time.
-    YesLong,
-    /// A web server's log in a file in memory.
-    File,
-    /// The same log, compressed by gzip, through zcat(1).
-    Zcat,
+use super::value::word_enum;
+
+word_enum! {
+    /// Where the lines come from.
+    pub enum Feed {
+        /// yes(1) with a line of 8 bytes, for a time.
+        YesShort,
+        /// yes(1) with a line of 285 bytes, for a time.
+        YesLong,
+        /// A web server's log in a file in memory.
+        File,
+        /// The same log, compressed by gzip, through zcat(1).
+        Zcat,
+    }
 }
 
 impl Feed {

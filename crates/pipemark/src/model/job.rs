@@ -62,43 +62,75 @@ pub enum Job {
     Lines(Lines),
 }
 
-/// The source and the sink, the link between them, and how much goes through it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Ends {
+macro_rules! ends {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty = $usual:expr,)*) => {
+        /// The source and the sink, the link between them, and how much goes through it.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct Ends {
+            $($(#[$doc])+ pub $field: $type,)*
+            /// The socket buffers asked for; what was granted is in each sample.
+            pub buffer: Option<ByteSize>,
+            /// Bytes asked for per call of the sink; `None` is the same as `block`.
+            pub read_block: Option<ByteSize>,
+            /// How much one run moves.
+            pub volume: Volume,
+        }
+
+        impl Ends {
+            fn new(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
+                let mut ends = Ends {
+                    $($field: settings.$field.unwrap_or($usual),)*
+                    buffer: settings.buffer.unwrap_or_default().0,
+                    read_block: settings.read_block,
+                    volume,
+                };
+                // A read block equal to the block is no difference.
+                ends.read_block = ends.read_block.filter(|size| *size != ends.block);
+                ends.check()?;
+                Ok(ends)
+            }
+
+            fn settings(&self, others: Settings) -> Settings {
+                Settings {
+                    $($field: Some(self.$field),)*
+                    buffer: self.buffer.map(|size| Buffer(Some(size))),
+                    read_block: self.read_block,
+                    ..others
+                }
+            }
+        }
+    };
+}
+
+ends! {
     /// The mechanism between source and sink.
-    pub link: LinkKind,
+    link: LinkKind = LinkKind::Pipe,
     /// How the source sends.
-    pub send: SendMethod,
+    send: SendMethod = SendMethod::Write,
     /// How the sink receives.
-    pub recv: RecvMethod,
+    recv: RecvMethod = RecvMethod::Read,
     /// What the ends do when they have to wait.
-    pub wait: WaitPolicy,
+    wait: WaitPolicy = WaitPolicy::Block,
     /// What the ends' buffers are made of.
-    pub pages: PageKind,
+    pages: PageKind = PageKind::Base,
     /// Which CPUs the ends may run on.
-    pub place: Place,
+    place: Place = Place::Cross,
     /// The pipe capacity asked for; what was granted is in each sample.
-    pub capacity: Capacity,
-    /// The socket buffers asked for; what was granted is in each sample.
-    pub buffer: Option<ByteSize>,
+    capacity: Capacity = Capacity::DEFAULT,
     /// Bytes per call of the source.
-    pub block: ByteSize,
-    /// Bytes asked for per call of the sink; `None` is the same as `block`.
-    pub read_block: Option<ByteSize>,
+    block: ByteSize = ByteSize(64 << 10),
     /// Offset of both ends' buffers from the start of a page, in bytes.
-    pub align: u32,
+    align: u32 = 0,
     /// How many pairs of source and sink run at once.
-    pub pairs: u32,
+    pairs: u32 = 1,
     /// What the bytes are.
-    pub content: Content,
+    content: Content = Content::Pattern,
     /// Mean busy work after each call of the sink.
-    pub read_delay: Delay,
+    read_delay: Delay = Delay(Nanos(0)),
     /// Mean busy work before each call of the source.
-    pub write_delay: Delay,
+    write_delay: Delay = Delay(Nanos(0)),
     /// How much is proven about the bytes.
-    pub verify: Verify,
-    /// How much one run moves.
-    pub volume: Volume,
+    verify: Verify = Verify::Count,
 }
 
 /// When a round trip begins.
@@ -425,20 +457,20 @@ impl TryFrom<Settings> for Job {
             (None, time) => Volume::Time(time.unwrap_or(USUAL_TIME)),
         };
         Ok(match kind {
-            Kind::Stream => Job::Stream(ends(&settings, volume)?),
+            Kind::Stream => Job::Stream(Ends::new(&settings, volume)?),
             Kind::RoundTrip => {
                 let pace = match (settings.rate.unwrap_or_default().0, settings.gap.unwrap_or_default()) {
                     (Some(rate), Nanos(0)) => Pace::Rate(rate),
                     (None, gap) => Pace::Gap(gap),
                     _ => return refuse("--rate already says when the next message is due; leave out --gap"),
                 };
-                let trip = RoundTrip { ends: ends(&settings, volume)?, pace };
+                let trip = RoundTrip { ends: Ends::new(&settings, volume)?, pace };
                 trip.check()?;
                 Job::RoundTrip(trip)
             }
             Kind::Chain => {
                 let chain = Chain {
-                    ends: ends(&settings, volume)?,
+                    ends: Ends::new(&settings, volume)?,
                     stage: settings.stage.unwrap_or_default(),
                     length: settings.length.unwrap_or_default(),
                     exit: settings.exit.unwrap_or_default(),
@@ -495,32 +527,6 @@ fn misplaced(kind: Kind, settings: &Settings, value: &Value) -> String {
     }
 }
 
-fn ends(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
-    let block = settings.block.unwrap_or(ByteSize(64 << 10));
-    let ends = Ends {
-        link: settings.link.unwrap_or(LinkKind::Pipe),
-        send: settings.send.unwrap_or(SendMethod::Write),
-        recv: settings.recv.unwrap_or(RecvMethod::Read),
-        wait: settings.wait.unwrap_or(WaitPolicy::Block),
-        pages: settings.pages.unwrap_or(PageKind::Base),
-        place: settings.place.unwrap_or(Place::Cross),
-        capacity: settings.capacity.unwrap_or(Capacity::DEFAULT),
-        buffer: settings.buffer.unwrap_or_default().0,
-        block,
-        // A read block equal to the block is no difference.
-        read_block: settings.read_block.filter(|size| *size != block),
-        align: settings.align.unwrap_or(0),
-        pairs: settings.pairs.unwrap_or(1),
-        content: settings.content.unwrap_or_default(),
-        read_delay: settings.read_delay.unwrap_or_default(),
-        write_delay: settings.write_delay.unwrap_or_default(),
-        verify: settings.verify.unwrap_or(Verify::Count),
-        volume,
-    };
-    ends.check()?;
-    Ok(ends)
-}
-
 /// What an entrant's contract leaves open is the block, the total and the pattern; the rest is its own business.
 fn entrant(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
     let (Some(language), Some(program)) = (settings.language, settings.program) else {
@@ -571,24 +577,7 @@ impl From<&Job> for Settings {
             Volume::Time(time) => settings.time = Some(time),
         }
         if let Some(ends) = job.ends() {
-            settings = Settings {
-                link: Some(ends.link),
-                send: Some(ends.send),
-                recv: Some(ends.recv),
-                wait: Some(ends.wait),
-                pages: Some(ends.pages),
-                capacity: Some(ends.capacity),
-                buffer: ends.buffer.map(|size| Buffer(Some(size))),
-                block: Some(ends.block),
-                read_block: ends.read_block,
-                align: Some(ends.align),
-                pairs: Some(ends.pairs),
-                content: Some(ends.content),
-                read_delay: Some(ends.read_delay),
-                write_delay: Some(ends.write_delay),
-                verify: Some(ends.verify),
-                ..settings
-            };
+            settings = ends.settings(settings);
         }
         match job {
             Job::Stream(_) => {}

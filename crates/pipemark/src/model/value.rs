@@ -6,9 +6,8 @@ use std::str::FromStr;
 use strum::IntoEnumIterator;
 
 use super::capacity::Capacity;
-use super::entrant::{Language, Program};
-use super::filter::{Feed, Filter};
-use super::methods::{Content, LinkKind, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::entrant::Language;
+use super::filter::Filter;
 use super::parameter::{Buffer, Rate};
 use super::place::Place;
 use super::stage::Stages;
@@ -135,27 +134,36 @@ macro_rules! words {
     )*};
 }
 
-fn of_enum<T: IntoEnumIterator + Into<&'static str>>() -> Vec<&'static str> {
-    T::iter().map(Into::into).collect()
+/// An enum whose values are words: the same in flags, suites, tables and JSON.
+macro_rules! word_enum {
+    ($(#[$meta:meta])* pub enum $name:ident { $($variants:tt)* }) => {
+        $(#[$meta])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+            schemars::JsonSchema, strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        pub enum $name {
+            $($variants)*
+        }
+
+        impl $crate::model::value::Words for $name {
+            fn words() -> Vec<&'static str> {
+                <$name as strum::IntoEnumIterator>::iter().map(Into::into).collect()
+            }
+        }
+    };
 }
+pub(super) use word_enum;
 
 words! {
-    Mode: of_enum::<Mode>();
-    LinkKind: of_enum::<LinkKind>();
-    SendMethod: of_enum::<SendMethod>();
-    RecvMethod: of_enum::<RecvMethod>();
-    WaitPolicy: of_enum::<WaitPolicy>();
-    PageKind: of_enum::<PageKind>();
-    Content: of_enum::<Content>();
-    Verify: of_enum::<Verify>();
-    Program: of_enum::<Program>();
-    Feed: of_enum::<Feed>();
-    Filter: Vec::new();
     Place: vec!["free", "same", "cross"];
     Capacity: vec!["default", "quota"];
     Buffer: vec!["default"];
     Rate: vec!["closed"];
     Language: Vec::new();
+    Filter: Vec::new();
     Stages: Vec::new();
     ByteSize: Vec::new();
     Nanos: Vec::new();
