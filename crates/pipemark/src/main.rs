@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod available;
+mod child;
 mod cli;
 mod compare;
 mod content;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     match words.get(1) {
         Some(verb) if verb == run::END_VERB => return run::end(),
         Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
-        Some(verb) if verb == run::STAGE_VERB => match run::become_foreign(&words) {
+        Some(verb) if verb == child::STAGE_VERB => match child::become_foreign(&words) {
             Ok(own) => words = own,
             Err(code) => return code,
         },

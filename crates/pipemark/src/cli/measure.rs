@@ -7,12 +7,13 @@ use signal_hook::consts::SIGXFSZ;
 
 use super::output::OutputOptions;
 use super::{exit, failure, keep};
+use crate::child::Interrupt;
 use crate::entrant::Entrants;
 use crate::export::Destination;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
-use crate::run::{self, Interrupt};
+use crate::run;
 use crate::show::Progress;
 use crate::stats;
 

@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use super::output::ExportOptions;
 use super::{exit, failure, usage};
+use crate::child::Interrupt;
 use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Sample, Status, Value};
 use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
-use crate::run::{self, Interrupt};
+use crate::run;
 use crate::sheet::{self, Sheet};
 use crate::show::Progress;
 use crate::stats::compare::{Comparison, Pairing, compare};

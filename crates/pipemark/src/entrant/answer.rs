@@ -30,6 +30,8 @@ pub enum Fault {
     Wrong(String),
 }
 
+/// The most characters of an answer that are quoted.
+const MAX_QUOTE: usize = 200;
 /// The longest description of a runtime.
 const MAX_RUNTIME: usize = 200;
 
@@ -40,6 +42,7 @@ const MAX_RUNTIME: usize = 200;
 /// The first thing that is wrong.
 pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<Answer, Fault> {
     let broken = |sentence: String| Err(Fault::Broken(sentence));
+    let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
     if output.trim().is_empty() {
         return broken("it ended well and printed no answer".to_owned());
     }
@@ -78,13 +81,13 @@ pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<
     Ok(answer)
 }
 
-/// The beginning of something that an entrant printed.
-fn quoted(text: &str) -> String {
-    let mut start: String = text.trim().chars().take(200).collect();
-    if start.len() < text.trim().len() {
+/// The beginning of what a program printed, at most so many characters.
+pub fn quoted(text: &str, most: usize) -> String {
+    let mut start: String = text.chars().take(most).collect();
+    if start.len() < text.len() {
         start.push('…');
     }
-    format!("'{start}'")
+    start
 }
 
 #[cfg(test)]

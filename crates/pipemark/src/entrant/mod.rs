@@ -3,7 +3,6 @@
 //! them is `run`'s part; nothing here knows a language or a filter by name.
 
 mod answer;
-mod command;
 mod form;
 mod stream;
 mod tool;
@@ -14,9 +13,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use crate::child::RunError;
 use crate::model::{Filter, Language, Program, nearest};
 
-pub use answer::{Answer, Fault, judge};
+pub use answer::{Answer, Fault, judge, quoted};
 pub use form::{Does, FindingForm};
 use form::{Form, Program as ProgramForm};
 pub use stream::Stream;
@@ -59,6 +59,13 @@ pub enum Absent {
     Missing(String),
     /// It is here and does not build: the trial failed.
     Broken(String),
+}
+
+impl From<Absent> for RunError {
+    fn from(absent: Absent) -> RunError {
+        let (Absent::Missing(reason) | Absent::Broken(reason)) = absent;
+        RunError::Failed(reason)
+    }
 }
 
 /// What became of one contestant's preparation, for whoever waits.

@@ -2,14 +2,15 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-use super::command;
 use super::form::Tool;
+use crate::child::{Child, Group};
 
 /// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -63,12 +64,12 @@ impl Tool {
 }
 
 fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
-    let in_words = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "not found".to_owned(),
+    let in_words = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "not found".to_owned(),
         _ => error.to_string(),
     };
     let mut file: File = tempfile::tempfile().map_err(in_words)?;
-    let status = command::run(command, folder, &file, LIMIT).map_err(in_words)?;
+    let status = run(command, folder, &file, LIMIT).map_err(in_words)?;
     let mut bytes = Vec::new();
     file.rewind().map_err(in_words)?;
     file.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(in_words)?;
@@ -78,6 +79,21 @@ fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
     }
     let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
     Err(format!("{status}: {said}"))
+}
+
+/// Runs `words` in `folder` to their end, with both outputs going to `output`: for versions and builds, not for measuring.
+///
+/// # Errors
+/// When it cannot be started, or has not ended within `limit`: then it is killed with all its processes.
+pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
+    let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let mut child = Child::start(program, &mut command, Group::Own)?;
+    child.wait(Instant::now() + limit, None).map_err(io::Error::other)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {limit:?}"));
+    child.end().map(|(status, _)| status).ok_or_else(late)
 }
 
 /// Where a shell would find `program`.
@@ -156,7 +172,7 @@ mod tests {
         let folder = Path::new("/");
         let file = tempfile::tempfile().unwrap();
         let words: Vec<String> = ["sh", "-c", "sleep 1000 & sleep 1000"].map(str::to_owned).into();
-        let error = command::run(&words, folder, &file, Duration::from_millis(100)).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+        let error = run(&words, folder, &file, Duration::from_millis(100)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 
 use super::form::{Form, Program, Tool};
-use super::tool::Found;
-use super::{Absent, Rebuild, command};
+use super::tool::{self, Found};
+use super::{Absent, Rebuild};
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -96,11 +96,8 @@ impl Workshop {
             _ => self.detect().map_err(Absent::Missing),
         };
         let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(Absent::Broken)?, tools)));
-        let (built, state) = match built {
-            Ok((built, tools)) => (Ok(built), Ok(tools)),
-            Err(absent) => (Err(absent.clone()), Err(absent)),
-        };
-        self.state = Some(state);
+        let (built, tools) = (built.clone().map(|(built, _)| built), built.map(|(_, tools)| tools));
+        self.state = Some(tools);
         built
     }
 
@@ -157,7 +154,7 @@ impl Workshop {
         log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
         for words in &self.commands {
             let words = self.expand(words, tools);
-            let trouble = match command::run(&words, folder, &log, LIMIT) {
+            let trouble = match tool::run(&words, folder, &log, LIMIT) {
                 Ok(status) if status.success() => continue,
                 Ok(status) => status.to_string(),
                 Err(error) => error.to_string(),

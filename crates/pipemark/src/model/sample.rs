@@ -8,7 +8,7 @@ use super::filter::PipelineStats;
 use super::place::Cpu;
 
 /// What one run of a trial measured, over all of its pairs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Which round of the interleaved schedule this run belongs to, from 0. Ratios are taken within a round.
     pub round: u32,

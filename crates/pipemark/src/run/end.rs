@@ -14,7 +14,6 @@ use std::process::ExitCode;
 
 use pipeio::send::Content;
 use pipeio_harness::pattern::{Pattern, Rule};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::channel::{self, Assignment, Done, Reply, Role};
 use super::child;
@@ -68,7 +67,7 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
     let mut descriptors = descriptors.into_iter();
     let missing = || io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing");
     let control = Control::open(descriptors.next().ok_or_else(missing)?)?;
-    let pinned = assignment.pin.map(pin).transpose()?;
+    let pinned = assignment.pin.map(child::pin).transpose()?;
     let end = End { assignment, control, pinned };
     let mut handles = end.assignment.handles.iter().map(|wire| wire.handle(&mut descriptors));
     let mut next = || handles.next().unwrap_or(Err(io::ErrorKind::InvalidData.into()));
@@ -81,19 +80,6 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
         (Role::Sink, Mode::Latency) => latency::pong(&end, link()?, next()?, next()?),
         (Role::Copy | Role::Keeper, _) => copy::run(&end),
     }
-}
-
-/// Binds this process to one CPU and makes sure that it is.
-pub(super) fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
-    let mut wanted = CpuSet::new();
-    wanted.set(usize::from(cpu.0));
-    sched_setaffinity(None, &wanted)
-        .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("CPU {cpu} cannot be used: {error}")))?;
-    let got = sched_getaffinity(None)?;
-    if got.count() != 1 || !got.is_set(usize::from(cpu.0)) {
-        return Err(io::Error::other(format!("CPU {cpu} was asked for and not given")));
-    }
-    Ok(vec![cpu])
 }
 
 impl End {

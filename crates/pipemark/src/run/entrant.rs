@@ -12,7 +12,7 @@ use super::error::RunError;
 use super::interrupt::Interrupt;
 use super::pair::{Conditions, Measured};
 use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
-use crate::entrant::{Absent, Answer, Entrants, Fault, Runnable, Stream, judge};
+use crate::entrant::{Answer, Entrants, Fault, Runnable, Stream, judge, quoted};
 use crate::model::{Entrant, EntrantStats, Sample};
 
 /// How long a supervisor may take to end what it has started.
@@ -34,9 +34,7 @@ pub fn run(
     entrants: &Entrants,
     proven: &mut BTreeSet<String>,
 ) -> Result<Measured, RunError> {
-    let runnable = entrants.program(language, *program).map_err(|absent| match absent {
-        Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
-    })?;
+    let runnable = entrants.program(language, *program)?;
     let stream = Stream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
@@ -50,8 +48,6 @@ pub fn run(
     }
     let (answer, outcome) = once(&runnable, &stream, conditions)?;
     let sample = Sample {
-        round: 0,
-        started_ns: 0,
         bytes: answer.bytes,
         ns: answer.ns,
         wall_ns: outcome.wall_ns,
@@ -59,17 +55,9 @@ pub fn run(
         sys_ns: outcome.sys_ns,
         voluntary_switches: outcome.voluntary_switches,
         involuntary_switches: outcome.involuntary_switches,
-        capacity_granted: None,
         capacity_after: answer.capacity,
-        send_buffer: None,
-        recv_buffer: None,
-        message_limit: None,
-        latency: None,
-        stages: Vec::new(),
-        sources: Vec::new(),
-        sinks: Vec::new(),
         entrant: Some(EntrantStats { runtime: answer.runtime, max_rss: outcome.max_rss }),
-        pipeline: None,
+        ..Sample::default()
     };
     Ok(Measured { sample, notes: Vec::new() })
 }
@@ -88,10 +76,10 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
     let order = Order { words, folder: runnable.folder.clone(), pin: conditions.cpus.map(|(cpu, _)| cpu) };
-    let mut supervisor = Supervisor::start(&order)
-        .map_err(|error| RunError::Failed(format!("the entrant's supervisor could not be started: {error}")))?;
+    let supervisor =
+        Supervisor::start(&order).map_err(RunError::failed("the entrant's supervisor could not be started"))?;
     let outcome = supervisor.outcome(conditions.limit, conditions.interrupt)?;
-    fair(&outcome)?;
+    check_end(&outcome)?;
     match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
         Ok(answer) => Ok((answer, outcome)),
         Err(Fault::Broken(sentence)) => Err(RunError::Failed(with_stderr(sentence, &outcome))),
@@ -100,7 +88,7 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
 }
 
 /// Whether it was started, ended well and alone, and printed no more than it may.
-fn fair(outcome: &Completion) -> Result<(), RunError> {
+fn check_end(outcome: &Completion) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
         (_, Some(0), _) if outcome.left_behind > 0 => {
@@ -119,15 +107,10 @@ fn fair(outcome: &Completion) -> Result<(), RunError> {
 }
 
 fn with_stderr(sentence: String, outcome: &Completion) -> String {
-    let said = outcome.stderr.text.trim();
-    if said.is_empty() {
-        return sentence;
+    match outcome.stderr.text.trim() {
+        "" => sentence,
+        said => format!("{sentence}; its stderr: {}", quoted(said, QUOTE)),
     }
-    let mut quote: String = said.chars().take(QUOTE).collect();
-    if quote.len() < said.len() || !outcome.stderr.whole() {
-        quote.push('…');
-    }
-    format!("{sentence}; its stderr: {quote}")
 }
 
 /// A supervisor, as its parent sees it. Dropping it ends all that it has started.
@@ -149,27 +132,23 @@ impl Supervisor {
     }
 
     /// Waits until the entrant has ended, or ends it when its time is over.
-    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
-        if self.wait(Instant::now() + limit, Some(interrupt))? {
-            return self.take();
+    fn outcome(&self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
+        if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
+            return Ok(outcome);
         }
         self.stop();
         let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
-        let outcome = match self.wait(Instant::now() + CLEANING, None) {
-            Ok(true) => self.take().unwrap_or_default(),
-            _ => Completion::default(),
-        };
+        let outcome = self.take(Instant::now() + CLEANING, None).ok().flatten().unwrap_or_default();
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
-    /// Waits until there is something to take; false if it is late.
-    fn wait(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
-        Ok(wait_readable(&[self.socket.as_fd()], deadline, interrupt)?.is_some())
-    }
-
-    fn take(&self) -> Result<Completion, RunError> {
+    /// What came of the entrant; `None` if that isn't known until the deadline.
+    fn take(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<Completion>, RunError> {
+        if wait_readable(&[self.socket.as_fd()], deadline, interrupt)?.is_none() {
+            return Ok(None);
+        }
         match channel::receive(&self.socket) {
-            Ok(Some((outcome, _))) => Ok(outcome),
+            Ok(Some((outcome, _))) => Ok(Some(outcome)),
             Ok(None) => Err(RunError::Failed("the entrant's supervisor was killed".to_owned())),
             Err(error) => Err(RunError::Failed(format!("the entrant's supervisor cannot be understood: {error}"))),
         }
@@ -186,11 +165,7 @@ impl Drop for Supervisor {
         self.stop();
         // Its end of the socket closes with it, when all that it started is gone.
         let deadline = Instant::now() + CLEANING;
-        while matches!(self.wait(deadline, None), Ok(true)) {
-            if !matches!(channel::receive::<Completion>(&self.socket), Ok(Some(_))) {
-                break;
-            }
-        }
+        while matches!(self.take(deadline, None), Ok(Some(_))) {}
         // Should it have been killed itself, what it started is still in its group, which ends with the child.
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -42,13 +42,11 @@ struct Log {
 }
 
 /// What a filter's input is to be.
-pub enum Input {
-    /// What this command writes for as long as it runs.
-    Endless(Vec<String>),
-    /// This file, of so many bytes.
-    File(OwnedFd, u64),
-    /// What this command makes of a file, so many bytes.
-    Unpacked(Vec<String>, OwnedFd, u64),
+pub struct Input {
+    /// What writes it; the filter reads the file itself where there is none.
+    pub command: Option<Vec<String>>,
+    /// What that reads, and how many bytes go into the filter; without it, input has no end.
+    pub file: Option<(File, u64)>,
 }
 
 impl Feeds {
@@ -58,26 +56,23 @@ impl Feeds {
     /// When there is no memory for a log, or it cannot be compressed.
     pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<Input, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
-        let yes = |line: &str| Ok(Input::Endless(vec!["yes".to_owned(), line.to_owned()]));
-        match feed {
-            Feed::YesShort => return yes(SHORT_LINE),
-            Feed::YesLong => return yes(LONG_LINE),
-            Feed::File | Feed::Zcat => {}
-        }
+        let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
+        let command = match feed {
+            Feed::YesShort => return Ok(Input { command: words(&["yes", SHORT_LINE]), file: None }),
+            Feed::YesLong => return Ok(Input { command: words(&["yes", LONG_LINE]), file: None }),
+            Feed::File => None,
+            Feed::Zcat => words(&["zcat"]),
+        };
         if !self.logs.contains_key(&total) {
             // One after the other: experiments of different totals do not add up.
-            self.logs.clear();
-            self.logs.insert(total, Log::of(total).map_err(failed)?);
+            self.logs = BTreeMap::from([(total, Log::of(total).map_err(failed)?)]);
         }
         let log = self.logs.get_mut(&total).expect("made above");
-        if feed == Feed::File {
-            return Ok(Input::File(reopened(&log.plain).map_err(failed)?, log.bytes));
-        }
-        if log.packed.is_none() {
+        if command.is_some() && log.packed.is_none() {
             log.packed = Some(log.pack(interrupt)?);
         }
-        let packed = reopened(log.packed.as_ref().unwrap_or(&log.plain)).map_err(failed)?;
-        Ok(Input::Unpacked(vec!["zcat".to_owned()], packed, log.bytes))
+        let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
+        Ok(Input { file: Some((reopened(file).map_err(failed)?, log.bytes)), command })
     }
 }
 
@@ -107,17 +102,13 @@ impl Log {
     fn pack(&self, interrupt: &Interrupt) -> Result<File, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("gzip could not be started: {}", explained(&error)));
         let packed = nameless("log.gz").map_err(failed)?;
-        let output = OwnedFd::from(packed.try_clone().map_err(failed)?);
+        let streams = (reopened(&self.plain).map_err(failed)?.into(), packed.try_clone().map_err(failed)?.into());
         let words = ["gzip", "-1", "-c"].map(str::to_owned);
-        let input = reopened(&self.plain).map_err(failed)?;
-        let mut gzip =
-            Child::start_foreign("gzip".to_owned(), &words, (input, output), None, Begin::AtOnce).map_err(failed)?;
-        if !gzip.wait(Instant::now() + PACKING, Some(interrupt))? {
-            return Err(RunError::Failed(format!("gzip did not compress the log within {PACKING:?}")));
-        }
+        let mut gzip = Child::start_foreign("gzip", &words, streams, None, Begin::AtOnce).map_err(failed)?;
+        gzip.wait(Instant::now() + PACKING, Some(interrupt))?;
         match gzip.end() {
-            Some((status, _)) if !status.success() => Err(RunError::Failed(format!("gzip {}", gzip.how_it_ended(0)))),
-            _ => Ok(packed),
+            Some((status, _)) if status.success() => Ok(packed),
+            _ => Err(RunError::Failed(format!("gzip {}", gzip.how_it_ended(0)))),
         }
     }
 }
@@ -128,8 +119,8 @@ pub fn nameless(what: &str) -> io::Result<File> {
 }
 
 /// The same file for reading, from its beginning.
-pub fn reopened(file: &File) -> io::Result<OwnedFd> {
-    Ok(File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?.into())
+pub fn reopened(file: &File) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 #[cfg(test)]
@@ -145,7 +136,7 @@ mod tests {
     fn a_log_has_whole_lines_only() {
         for total in [1, 1000, 128 << 10, 300_000] {
             let log = Log::of(ByteSize(total)).unwrap();
-            let text = io::read_to_string(File::from(reopened(&log.plain).unwrap())).unwrap();
+            let text = io::read_to_string(reopened(&log.plain).unwrap()).unwrap();
             assert_eq!(text.len() as u64, log.bytes);
             assert!(text.ends_with('\n') && (log.bytes <= total || text.lines().count() == 1), "{total}");
             assert!(log.bytes + 400 > total, "{total}: {}", log.bytes);

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Seek};
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
+use pipeio_harness::usage::Usage;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::child::{Begin, Child, wait_for_first};
@@ -17,8 +17,8 @@ use super::error::{RunError, explained};
 use super::feed::{Feeds, Input};
 use super::pair::{Conditions, Measured};
 use super::proof;
-use crate::entrant::{Absent, Entrants};
-use crate::model::{ByteSize, Feed, Filter, Lines, PipelineStats, ProcessStats, Sample, Volume};
+use crate::entrant::Entrants;
+use crate::model::{ByteSize, Filter, Lines, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
 /// How long a program may take to become ready to begin.
 const READY: Duration = Duration::from_secs(20);
@@ -36,52 +36,51 @@ pub fn run(
     entrants: &Entrants,
     state: &mut State,
 ) -> Result<Measured, RunError> {
-    let (runnable, does) = entrants.filter(filter).map_err(|absent| match absent {
-        Absent::Missing(reason) | Absent::Broken(reason) => RunError::Failed(reason),
-    })?;
+    let (runnable, does) = entrants.filter(filter)?;
     if !state.proven.contains(filter.as_str()) {
-        proof::prove(filter, does, &runnable.words, conditions.limit, conditions.interrupt)?;
+        proof::prove(filter, does, &runnable.words, conditions)?;
         state.proven.insert(filter.to_string());
     }
     let total = if let Volume::Total(total) = *volume { total } else { ByteSize(0) };
     let input = state.feeds.input(*feed, total, conditions.interrupt)?;
     let begin = Instant::now();
-    let mut pipeline = Pipeline::start(filter, &runnable.words, input)?;
-    let deadline = Instant::now() + conditions.limit;
-    pipeline.ready(conditions)?;
-    let counters = (Counters::of(pipeline.filter.pid()), pipeline.feed.as_ref().map(|feed| Counters::of(feed.pid())));
+    let mut pipeline = Pipeline::start(filter, &runnable.words, input)
+        .map_err(|error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error))))?;
+    let deadline = begin + conditions.limit;
+    let ready = Instant::now() + READY;
+    pipeline.all().try_for_each(|process| process.wait_until_held(ready, conditions.interrupt))?;
+    let counters: Vec<Counters> = pipeline.all().map(|process| Counters::of(process.pid())).collect();
     let clock = Instant::now();
-    pipeline.go();
+    pipeline.all().for_each(Child::release);
     if let Volume::Time(time) = *volume {
         pipeline.flow(clock + time.into(), conditions)?;
-        pipeline.cut();
+        // A feed without an end.
+        pipeline.feed.iter().for_each(Child::kill);
     }
     pipeline.finish(deadline, conditions)?;
-    let ns = nanos(clock.elapsed());
+    let ns = Nanos::from(clock.elapsed()).0;
     let bytes = pipeline.bytes()?;
-    let stats = pipeline.ended(*feed, deadline, conditions, counters)?;
-    let all = stats.sum();
+    let usages = pipeline.reap(deadline, feed.endless(), conditions)?;
+    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| {
+        counters.into_stats(ProcessStats {
+            user_ns: usage.user_ns,
+            sys_ns: usage.sys_ns,
+            context_switches: usage.voluntary_switches + usage.involuntary_switches,
+            page_faults: usage.minor_faults + usage.major_faults,
+            ..ProcessStats::default()
+        })
+    });
+    let stats = PipelineStats { filter: stats.next().unwrap_or_default(), feed: stats.next() };
     let sample = Sample {
-        round: 0,
-        started_ns: 0,
         bytes,
         ns,
-        wall_ns: nanos(begin.elapsed()),
-        user_ns: all.user_ns,
-        sys_ns: all.sys_ns,
-        voluntary_switches: pipeline.switches(|usage| usage.voluntary_switches),
-        involuntary_switches: pipeline.switches(|usage| usage.involuntary_switches),
-        capacity_granted: None,
-        capacity_after: None,
-        send_buffer: None,
-        recv_buffer: None,
-        message_limit: None,
-        latency: None,
-        stages: Vec::new(),
-        sources: Vec::new(),
-        sinks: Vec::new(),
-        entrant: None,
+        wall_ns: Nanos::from(begin.elapsed()).0,
+        user_ns: stats.sum().user_ns,
+        sys_ns: stats.sum().sys_ns,
+        voluntary_switches: usages.iter().map(|usage| usage.voluntary_switches).sum(),
+        involuntary_switches: usages.iter().map(|usage| usage.involuntary_switches).sum(),
         pipeline: Some(stats),
+        ..Sample::default()
     };
     Ok(Measured { sample, notes: Vec::new() })
 }
@@ -100,52 +99,27 @@ struct Pipeline {
     feed: Option<Child>,
     /// The file that the filter or what feeds it reads, and how many bytes go into the filter.
     file: Option<(File, u64)>,
-    /// Whether the filter reads that file itself.
-    direct: bool,
 }
 
 impl Pipeline {
     /// Starts the processes, held.
-    fn start(filter: &Filter, words: &[String], input: Input) -> Result<Pipeline, RunError> {
-        let failed =
-            |error: io::Error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error)));
-        let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
-        let (from, feed, file, direct) = match input {
-            Input::File(file, bytes) => {
-                let ours = File::from(file.try_clone().map_err(failed)?);
-                (file, None, Some((ours, bytes)), true)
-            }
-            Input::Endless(words) => {
-                let (from, to) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-                let feed =
-                    Child::start_foreign(words[0].clone(), &words, (null().map_err(failed)?, to), None, Begin::Held);
-                (from, Some(feed.map_err(failed)?), None, false)
-            }
-            Input::Unpacked(words, file, bytes) => {
-                let ours = File::from(file.try_clone().map_err(failed)?);
-                let (from, to) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-                let feed = Child::start_foreign(words[0].clone(), &words, (file, to), None, Begin::Held);
-                (from, Some(feed.map_err(failed)?), Some((ours, bytes)), false)
+    fn start(filter: &Filter, words: &[String], input: Input) -> io::Result<Pipeline> {
+        let null = || File::options().read(true).write(true).open("/dev/null");
+        let stdin = input.file.as_ref().map_or_else(null, |(file, _)| file.try_clone())?.into();
+        let (from, feed) = match input.command {
+            None => (stdin, None),
+            Some(words) => {
+                let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
+                (from, Some(Child::start_foreign(&words[0], &words, (stdin, to), None, Begin::Held)?))
             }
         };
-        let output = null().map_err(failed)?;
-        let filter =
-            Child::start_foreign(filter.to_string(), words, (from, output), None, Begin::Held).map_err(failed)?;
-        Ok(Pipeline { filter, feed, file, direct })
+        let output = null()?.into();
+        let filter = Child::start_foreign(filter.as_str(), words, (from, output), None, Begin::Held)?;
+        Ok(Pipeline { filter, feed, file: input.file })
     }
 
     fn all(&self) -> impl Iterator<Item = &Child> {
         std::iter::once(&self.filter).chain(&self.feed)
-    }
-
-    /// Waits until all are held.
-    fn ready(&self, conditions: &Conditions<'_>) -> Result<(), RunError> {
-        let until = Instant::now() + READY;
-        self.all().try_for_each(|process| process.wait_until_held(until, conditions.interrupt))
-    }
-
-    fn go(&self) {
-        self.all().for_each(Child::release);
     }
 
     /// Lets it flow until then. Nobody may end before.
@@ -161,13 +135,6 @@ impl Pipeline {
             }
         }
         Err(RunError::Failed("the pipeline ended before its time".to_owned()))
-    }
-
-    /// Handles a feed that does not end by itself.
-    fn cut(&self) {
-        if let Some(feed) = &self.feed {
-            feed.kill();
-        }
     }
 
     /// Waits until the filter has ended; it is not reaped, for its counts are read first.
@@ -202,55 +169,27 @@ impl Pipeline {
         }
     }
 
-    /// Reaps all, and says what each used if all went well.
-    fn ended(
-        &mut self,
-        feed: Feed,
-        deadline: Instant,
-        conditions: &Conditions<'_>,
-        counters: (Counters, Option<Counters>),
-    ) -> Result<PipelineStats, RunError> {
+    /// Reaps all, and says what the filter and its feed, which may have been killed, used if all went well.
+    fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
         let late = Instant::now().max(deadline) + Duration::from_secs(1);
-        let mut stats = Vec::new();
-        for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
-            if !process.wait(late, Some(conditions.interrupt))? {
-                return Err(RunError::Failed(format!("{} did not end", process.name())));
-            }
-            stats.extend(process.end().map(|(_, usage)| usage));
-        }
-        // A feed that failed is why its filter got less, and a filter that failed why its feed was refused.
-        let endless = feed.endless();
-        for (process, killed) in [(Some(&self.filter), false), (self.feed.as_ref(), endless)] {
-            let Some((process, (status, _))) = process.and_then(|process| Some((process, process.end()?))) else {
-                continue;
-            };
-            if !status.success() && !killed {
-                return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0))));
+        let mut usages = Vec::new();
+        // A feed is refused because its filter failed, more often than the other way.
+        for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
+            let Some(process) = process else { continue };
+            process.wait(late, Some(conditions.interrupt))?;
+            match process.end() {
+                Some((status, usage)) if killed || status.success() => usages.push(usage),
+                _ => return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0)))),
             }
         }
-        if let Some((file, bytes)) = self.file.as_mut().filter(|_| self.direct) {
+        if let (Some((file, bytes)), None) = (&mut self.file, &self.feed) {
             let at = file.stream_position().unwrap_or(*bytes);
             if at != *bytes {
-                return Err(RunError::Unverified(format!(
-                    "{} ended when it had read {at} of {bytes} bytes",
-                    self.filter.name()
-                )));
+                let name = self.filter.name();
+                return Err(RunError::Unverified(format!("{name} ended when it had read {at} of {bytes} bytes")));
             }
         }
-        let mut stats = stats.iter().map(|usage| ProcessStats {
-            user_ns: usage.user_ns,
-            sys_ns: usage.sys_ns,
-            context_switches: usage.voluntary_switches + usage.involuntary_switches,
-            page_faults: usage.minor_faults + usage.major_faults,
-            ..ProcessStats::default()
-        });
-        let filter = counters.0.into_stats(stats.next().unwrap_or_default());
-        let feed = stats.next().zip(counters.1).map(|(stats, counters)| counters.into_stats(stats));
-        Ok(PipelineStats { feed, filter })
-    }
-
-    fn switches(&self, count: fn(&pipeio_harness::usage::Usage) -> u64) -> u64 {
-        self.all().filter_map(|process| process.end().map(|(_, usage)| count(&usage))).sum()
+        Ok(usages)
     }
 }
 
@@ -258,8 +197,4 @@ impl Pipeline {
 fn moved(process: &Child, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", process.pid().as_raw_nonzero())).unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok()).unwrap_or(0)
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -3,17 +3,16 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use super::child::{Begin, Child};
 use super::error::{RunError, explained};
 use super::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
-use super::interrupt::Interrupt;
-use crate::entrant::Does;
+use super::pair::Conditions;
+use crate::entrant::{Does, quoted};
 use crate::model::Filter;
 
 /// Bytes of the log at the end of the text: several batches of any filter.
@@ -29,42 +28,38 @@ const QUOTE: usize = 60;
 ///
 /// # Errors
 /// That its output is wrong, that it failed, or that it could not be run.
-pub fn prove(
-    filter: &Filter,
-    does: Does,
-    words: &[String],
-    limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<(), RunError> {
+pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditions<'_>) -> Result<(), RunError> {
     let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
     let text = text();
-    let output = {
-        let mut input = nameless("text").map_err(failed)?;
-        input.write_all(&text).map_err(failed)?;
-        let (file, theirs) = bounded(2 * text.len() as u64 + SLACK).map_err(failed)?;
-        let input = reopened(&input).map_err(failed)?;
-        let mut running =
-            Child::start_foreign(filter.to_string(), words, (input, theirs), None, Begin::AtOnce).map_err(failed)?;
-        if !running.wait(Instant::now() + limit, Some(interrupt))? {
-            return Err(RunError::Failed(format!("{filter} had not transformed {} bytes after {limit:?}", text.len())));
-        }
-        if running.end().is_some_and(|(status, _)| !status.success()) {
-            return Err(RunError::Failed(format!("{filter} {}", running.how_it_ended(0))));
-        }
-        written(file).map_err(failed)?
-    };
+    let (mut running, file) = start(filter, words, &text).map_err(failed)?;
+    if !running.wait(Instant::now() + conditions.limit, Some(conditions.interrupt))? {
+        let (bytes, limit) = (text.len(), conditions.limit);
+        return Err(RunError::Failed(format!("{filter} had not transformed {bytes} bytes after {limit:?}")));
+    }
+    if running.end().is_some_and(|(status, _)| !status.success()) {
+        return Err(RunError::Failed(format!("{filter} {}", running.how_it_ended(0))));
+    }
+    let output = written(file).map_err(failed)?;
     let fault = match does {
         Does::Count => {
-            let said = String::from_utf8_lossy(&output).into_owned();
+            let said = String::from_utf8_lossy(&output);
             (!said.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", said.trim()))
         }
         Does::Copy => difference(&output, &text),
         Does::Transform => difference(&output, &expected(&text)),
     };
-    match fault {
-        Some(fault) => Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))),
-        None => Ok(()),
-    }
+    fault.map_or(Ok(()), |fault| Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))))
+}
+
+/// Starts the filter with the text in a file, and a file for its output that takes twice as much and no more.
+fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, File)> {
+    let mut input = nameless("text")?;
+    input.write_all(text)?;
+    let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    output.set_len(2 * text.len() as u64 + SLACK)?;
+    fcntl_add_seals(&output, SealFlags::GROW | SealFlags::SHRINK)?;
+    let streams = (reopened(&input)?.into(), output.try_clone()?.into());
+    Ok((Child::start_foreign(filter.as_str(), words, streams, None, Begin::AtOnce)?, output))
 }
 
 /// Lines with 0 to 12 spaces in all places, empty ones, those of the feeds, and a log. ASCII, every line ended: what is
@@ -109,24 +104,9 @@ fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
     let number = expected[..start].iter().filter(|&&byte| byte == b'\n').count() + 1;
     let line = |bytes: &[u8]| {
         let rest = &bytes[start.min(bytes.len())..];
-        let line = rest.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let text = String::from_utf8_lossy(line).into_owned();
-        let mut quote: String = text.chars().take(QUOTE).collect();
-        if quote.len() < text.len() {
-            quote.push('…');
-        }
-        quote
+        quoted(&String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default()), QUOTE)
     };
     Some(format!("line {number} is '{}' where '{}' was to be", line(output), line(expected)))
-}
-
-/// A file in memory that takes so many bytes and no more: ours and another descriptor of it, which share their place.
-fn bounded(bytes: u64) -> io::Result<(File, OwnedFd)> {
-    let file = File::from(memfd_create("output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
-    file.set_len(bytes)?;
-    fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK)?;
-    let theirs = file.try_clone()?.into();
-    Ok((file, theirs))
 }
 
 /// What was written to it, as far as its place has moved.

@@ -18,8 +18,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
-use super::child::{Child, Group, wait_readable};
-use super::{channel, end};
+use super::channel;
+use super::child::{self, Child, Group, wait_readable};
 use crate::model::Cpu;
 
 /// The word that makes this program a supervisor.
@@ -112,7 +112,7 @@ fn supervise(order: &Order) -> io::Result<Completion> {
     // Whoever loses its parent below becomes our child, so that it is counted and cannot get away.
     set_child_subreaper(Some(getpid()))?;
     if let Some(cpu) = order.pin {
-        end::pin(cpu)?;
+        child::pin(cpu)?;
     }
     let folder = tempfile::Builder::new().prefix("pipemark-").tempdir()?;
     let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };

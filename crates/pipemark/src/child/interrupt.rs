@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a descriptor to wait on.
+//! Ctrl-C and SIGTERM as a descriptor to wait on, and the waiting that they end.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -6,9 +6,11 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::child;
+use super::error::RunError;
 
 /// Becomes readable, and stays so, when the person asks to stop.
 pub struct Interrupt(UnixStream);
@@ -48,7 +50,7 @@ impl Interrupt {
 
     /// Whether that has happened.
     pub fn requested(&self) -> bool {
-        child::wait_readable(&[], Instant::now(), Some(self)).is_err()
+        wait_readable(&[], Instant::now(), Some(self)).is_err()
     }
 }
 
@@ -56,4 +58,34 @@ impl AsFd for Interrupt {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Waits until the deadline for the first of `fds` to have something to read, or to say that it ended. Its place.
+///
+/// # Errors
+/// When the person interrupts, which comes first, or they cannot be waited for.
+pub fn wait_readable(
+    fds: &[BorrowedFd<'_>],
+    deadline: Instant,
+    interrupt: Option<&Interrupt>,
+) -> Result<Option<usize>, RunError> {
+    let all = fds.iter().copied().chain(interrupt.map(AsFd::as_fd));
+    let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut polled, Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) if polled[fds.len()..].iter().any(|fd| !fd.revents().is_empty()) => {
+                return Err(RunError::Interrupted);
+            }
+            Ok(_) => return Ok(polled.iter().position(|fd| !fd.revents().is_empty())),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(not_waited(error.into())),
+        }
+    }
+}
+
+pub(super) fn not_waited(error: io::Error) -> RunError {
+    RunError::Failed(format!("the processes could not be watched: {error}"))
 }

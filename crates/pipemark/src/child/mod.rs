@@ -9,10 +9,13 @@
 //! be reaped, and [`wait_readable`] waits for sockets and pipes. All of them end when the person interrupts. A dropped
 //! child is killed with its group, and reaped.
 
+pub mod error;
+pub mod interrupt;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -20,17 +23,19 @@ use std::time::{Duration, Instant};
 
 use pipeio_harness::reap::{self, Reap};
 use pipeio_harness::usage::{Patience, Usage, reap};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group, pidfd_open,
     set_parent_process_death_signal, waitid,
 };
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::error::RunError;
-use super::interrupt::Interrupt;
 use crate::model::Cpu;
+
+pub use error::RunError;
+use interrupt::not_waited;
+pub use interrupt::{Interrupt, wait_readable};
 
 /// The word that makes this program become a foreign one.
 pub const STAGE_VERB: &str = "__stage";
@@ -280,36 +285,6 @@ pub fn wait_for_first<'c>(
     wait_readable(&pidfds.iter().map(AsFd::as_fd).collect::<Vec<_>>(), deadline, interrupt)
 }
 
-/// Waits until the deadline for the first of `fds` to have something to read, or to say that it ended. Its place.
-///
-/// # Errors
-/// When the person interrupts, which comes first, or they cannot be waited for.
-pub fn wait_readable(
-    fds: &[BorrowedFd<'_>],
-    deadline: Instant,
-    interrupt: Option<&Interrupt>,
-) -> Result<Option<usize>, RunError> {
-    let all = fds.iter().copied().chain(interrupt.map(AsFd::as_fd));
-    let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
-        match poll(&mut polled, Some(&left)) {
-            Ok(0) => return Ok(None),
-            Ok(_) if polled[fds.len()..].iter().any(|fd| !fd.revents().is_empty()) => {
-                return Err(RunError::Interrupted);
-            }
-            Ok(_) => return Ok(polled.iter().position(|fd| !fd.revents().is_empty())),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(not_waited(error.into())),
-        }
-    }
-}
-
-fn not_waited(error: io::Error) -> RunError {
-    RunError::Failed(format!("the processes could not be watched: {error}"))
-}
-
 /// In the child: becomes the program that `words` (the hidden verb, the parent's number, the CPU or -, when, and the
 /// command) say. Returns only if that is this program itself, with the words that it is to be called by, or if it failed.
 ///
@@ -327,7 +302,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
         return Err(ExitCode::FAILURE);
     }
     if let Ok(cpu) = cpu.parse()
-        && let Err(error) = super::end::pin(Cpu(cpu))
+        && let Err(error) = pin(Cpu(cpu))
     {
         eprintln!("{error}");
         return Err(ExitCode::FAILURE);
@@ -349,6 +324,19 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
 pub fn die_with(parent: u32) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
+}
+
+/// Binds this process to one CPU and makes sure that it is.
+pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
+    let mut wanted = CpuSet::new();
+    wanted.set(usize::from(cpu.0));
+    sched_setaffinity(None, &wanted)
+        .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("CPU {cpu} cannot be used: {error}")))?;
+    let got = sched_getaffinity(None)?;
+    if got.count() != 1 || !got.is_set(usize::from(cpu.0)) {
+        return Err(io::Error::other(format!("CPU {cpu} was asked for and not given")));
+    }
+    Ok(vec![cpu])
 }
 
 #[cfg(test)]
