@@ -1,15 +1,22 @@
 # The words people type.
 #
 #   make run     build and measure this machine's pipes (about 30 seconds of measuring)
-#   make test    lint, then every test; installs the tools that the tests need
+#   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
+#   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
+#   make soak    the tests that take minutes each, to try what happens rarely
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
+#   make size    the lines of code of each module
 #   make install PREFIX=/usr/local
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
 PIPEMARK = target/release/pipemark
 
-.PHONY: all run build test check lint tools bench install clean
+# The whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
+SLOW = docs:: entrants:: extending:: faults:: history_faults:: languages:: large_pipe:: lines_suite:: links:: links_left:: \
+	report:: restrictions:: tampering:: the_four_programs
+
+.PHONY: all run build check test lint tests tools soak bench size install clean
 
 all: build
 
@@ -19,17 +26,39 @@ build:
 run: build
 	$(PIPEMARK) run
 
-test: tools lint check
+check: lint
+	$(CARGO) test --locked --workspace --lib --bins
+	$(CARGO) test --locked -p pipemark --test program -- $(SLOW:%=--skip %)
 
-check:
-	$(CARGO) test --locked --workspace
+# Each test that leaves something out says so in this file, and so does what looks for the tools.
+test: export PIPEMARK_LEFT_OUT = $(CURDIR)/build/left-out
+test: tools lint tests
+	@if [ -s build/left-out ]; then echo; echo "Left out here:"; sort -u build/left-out | sed 's/^/  /'; \
+	else echo; echo "Nothing was left out."; fi
 
+tests: tools lint
+	$(CARGO) test --locked --workspace --lib --bins --tests
+
+soak:
+	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
+
+# Rustdoc takes what has been compiled for clippy. The other languages have a check that is quick, or none.
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	@if command -v gofmt >/dev/null; then \
+		found=$$(gofmt -l entrants/go); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
+	else echo "no gofmt: the form of Go is not checked"; fi
+	@if command -v clang-format >/dev/null; then \
+		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
+	else echo "no clang-format: the form of C and C++ is not checked"; fi
 
 tools:
 	tests/tools.sh
+
+size:
+	@bench/size.py
 
 bench: build build/pair
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::program::past::small;
-use crate::program::{self, PIPEMARK, pipemark, run};
+use crate::program::{self, PIPEMARK, left_out, pipemark, run};
 use serde_json::Value;
 
 fn text(output: &Output) -> String {
@@ -18,7 +18,7 @@ fn text(output: &Output) -> String {
 fn is_here(program: &str) -> bool {
     let here = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !here {
-        eprintln!("{program} is not here, so it is not asked");
+        left_out(&format!("completions as {program} takes them"), "it is not here");
     }
     here
 }
@@ -197,7 +197,7 @@ fn openmetrics_are_read_by_prometheus_s_own_parsers() {
         assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
         let Some(python) = python() else {
-            eprintln!("prometheus_client is not here, so its parsers are not asked");
+            left_out("OpenMetrics as Prometheus reads it", "prometheus_client is not here");
             return;
         };
         // Strict about what OpenMetrics says; then as node_exporter reads it.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::past::{Past, document, small};
-use crate::program::{PIPEMARK, run};
+use crate::program::{PIPEMARK, left_out, run};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -115,19 +115,30 @@ fn check(past: &Past, kept: &[String], maybe: &[String]) {
     assert_eq!(found.iter().collect::<std::collections::BTreeSet<_>>().len(), found.len(), "nothing twice");
 }
 
-/// strace kills the program as it enters the N-th call that changes a file, for each N until there are no more.
+/// Every ninth from the first on.
 #[test]
-fn a_kill_before_each_system_call_leaves_whole_runs() {
+fn a_kill_before_a_system_call_leaves_whole_runs() {
+    killed_before_system_calls(9);
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_a_kill_before_each_system_call_leaves_whole_runs() {
+    killed_before_system_calls(1);
+}
+
+/// strace kills the program as it enters the N-th call that changes a file, for each `step`-th N until there are no more.
+fn killed_before_system_calls(step: usize) {
     let usable = Command::new("strace").args(["-f", "-o", "/dev/null", "true"]).status();
     if !usable.is_ok_and(|status| status.success()) {
-        eprintln!("strace cannot trace here, so only kills at other times are tried");
+        left_out("kills of history before each system call", "strace can't trace here");
         return;
     }
     let document = document();
     for fresh in [true, false] {
         for call in ["openat", "pwrite64", "fsync,fdatasync", "unlink"] {
             let mut kills = 0;
-            for number in 1.. {
+            for number in (1..).step_by(step) {
                 let past = Past::new();
                 let mut kept = Vec::new();
                 if !fresh {
@@ -169,7 +180,7 @@ fn files_are_made_with_their_final_mode() {
     );
     let status = traced.args(["-c", &script]).env("XDG_DATA_HOME", past.file("data")).status();
     let Ok(calls) = fs::read_to_string(&log) else {
-        eprintln!("strace cannot trace here: {status:?}");
+        left_out("modes of files as they are made", format_args!("strace can't trace here: {status:?}"));
         return;
     };
     let data = past.file("data");
@@ -217,7 +228,7 @@ fn a_full_disk_loses_nothing() {
     );
     let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(past.folder()).output().unwrap();
     if said(&output).contains("unshare") || said(&output).contains("mount") {
-        eprintln!("nothing can be mounted here, so no disk was filled: {}", said(&output));
+        left_out("a full disk", format_args!("nothing can be mounted here: {}", said(&output)));
         return;
     }
     assert!(output.status.success(), "{}", said(&output));
@@ -233,7 +244,7 @@ const NOBODY: [&str; 6] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear
 fn a_folder_that_may_not_be_written_to_can_be_read() {
     let may = Command::new(NOBODY[0]).args(&NOBODY[1..]).args([PIPEMARK, "--version"]).stdout(Stdio::null()).status();
     if !may.is_ok_and(|status| status.success()) {
-        eprintln!("nobody may run the program here");
+        left_out("a history that may not be written", "this user may not become another one");
         return;
     }
     let nobody = [&NOBODY[..], &[PIPEMARK]].concat();
@@ -248,7 +259,7 @@ fn a_folder_that_may_not_be_written_to_can_be_read() {
     measured_all_the_same(&past, &nobody, "can't be");
     let listed = run(&nobody, &[&["history"][..], &flag].concat());
     assert!(listed.code() == Some(0) && listed.stdout.contains("before"), "{listed:?}");
-    assert_eq!(run(&nobody, &[&["history", "delete", "1"][..], &flag].concat()).code(), Some(1));
+    assert_eq!(run(&nobody, &[&["history", "delete", "1", "--yes"][..], &flag].concat()).code(), Some(1));
     mode(0o777);
 }
 
@@ -281,7 +292,7 @@ fn what_is_not_understood_is_left_as_it_is() {
         fs::set_permissions(past.db(), fs::Permissions::from_mode(0o600)).unwrap();
         let before = fs::read(past.db()).unwrap();
         measured_all_the_same(&past, &[PIPEMARK], expected);
-        let ended = past.run(&["history", "delete", "1"]);
+        let ended = past.run(&["history", "delete", "1", "--yes"]);
         assert!(ended.code() == Some(1) && ended.stderr.contains(expected), "{}", ended.stderr);
         assert_eq!(fs::read(past.db()).unwrap(), before, "{expected}: not a byte is changed");
         assert!(!past.file("history.db-journal").exists());

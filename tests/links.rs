@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::program::{
-    self, PIPEMARK, Started, bw, bw_under, number, only, pipemark, refusing, samples, sysv_queues, trials,
+    self, PIPEMARK, Started, bw, bw_under, left_out, number, only, pipemark, refusing, samples, sysv_queues, trials,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -301,7 +301,7 @@ fn strangers_get_no_byte_in() {
         let flags = "--link tcp --pairs 2 --block 1000 --verify full --time 10ms --runs 15";
         let ended = bw_under(&launcher, flags);
         if ended.code() == Some(77) || ended.stderr.contains("unshare") {
-            eprintln!("no network of one's own here, so no strangers were sent: {}", ended.stderr);
+            left_out("strangers on TCP", format_args!("no network of one's own here: {}", ended.stderr));
             return;
         }
         assert_eq!(only(&ended.measured())["verified"], true);

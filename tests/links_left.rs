@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::program::{Started, posix_queues, samples, trials};
+use crate::program::{Started, left_out, posix_queues, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [
@@ -160,7 +160,7 @@ fn no_posix_queue_remains() {
     let ours =
         |queues: Vec<String>| queues.into_iter().filter(|name| name.starts_with("pipemark-")).collect::<Vec<_>>();
     let Some(before) = posix_queues() else {
-        eprintln!("POSIX queues cannot be listed here (mount -t mqueue is for root): not looked for");
+        left_out("POSIX queues that remain", "mounting their file system is for root");
         return;
     };
     let before = ours(before);

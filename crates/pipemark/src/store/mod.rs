@@ -24,7 +24,7 @@ pub use file::usual_path;
 /// How long others may keep the database locked until a writer or reader gives up. Saving takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Columns of an [`Entry`], in the order in which [`entry`] reads them.
+/// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
 const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
 
 /// An open history.
