@@ -73,16 +73,13 @@ fn every_program_of_every_language_keeps_the_contract() {
         );
     }
 
-    // Two at a time: most of it is waiting for runtimes to start.
-    for pair in languages.chunks(2) {
-        let checks = pair.iter().map(|language| {
-            let words = ["entrants/check.py", "--no-build", "--only", language];
-            let check = Command::new("python3").args(words).current_dir(root()).stdout(Stdio::piped()).spawn();
-            (language, check.unwrap())
-        });
-        for (language, check) in checks.collect::<Vec<_>>() {
-            let output = check.wait_with_output().unwrap();
-            assert!(output.status.success(), "{language}:\n{}", String::from_utf8_lossy(&output.stdout));
-        }
+    // Two at a time: most of it is waiting for runtimes to start. Each computes what is right once for all of its half.
+    let checks = languages.chunks(languages.len().div_ceil(2)).map(|half| {
+        let words = ["entrants/check.py", "--no-build", "--only", &half.join(",")];
+        Command::new("python3").args(words).current_dir(root()).stdout(Stdio::piped()).spawn().unwrap()
+    });
+    for check in checks.collect::<Vec<_>>() {
+        let output = check.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
