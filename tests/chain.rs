@@ -181,9 +181,10 @@ fn until(text: &str, enough: impl Fn(usize) -> bool) {
     }
 }
 
-/// A chain in which nothing moves, of `length` stages that have `mark` in their command line.
+/// A chain in which nothing moves, of `length` stages that have `mark` in their command line. They start nothing, so that
+/// nothing is left of a chain that is killed.
 fn stuck(length: &str, mark: &str) -> Child {
-    let stage = format!("sh -c 'sleep 1000; : {mark}'");
+    let stage = format!("sleep {mark}");
     let mut command = chain(&["--length", length, "--stage", &stage, "--total", "64m", "-q"]);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -191,18 +192,18 @@ fn stuck(length: &str, mark: &str) -> Child {
 #[test]
 fn a_hanging_stage_is_ended_with_what_it_started() {
     let mark = format!("mark-hang-{}", std::process::id());
-    let stage = format!("sh -c 'sleep 4321; : {mark}'");
+    let stage = format!("sh -c 'sleep 321; : {mark}'");
     let (document, code) = trial(&["--length", "3", "--stage", &stage, "--limit", "2s"]);
     assert_eq!(code, Some(1));
     assert!(document["trials"][0]["reason"].as_str().unwrap().contains("limit"));
     assert_eq!(running(&mark), 0);
     // The stage's own child is not ours to wait for.
-    until("sleep 4321", |running| running == 0);
+    until("sleep 321", |running| running == 0);
 }
 
 #[test]
 fn an_interrupt_in_the_middle_leaves_nothing() {
-    let mark = format!("mark-interrupt-{}", std::process::id());
+    let mark = format!("100.1{}", std::process::id());
     let mut child = stuck("300", &mark);
     // While they are being started.
     until(&mark, |running| running > 100);
@@ -213,7 +214,7 @@ fn an_interrupt_in_the_middle_leaves_nothing() {
 
 #[test]
 fn a_run_that_is_killed_takes_its_stages_along() {
-    let mark = format!("mark-kill-{}", std::process::id());
+    let mark = format!("100.2{}", std::process::id());
     let mut child = stuck("50", &mark);
     // The parent has it in its own command line too.
     until(&mark, |running| running > 50);
