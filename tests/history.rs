@@ -185,10 +185,10 @@ fn what_is_deleted_is_gone_and_the_rest_stays() {
     for day in 1..=3 {
         past.import(&at(&measured, &format!("2026-01-0{day}T00:00:00Z"), 1.0));
     }
-    let ended = past.run(&["history", "delete", "1", "9"]);
+    let ended = past.run(&["history", "delete", "1", "9", "--yes"]);
     assert_eq!(ended.code(), Some(2));
     assert!(ended.stderr.contains("no run 9") && past.ids(&[]) == [3, 2, 1], "{}", ended.stderr);
-    past.history(&["delete", "3", "#1"]);
+    past.history(&["delete", "3", "#1", "--yes"]);
     assert_eq!(past.ids(&[]), [2]);
     past.import(&at(&measured, "2026-01-04T00:00:00Z", 1.0));
     assert_eq!(past.ids(&[]), [4, 2], "a number is given once");
@@ -275,6 +275,15 @@ fn points_key(past: &Past) -> String {
     let trials: Vec<serde_json::Value> = serde_json::from_str(&past.history(&["trend", "--format", "json"])).unwrap();
     let keys: Vec<&str> = trials.iter().map(|trial| trial["trial"].as_str().unwrap()).collect();
     (*keys.iter().find(|key| key.starts_with("pipe ")).expect("the pipe's")).to_owned()
+}
+
+#[test]
+fn nothing_is_deleted_where_nobody_can_be_asked() {
+    let past = Past::new();
+    past.import(&document());
+    let ended = past.run(&["history", "delete", "1"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("--yes"), "{ended:?}");
+    assert_eq!(past.ids(&[]), [1]);
 }
 
 #[test]

@@ -26,6 +26,30 @@ params = { verify = "full", send = "vmsplice" }
 "#;
 
 #[test]
+fn nothing_measured_of_what_was_asked_for_is_a_failure() {
+    // More CPUs than Linux can have here, so the trial is skipped; the memory-copy limit is measured all the same.
+    for words in [&["bw", "--place", "0:1023"][..], &["chain", "--length", "1", "--place", "0:1023", "--total", "1m"]] {
+        let ended = pipemark(&[words, &["--runs", "1", "--json", "-"]].concat());
+        assert_eq!(ended.code(), Some(1), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("nothing of what was asked for"), "{words:?}: {}", ended.stderr);
+        let document = ended.document();
+        assert!(trials(&document).iter().all(|trial| trial["status"] == "skipped"), "{words:?}");
+    }
+    assert_eq!(pipemark(&["bw", "--link", "memory-copy", "--runs", "1", "--time", "2ms"]).code(), Some(0));
+}
+
+/// A capacity is a pipe's.
+#[test]
+#[ignore = "a capacity is taken and ignored"]
+fn a_link_without_a_capacity_takes_none() {
+    for link in ["tcp", "shm", "unix-stream"] {
+        let ended = pipemark(&["bw", "--link", link, "--capacity", "1m", "--time", "2ms", "--runs", "1"]);
+        assert_eq!(ended.code(), Some(2), "{link}: {}{}", ended.stdout, ended.stderr);
+        assert!(ended.stderr.contains("capacity") && ended.stderr.contains(link), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_suite_of_one_s_own_is_run() {
     let suite = file(SUITE.as_bytes(), ".toml");
     let document = pipemark(&["run", suite.path().to_str().unwrap(), "--json", "-"]).measured();

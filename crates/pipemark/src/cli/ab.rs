@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::compare::{threshold, verdict_code};
 use super::output::{Format, FormatOption, destination};
+use super::parameters::count;
 use super::{exit, failure, usage};
 use crate::child::{Interrupt, RunError};
 use crate::export::{self, Destination};
@@ -51,7 +52,7 @@ pub struct AbOptions {
     #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
     capacity: Vec<Capacity>,
     /// Run each so many times
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_RUNS as i64), default_value_t = 10)]
+    #[arg(long, value_name = "N", value_parser = count(1, MOST_RUNS as u32), default_value_t = 10)]
     runs: u32,
     /// A change counts when its whole 95 % interval is past this, such as 5%
     ///

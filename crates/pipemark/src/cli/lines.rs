@@ -74,7 +74,7 @@ enum TransformName {
     /// The N-th field of each line, counted from 1, in its place; empty if there is none
     Field {
         /// Which field
-        #[arg(value_name = "N")]
+        #[arg(value_name = "N", value_parser = field)]
         number: NonZeroUsize,
         /// The byte between fields [default: tab]
         #[arg(long, short, value_name = "C", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
@@ -123,6 +123,10 @@ fn batch(text: &str) -> Result<NonZeroUsize, String> {
     NonZeroUsize::new(size.as_usize())
         .filter(|_| size.0 <= LARGEST_BATCH)
         .ok_or_else(|| format!("a batch has from 1 byte to {}", ByteSize(LARGEST_BATCH)))
+}
+
+fn field(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number from 1 up; the first field is 1"))
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

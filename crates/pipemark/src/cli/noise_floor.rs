@@ -6,6 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::output::ExportOptions;
+use super::parameters::count;
 use super::{exit, failure, usage};
 use crate::child::Interrupt;
 use crate::entrant::Entrants;
@@ -32,7 +33,7 @@ pub struct NoiseFloorOptions {
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
     /// Measure it so many times on each side; fewer than 20 do not tell much
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=1000), default_value_t = 20, requires = "aa")]
+    #[arg(long, value_name = "N", value_parser = count(6, 1000), default_value_t = 20, requires = "aa")]
     rounds: u32,
 }
 

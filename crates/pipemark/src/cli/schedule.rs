@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::parameters::count;
 use crate::plan::{ScheduleChoices, parse_duration};
 
 /// How often and how long.
@@ -14,7 +15,7 @@ pub struct ScheduleOptions {
     ///
     /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % of the median or --budget is
     /// spent. A suite may say otherwise.
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "budget")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Start no run beyond the least number once all has taken this long, such as 30s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
@@ -23,7 +24,7 @@ pub struct ScheduleOptions {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub limit: Option<Duration>,
     /// Seed the order of the runs, the content and the delays [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = seed)]
     pub seed: Option<u64>,
 }
 
@@ -38,4 +39,8 @@ impl ScheduleOptions {
             ..ScheduleChoices::default()
         }
     }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number from 0 to {}", u64::MAX))
 }

@@ -49,6 +49,9 @@ pub struct Origin {
     pub file: String,
     /// The parameters that its trials were chosen by, as KEY=VALUE.
     pub chosen: Vec<String>,
+    /// What it was called by --label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The suite or verb that measured.
     pub suite: String,
     /// When, RFC 3339.
@@ -240,6 +243,7 @@ impl Origin {
         Origin {
             file: party.name.to_owned(),
             chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting)).collect(),
+            label: document.label.clone(),
             suite: document.suite.clone(),
             started: document.started.clone(),
             version: document.version.clone(),

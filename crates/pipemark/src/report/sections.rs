@@ -168,9 +168,10 @@ pub(super) fn number(trial: &Trial, key: Key) -> Option<u64> {
     }
 }
 
-/// A name for each document by what differs between them: suite, host, version, start.
+/// A name for each document by what differs between them: label, suite, host, version, start.
 pub(super) fn labels(documents: &[Document]) -> Vec<String> {
-    let aspects: [fn(&Document) -> String; 4] = [
+    let aspects: [fn(&Document) -> String; 5] = [
+        |document| document.label.clone().unwrap_or_default(),
         |document| document.suite.clone(),
         |document| document.host.name.clone(),
         |document| format!("pipemark {}", document.version),
@@ -179,7 +180,8 @@ pub(super) fn labels(documents: &[Document]) -> Vec<String> {
     let differs = |aspect: &fn(&Document) -> String| documents.iter().map(aspect).collect::<HashSet<_>>().len() > 1;
     let mut chosen: Vec<fn(&Document) -> String> = Vec::new();
     let named = |chosen: &[fn(&Document) -> String], document: &Document| {
-        let words: Vec<String> = chosen.iter().map(|aspect| neutral(&aspect(document))).collect();
+        let words: Vec<String> =
+            chosen.iter().map(|aspect| neutral(&aspect(document))).filter(|word| !word.is_empty()).collect();
         words.join(", ")
     };
     for aspect in aspects.iter().filter(|aspect| differs(aspect)) {

@@ -39,6 +39,11 @@ mod tests {
     #[test]
     fn nothing_supports_nothing() {
         assert!(!supports(0, 50.0));
-        assert!(!supports(usize::MAX, 100.0) || highest_percentile(usize::MAX) == 100.0);
+        assert_eq!(highest_percentile(0), 0.0);
+    }
+
+    #[test]
+    fn no_number_of_samples_bounds_the_maximum() {
+        assert!(!supports(1_000_000_000, 100.0) && supports(1_000_000_000, 99.999_999));
     }
 }

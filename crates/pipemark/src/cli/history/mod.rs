@@ -14,6 +14,7 @@ use jiff::{Span, Timestamp, Zoned};
 
 use super::keep::DbOption;
 use super::output::{Format, FormatOption, destination, writer};
+use super::parameters::count;
 use super::{failure, usage};
 use crate::export::Destination;
 use crate::model::{Document, SCHEMA};
@@ -66,7 +67,7 @@ struct ListOptions {
     #[command(flatten)]
     filter: FilterOptions,
     /// List the newest N; 0 lists all
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", value_parser = count(0, u32::MAX), default_value_t = 20)]
     limit: u32,
     #[command(flatten)]
     format: FormatOption,
@@ -140,7 +141,7 @@ struct DeleteOptions {
     /// Their numbers in the list
     #[arg(value_name = "ID", required = true)]
     ids: Vec<Id>,
-    /// Do not ask; nobody is asked where standard input is no terminal
+    /// Do not ask; needed where standard input is no terminal
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
@@ -261,7 +262,10 @@ fn delete(options: &DeleteOptions) -> Result<ExitCode, String> {
     let Some(mut history) = opened(&options.db).map_err(|error| error.to_string())? else {
         return Ok(failure_quietly());
     };
-    if !options.yes && io::stdin().is_terminal() && !confirmed(&history, &options.ids)? {
+    if !options.yes && !io::stdin().is_terminal() {
+        return Ok(usage("nobody can be asked here, as standard input is no terminal; nothing was deleted: add --yes"));
+    }
+    if !options.yes && !confirmed(&history, &options.ids)? {
         eprintln!("nothing was deleted");
         return Ok(failure_quietly());
     }

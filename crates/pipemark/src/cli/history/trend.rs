@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::Args;
+use strum::IntoEnumIterator;
 
 use super::{FilterOptions, opened, printed};
 use crate::cli::keep::DbOption;
 use crate::cli::output::FormatOption;
+use crate::cli::parameters::count;
 use crate::cli::{failure, usage};
-use crate::model::{Document, Estimate, Job, Mode, Record, Sample, Unit, Value};
+use crate::model::{Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::compare::{Pairing, compare};
 use crate::stats::verdict::{Better, Criterion};
@@ -25,7 +27,7 @@ pub(super) struct TrendOptions {
     #[command(flatten)]
     filter: FilterOptions,
     /// Show the newest N of its runs; 0 shows all
-    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = count(0, u32::MAX), default_value_t = 30)]
     limit: u32,
     #[command(flatten)]
     format: FormatOption,
@@ -43,6 +45,11 @@ pub(super) fn trend(options: &TrendOptions) -> Result<ExitCode, String> {
     let filter = options.filter.filter(options.limit);
     let mut trials = history.trials(&filter).map_err(failed)?;
     trials.retain(|trial| wanted.is(trial));
+    if trials.len() > 1 {
+        // What is not named means its default, where that tells one from the others.
+        let plain: Vec<_> = trials.iter().filter(|trial| wanted.names_all_of(trial)).cloned().collect();
+        trials = if plain.is_empty() { trials } else { plain };
+    }
     match trials.as_slice() {
         [] => {
             Ok(failure("no run in the history has measured such a trial; 'pipemark history trend' lists those it has"))
@@ -89,6 +96,14 @@ impl Wanted {
                 settings.iter().all(|value| own.has(value))
             }
         }
+    }
+
+    /// Whether all else about the trial is as it usually is, but for how much it moves.
+    fn names_all_of(&self, trial: &KnownTrial) -> bool {
+        let Wanted::Params(values) = self else { return false };
+        let (own, asked) = (trial.job.settings(), Settings::of(values.iter().cloned()));
+        !values.is_empty()
+            && Key::iter().filter(|key| !key.is_volume()).all(|key| own.effective(key) == asked.effective(key))
     }
 }
 
