@@ -226,7 +226,7 @@ fn bad_usage_is_code_2() {
         (&[base.as_str()], "nothing to compare"),
         (&[&base, "--base", "capacity=default"], "--new"),
         (&[&base, "--base", "capacity=64k", "--new", "capacity=65536"], "the same trials"),
-        (&[&base, "--base", "capacity=3", "--new", "capacity=1m"], "it has 1 MiB, default"),
+        (&[&base, "--base", "capacity=3", "--new", "capacity=1m"], "it has default, 1 MiB"),
         (&[&base, "--base", "send=write,send=tee", "--new", "capacity=1m"], "twice"),
         (&[&base, &base, "--threshold", "5"], "not a threshold"),
         (&[&base, &base, "--fail-on", "slower"], "invalid value"),

@@ -115,7 +115,6 @@ fn bad_usage_is_code_2_with_a_sentence() {
 }
 
 #[test]
-#[ignore = "says 'invalid digit found in string'"]
 fn a_parameter_that_is_no_number_is_told_what_it_may_be() {
     for words in [&["chain", "--length", "x"][..], &["bw", "--pairs", "x"], &["bw", "--rate", "1.5"]] {
         let output = pipemark(words);
