@@ -144,6 +144,9 @@ fn origin_in_words(origin: &Origin) -> String {
     if !origin.chosen.is_empty() {
         words.push_str(&format!(" with {}", origin.chosen.join(", ")));
     }
+    if let Some(label) = &origin.label {
+        words.push_str(&format!(" · '{label}'"));
+    }
     let kernel = origin.kernel.split(" #").next().unwrap_or_default();
     format!("{words} · {} of {} · {kernel}", origin.suite, origin.started)
 }
