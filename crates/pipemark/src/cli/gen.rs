@@ -14,7 +14,7 @@ use pipeio::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
 use super::written;
-use crate::content::{Content, Stream};
+use crate::content::{Payload, Stream};
 use crate::model::ByteSize;
 
 pub const EXAMPLES: &str = "\
@@ -36,7 +36,7 @@ log, pattern and random take :SEED, a number that tells one stream from another.
 pub struct GenOptions {
     /// What to write
     #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content())]
-    content: Content,
+    content: Payload,
     /// Bytes to write [default: until the reader leaves]
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
@@ -46,8 +46,8 @@ pub struct GenOptions {
 }
 
 /// Reads the word for a content, in which a line may have any bytes.
-pub fn content() -> impl TypedValueParser<Value = Content> {
-    OsStringValueParser::new().try_map(Content::parse)
+pub fn content() -> impl TypedValueParser<Value = Payload> {
+    OsStringValueParser::new().try_map(Payload::parse)
 }
 
 fn rate(text: &str) -> Result<ByteSize, String> {

@@ -13,7 +13,7 @@ use rustix::fs::FileType;
 
 use super::output::FormatOption;
 use super::{exit, failure, r#gen, usage};
-use crate::content::{Check, Content};
+use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput};
 use crate::sheet::{Cell, Column, Grid, Sheet, Style};
 
@@ -35,7 +35,7 @@ The clock runs from the first byte to the end of the input. Exit code 3 says tha
 pub struct SinkOptions {
     /// Compare with what 'pipemark gen CONTENT' writes
     #[arg(long, value_name = "CONTENT", value_parser = r#gen::content())]
-    verify: Option<Content>,
+    verify: Option<Payload>,
     /// Say it if more or fewer bytes arrive
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,

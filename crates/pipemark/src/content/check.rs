@@ -2,7 +2,7 @@
 
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
-use super::{Content, Stream};
+use super::{Payload, Stream};
 
 /// Compares a stream with its content, piece by piece as it arrives.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ enum Against {
 
 impl Check {
     /// A check from the first byte of `content` on.
-    pub fn new(content: &Content) -> Check {
+    pub fn new(content: &Payload) -> Check {
         let against = match content {
-            Content::Pattern { seed } => {
+            Payload::Pattern { seed } => {
                 Against::Pattern(Checker::new(Pattern::endless(Rule::Position { seed: *seed })))
             }
             other => Against::Stream(Box::new(other.stream())),
@@ -73,7 +73,7 @@ impl Check {
 mod tests {
     use super::*;
 
-    fn sent(content: &Content, len: usize) -> Vec<u8> {
+    fn sent(content: &Payload, len: usize) -> Vec<u8> {
         let mut stream = content.stream();
         let mut bytes = Vec::new();
         while bytes.len() < len {
@@ -82,7 +82,7 @@ mod tests {
         bytes
     }
 
-    fn check(content: &Content, bytes: &[u8]) -> Option<String> {
+    fn check(content: &Payload, bytes: &[u8]) -> Option<String> {
         let mut check = Check::new(content);
         bytes.chunks(1000).for_each(|piece| check.compare(piece));
         check.fault().map(str::to_owned)
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_first_wrong_byte_is_named() {
         for word in ["line:abc", "log", "counted", "random", "pattern"] {
-            let content = Content::parse(word.into()).unwrap();
+            let content = Payload::parse(word.into()).unwrap();
             let mut bytes = sent(&content, 300_000);
             assert_eq!(check(&content, &bytes), None, "{word}");
             bytes[200_003] ^= 1;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_lost_piece_is_seen_and_a_pattern_says_where_it_went() {
-        let content = Content::Pattern { seed: 6 };
+        let content = Payload::Pattern { seed: 6 };
         let mut bytes = sent(&content, 300_000);
         bytes.drain(100_000..108_192);
         let fault = check(&content, &bytes).expect("a lost piece is seen");

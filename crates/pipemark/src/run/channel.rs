@@ -16,8 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::error::explained;
-use super::keeper::{Made, Wire};
-use crate::link;
+use crate::link::{self, Handle};
 use crate::model::{Cpu, EndStats, Job, Latency};
 
 /// The word that makes this program an end of a run.
@@ -62,20 +61,64 @@ pub struct Assignment {
     pub role: Role,
     /// The process that waits for the reply.
     pub parent: u32,
+    /// What is measured.
+    pub job: Job,
     /// Which pair it belongs to, from 0.
     pub pair: u32,
     /// Which line of the shared page is its own.
     pub line: usize,
     /// The one CPU to run on, or all that are allowed.
     pub pin: Option<Cpu>,
-    /// The trial.
-    pub job: Job,
     /// Content and delays are drawn from this.
     pub seed: u64,
-    /// The link's end, and in latency mode that of the link back.
+    /// The link's end, and for round trips that of the link back.
     pub handles: Vec<Wire>,
     /// Where a keeper may make a folder.
     pub folder: Option<PathBuf>,
+}
+
+/// What the kernel granted to a link.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Granted {
+    /// The most bytes of one message, where there is a limit.
+    pub message_limit: Option<u64>,
+    /// Send and receive buffer in bytes, of sockets.
+    pub buffers: Option<(u64, u64)>,
+}
+
+/// A link's handle in a message; descriptors travel attached, in the same order.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// The next descriptor.
+    Fd,
+    /// A System V queue.
+    Queue(i32),
+    /// No handle.
+    Nothing,
+}
+
+impl Wire {
+    /// What stands for `handle` in a message.
+    pub fn of(handle: &Handle) -> Wire {
+        match handle {
+            Handle::Fd(_) => Wire::Fd,
+            Handle::Queue(id) => Wire::Queue(*id),
+            Handle::Nothing => Wire::Nothing,
+        }
+    }
+
+    /// The handle, with the next of the descriptors that came along.
+    ///
+    /// # Errors
+    /// When there are too few.
+    pub fn handle(self, descriptors: &mut impl Iterator<Item = OwnedFd>) -> io::Result<Handle> {
+        Ok(match self {
+            Wire::Fd => Handle::Fd(descriptors.next().ok_or(io::ErrorKind::InvalidData)?),
+            Wire::Queue(id) => Handle::Queue(id),
+            Wire::Nothing => Handle::Nothing,
+        })
+    }
 }
 
 /// An end's last word.
@@ -84,8 +127,8 @@ pub struct Assignment {
 pub enum Reply {
     /// It did its part.
     Done(Box<Done>),
-    /// A keeper's link.
-    Made(Made),
+    /// A keeper has made its link: what goes into it, what comes out, and what the kernel granted.
+    Made(Wire, Wire, Granted),
     /// It cannot be done on this machine: the reason, as a sentence.
     NotHere(String),
     /// It could not: the reason, as a sentence.
@@ -118,6 +161,11 @@ pub struct Done {
     pub note: Option<String>,
     /// Bytes of this process on huge pages, if they were asked for.
     pub huge_bytes: Option<u64>,
+}
+
+/// The descriptor of a handle, to be attached to a message.
+pub fn descriptor(handle: &Handle) -> Option<BorrowedFd<'_>> {
+    if let Handle::Fd(fd) = handle { Some(fd.as_fd()) } else { None }
 }
 
 /// A connected pair of sockets that keep messages apart.

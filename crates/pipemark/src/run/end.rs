@@ -1,4 +1,4 @@
-//! An end of a run, in its own process: take what is to be done, get ready, warm up, run the window, run out, report.
+//! An end of a run, in its own process: take the assignment, get ready, warm up, run the window, run out, reply.
 
 mod copy;
 mod latency;
@@ -8,7 +8,7 @@ mod source;
 mod text;
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -16,15 +16,16 @@ use pipeio::send::Content;
 use pipeio_harness::pattern::{Pattern, Rule};
 
 use super::channel::{self, Assignment, Done, Reply, Role};
-use super::child;
 use super::control::Control;
-use super::keeper;
+use super::{child, keeper};
 use crate::link;
-use crate::model::{Cpu, Ends, Job, Mode, Nanos, Pace, PageKind, Verify};
+use crate::model::{Cpu, Delay, EndStats, Ends, Job, PageKind, Verify};
+use meter::Busy;
 
 /// What every role works with.
 struct End {
     assignment: Assignment,
+    ends: Ends,
     control: Control,
     pinned: Option<Vec<Cpu>>,
 }
@@ -51,49 +52,36 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let role = assignment.role;
-    let reply = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
+    let done = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
         .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
-    let reply = match reply {
+    let reply = match done {
         Ok(done) => Reply::Done(Box::new(done)),
         Err(error) => Reply::of(&error, &format!("the {} failed: ", role.name())),
     };
-    match channel::send(socket, &reply, &[]) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    channel::send(socket, &reply, &[]).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 
 fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
+    let missing = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{what} is missing"));
     let mut descriptors = descriptors.into_iter();
-    let missing = || io::Error::new(io::ErrorKind::InvalidData, "a descriptor is missing");
-    let control = Control::open(descriptors.next().ok_or_else(missing)?)?;
+    let control = Control::open(descriptors.next().ok_or_else(|| missing("the shared page"))?)?;
     let pinned = assignment.pin.map(child::pin).transpose()?;
-    let end = End { assignment, control, pinned };
-    let mut handles = end.assignment.handles.iter().map(|wire| wire.handle(&mut descriptors));
-    let mut next = || handles.next().unwrap_or(Err(io::ErrorKind::InvalidData.into()));
-    let no_link = || io::Error::new(io::ErrorKind::InvalidData, "no link is named");
-    let link = || end.assignment.job.ends().and_then(|ends| link::of(ends.link)).ok_or_else(no_link);
-    match (end.assignment.role, end.assignment.job.mode()) {
-        (Role::Source, Mode::Throughput) => source::run(&end, link()?, next()?),
-        (Role::Sink, Mode::Throughput) => sink::run(&end, link()?, next()?),
-        (Role::Source, Mode::Latency) => latency::ping(&end, link()?, next()?, next()?),
-        (Role::Sink, Mode::Latency) => latency::pong(&end, link()?, next()?, next()?),
-        (Role::Copy | Role::Keeper, _) => copy::run(&end),
+    let ends = assignment.job.ends().ok_or_else(|| missing("the link"))?.clone();
+    let mut handles = assignment.handles.clone().into_iter().map(|wire| wire.handle(&mut descriptors));
+    let mut next = || handles.next().unwrap_or_else(|| Err(missing("an end of the link")));
+    let end = End { assignment, ends, control, pinned };
+    let Some(link) = link::of(end.ends.link) else { return copy::run(&end) };
+    match (end.assignment.role, &end.assignment.job) {
+        (Role::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
+        (_, Job::RoundTrip(_)) => latency::answer(&end, link, next()?, next()?),
+        (Role::Source, _) => source::run(&end, link, next()?),
+        (_, _) => sink::run(&end, link, next()?),
     }
 }
 
 impl End {
-    /// Only jobs with ends are given to ends.
-    fn ends(&self) -> &Ends {
-        self.assignment.job.ends().expect("a job with ends")
-    }
-
-    /// When messages are sent; at once where it is not a conversation.
-    fn pace(&self) -> Pace {
-        if let Job::RoundTrip(trip) = &self.assignment.job { trip.pace } else { Pace::Gap(Nanos(0)) }
-    }
-
-    /// Whether there are stages between source and sink.
+    /// Whether there are stages between source and sink. Then the whole stream is measured, to its end: stages may hold
+    /// bytes back, or change their number.
     fn chained(&self) -> bool {
         self.assignment.job.chain().is_some()
     }
@@ -101,22 +89,42 @@ impl End {
     /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
     /// their own.
     fn pattern(&self, stream: u64) -> Pattern {
-        let ends = self.ends();
         let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
-        let rule = if ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
-        match link::content(ends) {
+        let rule = if self.ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
+        match link::content(&self.ends) {
             Content::Fresh => Pattern::endless(rule),
-            Content::Prepared => Pattern::repeating(rule, link::period(ends) as u64),
+            Content::Prepared => Pattern::repeating(rule, link::period(&self.ends) as u64),
         }
+    }
+
+    /// Busy work of `mean` length, this end's own.
+    fn busy(&self, mean: Delay) -> Busy {
+        Busy::new(mean, self.assignment.seed ^ self.assignment.line as u64)
+    }
+
+    /// What is known of this end before its window.
+    fn stats(&self, ceiling: Option<f64>) -> EndStats {
+        EndStats { pinned: self.pinned.clone(), ceiling, ..EndStats::default() }
+    }
+
+    /// Makes this end's progress visible to the parent.
+    #[inline]
+    fn progress(&self, bytes: u64) {
+        self.control.progress(self.assignment.line, bytes);
+    }
+
+    /// How long the warm-up of this sink's source is, once that is known. A source has the line before its sink.
+    #[inline]
+    fn warm_up(&self) -> Option<u64> {
+        self.control.warm_up(self.assignment.line - 1)
+    }
+
+    /// Bytes on huge pages, if any were asked for.
+    fn huge_bytes(&self) -> Option<u64> {
+        (self.ends.pages == PageKind::Huge).then(pipeio::memory::huge_bytes)
     }
 }
 
-/// Bytes on huge pages, if any were asked for.
-fn huge_bytes(ends: &Ends) -> Option<u64> {
-    (ends.pages == PageKind::Huge).then(pipeio::memory::huge_bytes)
-}
-
-/// The capacity of the link, if it is a pipe.
-fn capacity(link: BorrowedFd<'_>) -> Option<u64> {
-    pipeio::pipe::capacity(link).ok().map(|bytes| bytes as u64)
+fn ended_early() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
 }

@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::child::{Begin, Child};
 use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
-use crate::content::Content;
+use crate::content::Payload;
 use crate::model::{ByteSize, Feed};
 
 /// The document's line, 8 bytes with its newline.
@@ -24,7 +24,7 @@ brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog th
 dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
 
 /// Tells this log from others: `pipemark gen log:3` writes the same.
-pub const LOG: Content = Content::Log { seed: 3 };
+pub const LOG: Payload = Payload::Log { seed: 3 };
 
 /// gzip takes half a minute for a GiB at its fastest.
 const PACKING: Duration = Duration::from_secs(600);

@@ -5,18 +5,18 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::channel::{Assignment, Done, Reply, Role};
+use super::channel::{Assignment, Done, Granted, Reply, Role, Wire, descriptor};
 use super::child::wait_readable;
 use super::control::Control;
 use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
-use super::keeper::{self, Keeper, Wire};
+use super::keeper::{self, Keeper};
 use super::process::Process;
 use super::stage::RunningStages;
-use crate::link;
-use crate::model::{Cpu, EndStats, Ends, Job, LinkKind, Mode, PageKind, Sample, StageStats, Verify, Warning};
+use crate::link::{self, Handle, Link};
+use crate::model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning};
 
-/// What a run is made with, besides its parameters.
+/// What a run is made with, besides its job.
 pub struct Conditions<'a> {
     /// CPUs of source and sink; `None` leaves them to the scheduler.
     pub cpus: Option<(Cpu, Cpu)>,
@@ -24,7 +24,7 @@ pub struct Conditions<'a> {
     pub seed: u64,
     /// The run is ended after this.
     pub limit: Duration,
-    /// Handles the run early.
+    /// Ends the run early.
     pub interrupt: &'a Interrupt,
 }
 
@@ -36,23 +36,23 @@ pub struct Measured {
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run.
+/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain.
 ///
 /// # Errors
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
-pub fn run(job: &Job, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
+pub fn run(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
     let begin = Instant::now();
-    let mut run = start(job, conditions)?;
+    let mut run = Run::start(job, ends, conditions)?;
     let deadline = begin + conditions.limit;
-    let reports = match wait(&mut run, deadline, conditions) {
+    let replies = match wait(&mut run, deadline, conditions) {
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
         outcome => outcome?,
     };
     let stages = run.stages.finish(deadline, conditions.interrupt)?;
-    let grants = run.grants;
+    let granted = run.granted;
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
-    measured(job, reports, stages, grants, begin.elapsed())
+    measured(job, ends, replies, stages, granted, begin.elapsed())
 }
 
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
@@ -61,82 +61,76 @@ struct Run {
     stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
-    grants: Grants,
+    /// What the kernel granted to the links, which are all alike.
+    granted: Granted,
 }
 
-/// What the kernel granted to the links, which are all alike.
-#[derive(Clone, Copy, Default)]
-struct Grants {
-    message_limit: Option<u64>,
-    buffers: Option<(u64, u64)>,
-}
+impl Run {
+    fn start(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Run, RunError> {
+        let link = link::of(ends.link);
+        let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
+        let count = roles.len() * ends.pairs as usize;
+        let (page, control) = Control::create(count).map_err(failed("no shared memory for the run"))?;
+        let mut run = Run {
+            processes: Vec::with_capacity(count),
+            stages: RunningStages::default(),
+            keepers: Vec::new(),
+            control,
+            granted: Granted::default(),
+        };
+        for pair in 0..ends.pairs {
+            let mut handles = match link {
+                Some(link) => run.connect(link, job, ends, conditions)?,
+                None => [Vec::new(), Vec::new()],
+            };
+            for &role in roles {
+                let handles = std::mem::take(&mut handles[usize::from(role == Role::Sink)]);
+                let assignment = Assignment {
+                    role,
+                    parent: std::process::id(),
+                    job: job.clone(),
+                    pair,
+                    line: run.processes.len(),
+                    pin: conditions.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source }),
+                    seed: conditions.seed,
+                    handles: handles.iter().map(Wire::of).collect(),
+                    folder: None,
+                };
+                let descriptors: Vec<_> =
+                    std::iter::once(page.as_fd()).chain(handles.iter().filter_map(descriptor)).collect();
+                run.processes.push(Process::start(&assignment, &descriptors).map_err(RunError::Failed)?);
+            }
+        }
+        Ok(run)
+    }
 
-/// Only jobs with ends are run here.
-fn own_ends(job: &Job) -> Result<&Ends, RunError> {
-    job.ends().ok_or_else(|| RunError::Failed("this job has no ends of ours".to_owned()))
-}
-
-fn start(job: &Job, conditions: &Conditions<'_>) -> Result<Run, RunError> {
-    let own = own_ends(job)?;
-    let link = link::of(own.link);
-    let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
-    let links_per_pair = match job.mode() {
-        Mode::Throughput => 1,
-        Mode::Latency => 2,
-    };
-    let ends = roles.len() * own.pairs as usize;
-    let (page, control) = Control::create(ends).map_err(failed("no shared memory for the run"))?;
-    let mut run = Run {
-        processes: Vec::with_capacity(ends),
-        stages: RunningStages::default(),
-        keepers: Vec::new(),
-        control,
-        grants: Grants::default(),
-    };
-    for pair in 0..own.pairs {
-        // The source has the sending end of the link there and the receiving end of the one back.
-        let (mut of_source, mut of_sink) = (Vec::new(), Vec::new());
-        for back in (0..links_per_pair).map(|nth| nth == 1) {
-            let Some(link) = link else { continue };
-            let (ends, keeper) = keeper::make(link, own).map_err(|error| match link::not_here(&error) {
-                true => RunError::NotHere(format!("--link {}: {error}", own.link)),
+    /// Makes the links of a pair, one there and for a round trip one back; what the source has of them, and the sink.
+    fn connect(
+        &mut self,
+        link: &'static dyn Link,
+        job: &Job,
+        ends: &Ends,
+        conditions: &Conditions<'_>,
+    ) -> Result<[Vec<Handle>; 2], RunError> {
+        let mut of_both = [Vec::new(), Vec::new()];
+        for way in 0..if job.is_round_trip() { 2 } else { 1 } {
+            let (made, keeper) = keeper::make(link, job, ends).map_err(|error| match link::not_here(&error) {
+                true => RunError::NotHere(format!("--link {}: {error}", ends.link)),
                 false => RunError::Failed(format!("no link: {error}")),
             })?;
-            run.keepers.extend(keeper);
-            run.grants = Grants { message_limit: ends.message_limit, buffers: ends.buffers };
-            let (near, far) = if back { (&mut of_sink, &mut of_source) } else { (&mut of_source, &mut of_sink) };
-            near.push(ends.source);
-            let end = if let Some(chain) = job.chain() {
+            self.keepers.extend(keeper);
+            self.granted = Granted { message_limit: made.message_limit, buffers: made.buffers };
+            let mut far = made.sink;
+            if let Some(chain) = job.chain() {
                 // A chain's links are plain pipes: nobody has to keep them.
-                let more = || link.connect(own, Path::new("")).map_err(failed("no link"));
-                let (stages, end) = RunningStages::start(chain, ends.sink, conditions, more)?;
-                run.stages = stages;
-                end
-            } else {
-                ends.sink
-            };
-            far.push(end);
+                let more = || link.connect(ends, Path::new("")).map_err(failed("no link"));
+                (self.stages, far) = RunningStages::start(chain, far, conditions, more)?;
+            }
+            of_both[way].push(made.source);
+            of_both[1 - way].push(far);
         }
-        for &role in roles {
-            let handles = std::mem::take(if role == Role::Sink { &mut of_sink } else { &mut of_source });
-            let pin = conditions.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source });
-            let assignment = Assignment {
-                role,
-                parent: std::process::id(),
-                pair,
-                line: run.processes.len(),
-                pin,
-                job: job.clone(),
-                seed: conditions.seed,
-                handles: handles.iter().map(Wire::of).collect(),
-                folder: None,
-            };
-            let descriptors: Vec<_> =
-                std::iter::once(page.as_fd()).chain(handles.iter().filter_map(keeper::descriptor)).collect();
-            run.processes.push(Process::start(&assignment, &descriptors).map_err(RunError::Failed)?);
-        }
+        Ok(of_both)
     }
-    Ok(run)
 }
 
 fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
@@ -220,70 +214,65 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
     text
 }
 
-/// Proves and adds up what the ends reported.
+/// Proves and adds up what the ends said.
 fn measured(
     job: &Job,
-    reports: Vec<(Role, Done)>,
+    ends: &Ends,
+    replies: Vec<(Role, Done)>,
     stages: Vec<StageStats>,
-    grants: Grants,
+    granted: Granted,
     wall: Duration,
 ) -> Result<Measured, RunError> {
-    let (sinks, sources): (Vec<_>, Vec<_>) = reports.into_iter().partition(|&(role, _)| role != Role::Source);
-    let own = own_ends(job)?;
-    verify(own, &sources, &sinks)?;
-    let capacity = sinks.first().and_then(|(_, done)| done.capacity);
+    let (sinks, sources): (Vec<_>, Vec<_>) = replies.into_iter().partition(|&(role, _)| role != Role::Source);
+    let done = |ends: Vec<(Role, Done)>| ends.into_iter().map(|(_, done)| done).collect();
+    let (sources, sinks): (Vec<Done>, Vec<Done>) = (done(sources), done(sinks));
+    verify(ends, &sources, &sinks)?;
     let mut notes = Vec::new();
-    if own.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|(_, done)| done.huge_bytes == Some(0)) {
+    if ends.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|done| done.huge_bytes == Some(0)) {
         notes.push(Warning::NoHugePages {
             reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
         });
     }
-    if let Some(limit) = grants.message_limit.filter(|&limit| limit < own.block.0) {
+    if let Some(limit) = granted.message_limit.filter(|&limit| limit < ends.block.0) {
         notes.push(Warning::Split { limit });
     }
-    if let Some(text) = sources.iter().find_map(|(_, done)| done.note.clone()) {
+    if let Some(text) = sources.iter().find_map(|done| done.note.clone()) {
         notes.push(Warning::Sender { text });
     }
-    let latency = sources.first().and_then(|(_, done)| done.latency.clone());
-    let stats = |ends: Vec<(Role, Done)>| -> Vec<EndStats> { ends.into_iter().map(|(_, done)| done.stats).collect() };
-    let (sources, sinks) = (stats(sources), stats(sinks));
-    let all = || sources.iter().chain(&sinks);
+    let capacity = sinks.first().and_then(|done| done.capacity);
+    let latency = sources.first().and_then(|done| done.latency.clone());
+    let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
+    let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
     // The sink has the clock that counts, but a round trip ends where it began.
     let clocks = if job.is_round_trip() { &sources } else { &sinks };
-    let arrived: u64 = clocks.iter().map(|end| end.bytes).sum();
     // Stages that answer with their exit code alone, as grep does that finds nothing, have taken what was sent.
-    let kept_by_stages = job.chain().is_some() && own.verify == Verify::None && arrived == 0;
+    let kept_by_stages =
+        job.chain().is_some() && ends.verify == Verify::None && clocks.iter().all(|end| end.bytes == 0);
     let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
     let bytes: u64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end)).sum();
     // Windows of different pairs end at different times, each under full load: their rates add up.
     let rate: f64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end) as f64 / end.ns.max(1) as f64).sum();
+    let sum = |of_end: fn(&EndStats) -> u64, of_stage: fn(&StageStats) -> u64| {
+        sources.iter().chain(&sinks).map(of_end).chain(stages.iter().map(of_stage)).sum()
+    };
     let sample = Sample {
-        round: 0,
-        started_ns: 0,
         bytes,
         ns: (bytes as f64 / rate).round() as u64,
         wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-        user_ns: all().map(|end| end.user_ns).chain(stages.iter().map(|stage| stage.user_ns)).sum(),
-        sys_ns: all().map(|end| end.sys_ns).chain(stages.iter().map(|stage| stage.sys_ns)).sum(),
-        voluntary_switches: all()
-            .map(|end| end.voluntary_switches)
-            .chain(stages.iter().map(|stage| stage.voluntary_switches))
-            .sum(),
-        involuntary_switches: all()
-            .map(|end| end.involuntary_switches)
-            .chain(stages.iter().map(|stage| stage.involuntary_switches))
-            .sum(),
+        user_ns: sum(|end| end.user_ns, |stage| stage.user_ns),
+        sys_ns: sum(|end| end.sys_ns, |stage| stage.sys_ns),
+        voluntary_switches: sum(|end| end.voluntary_switches, |stage| stage.voluntary_switches),
+        involuntary_switches: sum(|end| end.involuntary_switches, |stage| stage.involuntary_switches),
         capacity_granted: capacity.map(|(before, _)| before),
         capacity_after: capacity.map(|(_, after)| after),
-        send_buffer: grants.buffers.map(|(send, _)| send),
-        recv_buffer: grants.buffers.map(|(_, recv)| recv),
-        message_limit: grants.message_limit,
+        send_buffer: granted.buffers.map(|(send, _)| send),
+        recv_buffer: granted.buffers.map(|(_, recv)| recv),
+        message_limit: granted.message_limit,
         latency,
         stages,
         sources,
         sinks,
-        entrant: None,
-        pipeline: None,
+        ..Sample::default()
     };
     if sample.bytes == 0 || sample.ns == 0 {
         return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));
@@ -291,26 +280,21 @@ fn measured(
     Ok(Measured { sample, notes })
 }
 
-fn verify(own: &Ends, sources: &[(Role, Done)], sinks: &[(Role, Done)]) -> Result<(), RunError> {
-    if own.verify == Verify::None || own.link == LinkKind::Null {
+fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {
+    if ends.verify == Verify::None || ends.link == LinkKind::Null {
         return Ok(());
     }
-    for (_, end) in sources.iter().chain(sinks) {
-        if let Some(fault) = &end.fault {
-            return Err(RunError::Unverified(fault.clone()));
-        }
+    if let Some(fault) = sources.iter().chain(sinks).find_map(|end| end.fault.clone()) {
+        return Err(RunError::Unverified(fault));
     }
-    for ((_, source), (_, sink)) in sources.iter().zip(sinks) {
-        let (sent, arrived) = (source.stats.bytes_in_all, sink.stats.bytes_in_all);
+    for (source, sink) in sources.iter().zip(sinks).map(|(source, sink)| (&source.stats, &sink.stats)) {
+        let (sent, arrived) = (source.bytes_in_all, sink.bytes_in_all);
         if sent != arrived {
             return Err(RunError::Unverified(format!("{sent} bytes were sent and {arrived} arrived")));
         }
-        if source.stats.xor != sink.stats.xor {
-            return Err(RunError::Unverified(format!(
-                "the XOR of the bytes is {:?} where {:?} was sent",
-                sink.stats.xor.unwrap_or_default(),
-                source.stats.xor.unwrap_or_default()
-            )));
+        if source.xor != sink.xor {
+            let [sent, arrived] = [source.xor, sink.xor].map(Option::unwrap_or_default);
+            return Err(RunError::Unverified(format!("the XOR of the bytes is {arrived} where {sent} was sent")));
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use super::interrupt::Interrupt;
 use super::pair::{self, Conditions, Measured};
 use crate::available;
 use crate::entrant::{Absent, Entrants};
-use crate::model::{Estimate, Host, Outcome, Sample, Status, Stopped, Trial, Verify, Warning};
+use crate::model::{Chain, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify};
 use crate::plan::{Plan, Runs, Schedule};
 use crate::show::Progress;
 
@@ -33,33 +33,24 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn active(&self) -> bool {
-        self.conditions.is_some()
-    }
-
-    fn end(&mut self, status: Status, reason: Option<String>) {
+    fn end(&mut self, status: Status, reason: String) {
         self.conditions = None;
         self.outcome.status = status;
-        self.outcome.reason = reason;
+        self.outcome.reason = Some(reason);
     }
 
-    /// Handles the turn if its schedule says that there were enough runs.
+    /// Ends the turn if its schedule says that there were enough runs.
     fn end_if_enough(&mut self, schedule: &Schedule) {
-        let runs = self.outcome.samples.len();
-        let stopped = match schedule.runs {
-            Runs::Fixed(wanted) if runs >= wanted as usize => Some(Stopped::Runs),
-            Runs::Adaptive { min, .. }
-                if runs >= min as usize && precise(&self.outcome.samples, schedule.precision) =>
-            {
+        let samples = &self.outcome.samples;
+        let runs = samples.len();
+        self.outcome.stopped = match schedule.runs {
+            Runs::Adaptive { min, .. } if runs >= min as usize && precise(samples, schedule.precision) => {
                 Some(Stopped::Narrow)
             }
-            Runs::Adaptive { max, .. } if runs >= max as usize => Some(Stopped::Runs),
-            _ => None,
+            Runs::Fixed(most) | Runs::Adaptive { max: most, .. } if runs >= most as usize => Some(Stopped::Runs),
+            _ => return,
         };
-        if stopped.is_some() {
-            self.outcome.stopped = stopped;
-            self.conditions = None;
-        }
+        self.conditions = None;
     }
 }
 
@@ -80,26 +71,24 @@ pub fn measure(
     let schedule = &plan.schedule;
     let mut turns: Vec<Turn> =
         plan.trials.iter().map(|trial| turn(trial, machine, entrants, schedule, interrupt)).collect();
-    let least = match schedule.runs {
-        Runs::Fixed(runs) => runs,
-        Runs::Adaptive { min, .. } => min,
+    let (least, budget) = match schedule.runs {
+        Runs::Fixed(runs) => (runs, Duration::MAX),
+        Runs::Adaptive { min, .. } => (min, schedule.budget),
     };
     let mut random = SplitMix64::seed_from_u64(schedule.seed);
     let mut lines = filter::State::default();
     let mut partial = false;
     let mut done = 0;
     'rounds: for round in 0.. {
-        let over =
-            matches!(schedule.runs, Runs::Adaptive { .. }) && begin.elapsed() >= schedule.budget && round >= least;
-        let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].active()).collect();
-        if order.is_empty() || over {
+        let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].conditions.is_some()).collect();
+        if order.is_empty() {
             break;
         }
         shuffle(&mut order, &mut random);
         let seed = random.next_u64();
         for (place, &i) in order.iter().enumerate() {
-            // The budget may run out in the middle of a round beyond the least.
-            if round >= least && begin.elapsed() >= schedule.budget && matches!(schedule.runs, Runs::Adaptive { .. }) {
+            // The budget may run out in the middle of a round, but not before the least.
+            if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
             }
             let turn = &mut turns[i];
@@ -109,22 +98,28 @@ pub fn measure(
             let Some(conditions) = &mut turn.conditions else { continue };
             conditions.seed = seed;
             let job = &turn.outcome.trial.job;
-            let run = match (job.entrant(), job.lines()) {
-                (Some(entrant), _) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
-                (None, Some(pipeline)) => filter::run(pipeline, conditions, entrants, &mut lines),
-                (None, None) => pair::run(job, conditions),
+            let run = match job {
+                Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
+                Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
+                Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
+                    pair::run(job, ends, conditions)
+                }
             };
             match run {
                 Ok(Measured { sample, notes }) => {
                     turn.outcome.samples.push(Sample { round, started_ns, ..sample });
-                    add_new(&mut turn.outcome.notes, notes);
+                    for note in notes {
+                        if !turn.outcome.notes.contains(&note) {
+                            turn.outcome.notes.push(note);
+                        }
+                    }
                     turn.end_if_enough(schedule);
                 }
-                Err(RunError::Failed(reason)) => turn.end(Status::Failed, Some(reason)),
-                Err(RunError::NotHere(reason)) => turn.end(Status::Skipped, Some(reason)),
+                Err(RunError::Failed(reason)) => turn.end(Status::Failed, reason),
+                Err(RunError::NotHere(reason)) => turn.end(Status::Skipped, reason),
                 Err(RunError::Unverified(reason)) => {
                     turn.outcome.verified = Some(false);
-                    turn.end(Status::Failed, Some(format!("the data did not verify: {reason}")));
+                    turn.end(Status::Failed, format!("the data did not verify: {reason}"));
                 }
                 Err(RunError::Interrupted) => {
                     partial = true;
@@ -160,8 +155,8 @@ fn turn<'a>(
     };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
-        Err(Absent::Missing(reason)) => turn.end(Status::Skipped, Some(reason)),
-        Err(Absent::Broken(reason)) => turn.end(Status::Failed, Some(reason)),
+        Err(Absent::Missing(reason)) => turn.end(Status::Skipped, reason),
+        Err(Absent::Broken(reason)) => turn.end(Status::Failed, reason),
     }
     turn
 }
@@ -179,14 +174,6 @@ fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
         outcome.verified = Some(true);
     }
     outcome
-}
-
-fn add_new(notes: &mut Vec<Warning>, new: Vec<Warning>) {
-    for note in new {
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
 }
 
 /// Fisher and Yates.

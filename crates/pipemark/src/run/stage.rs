@@ -13,7 +13,7 @@ use super::error::RunError;
 use super::interrupt::Interrupt;
 use super::pair::Conditions;
 use crate::link::{Handle, Handles};
-use crate::model::{Chain, Stage, StageStats};
+use crate::model::{Chain, StageStats};
 
 /// How long after the failure of an end the stage behind it may take to be gone.
 const MOMENT: Duration = Duration::from_millis(200);
@@ -50,7 +50,7 @@ impl RunningStages {
                 return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
             };
             let cpu = conditions.cpus.map(|(source, sink)| if position % 2 == 0 { sink } else { source });
-            let stage: &Stage = chain.stage.at(position);
+            let stage = chain.stage.at(position);
             let name = format!("stage {} of {} ({stage})", position + 1, chain.length);
             let child = Child::start_foreign(&*name, stage.words(), (input, output), cpu, Begin::AtOnce)
                 .map_err(RunError::failed(format_args!("{name} could not be started")))?;

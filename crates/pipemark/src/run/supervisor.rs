@@ -157,49 +157,40 @@ struct Tree {
     own_rss: u64,
 }
 
-/// What to do with processes that are still there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// The one that was started runs.
-    Run,
-    /// It has ended; the others may until then.
-    Linger(Instant),
-    /// They are to end, and have been killed; given up on at that time.
-    Kill(Instant),
-}
-
 impl Tree {
     fn wait_until_gone(&mut self) -> io::Result<()> {
-        let mut phase = Phase::Run;
+        // When those that outlive the one that was started are killed, and when those that were killed are given up on.
+        let (mut linger_until, mut kill_until) = (None, None);
         let mut pause = LOOKS.0;
         loop {
             self.reap_all()?;
-            if phase == Phase::Run && self.main.end().is_some() {
-                phase = Phase::Linger(Instant::now() + GRACE);
-            }
             let Some(children) = self.still_there()? else { return Ok(()) };
-            match phase {
-                Phase::Run => self.look(&children),
-                Phase::Linger(until) if Instant::now() > until => {
-                    self.completion.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
-                    phase = Phase::Kill(Instant::now() + DEATH);
-                }
-                Phase::Kill(until) if Instant::now() > until => {
+            let now = Instant::now();
+            if self.main.end().is_some() {
+                linger_until.get_or_insert(now + GRACE);
+            }
+            match (linger_until, kill_until) {
+                (_, Some(until)) if now > until => {
                     return Err(io::Error::other("its processes do not end though they were killed"));
                 }
-                Phase::Linger(_) | Phase::Kill(_) => {}
-            }
-            if matches!(phase, Phase::Kill(_)) {
                 // Killing a process makes its children ours: the next turn finds those.
-                for child in children.into_iter().filter_map(|child| Pid::from_raw(child.cast_signed())) {
-                    let _ = kill_process(child, Signal::KILL);
+                (_, Some(_)) => {
+                    children.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).for_each(|pid| {
+                        let _ = kill_process(pid, Signal::KILL);
+                    })
                 }
+                (Some(until), None) if now > until => {
+                    self.completion.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                    kill_until = Some(now + DEATH);
+                }
+                (Some(_), None) => {}
+                (None, None) => self.look(&children),
             }
-            let wait = if phase == Phase::Run { pause } else { Duration::from_millis(1) };
+            let runs = linger_until.is_none() && kill_until.is_none();
+            if self.wait(if runs { pause } else { Duration::from_millis(1) })? {
+                kill_until.get_or_insert(Instant::now() + DEATH);
+            }
             pause = (pause * 2).min(LOOKS.1);
-            if self.wait(wait)? && !matches!(phase, Phase::Kill(_)) {
-                phase = Phase::Kill(Instant::now() + DEATH);
-            }
         }
     }
 

@@ -13,10 +13,10 @@ use pipeio::send::{Content, Sender};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Busy, Meter};
-use super::{Done, End};
+use super::meter::{Meter, is_over};
+use super::{Done, End, ended_early};
 use crate::link::{self, Handle, Link};
-use crate::model::{EndStats, Ends, Latency, Nanos, Pace, Verify, Volume};
+use crate::model::{Ends, Latency, Pace, Verify};
 use crate::stats::percentile;
 
 /// The warm-up: at least so long and so many.
@@ -31,10 +31,11 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 const WATCH_NS: u64 = 100_000;
 
 /// One side of a conversation: a link to the other side and one back.
-struct Side<'a> {
-    ends: &'a Ends,
+struct Side {
     sender: Box<dyn Sender + Send>,
     receiver: Box<dyn Receiver + Send>,
+    block: usize,
+    fresh: bool,
     ours: Pattern,
     theirs: Checker,
     check: bool,
@@ -43,20 +44,22 @@ struct Side<'a> {
     calls: u32,
 }
 
-impl<'a> Side<'a> {
-    fn open(end: &'a End, link: &dyn Link, there: Handle, back: Handle, ours: u64, theirs: u64) -> io::Result<Self> {
-        let ends = end.ends();
+impl Side {
+    fn open(end: &End, link: &dyn Link, there: Handle, back: Handle, ours: u64, theirs: u64) -> io::Result<Side> {
+        let ends = &end.ends;
         let mut sender = link.sender(there, ends)?;
         let ours = end.pattern(ours);
-        if link::content(ends) == Content::Prepared {
+        let fresh = link::content(ends) == Content::Fresh;
+        if !fresh {
             sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
         }
         // A message is asked for whole, whatever the size of its pieces.
         let whole = Ends { read_block: None, ..ends.clone() };
         Ok(Side {
-            ends,
             sender,
             receiver: link.receiver(back, &whole)?,
+            block: ends.block.as_usize(),
+            fresh,
             ours,
             theirs: Checker::new(end.pattern(theirs)),
             check: ends.verify != Verify::None && ends.link.transfers(),
@@ -68,11 +71,10 @@ impl<'a> Side<'a> {
 
     #[inline(always)]
     fn send(&mut self) -> io::Result<()> {
-        let block = self.ends.block.as_usize();
-        if self.ends.fresh() {
-            self.ours.fill(self.sent, self.sender.fresh(block)?);
+        if self.fresh {
+            self.ours.fill(self.sent, self.sender.fresh(self.block)?);
         }
-        let moved = self.sender.send(block)?;
+        let moved = self.sender.send(self.block)?;
         self.sent += moved.bytes as u64;
         self.calls += moved.calls;
         Ok(())
@@ -81,9 +83,8 @@ impl<'a> Side<'a> {
     /// Waits for a whole message; false if there is none and will be none.
     #[inline(always)]
     fn receive(&mut self) -> io::Result<bool> {
-        let block = self.ends.block.as_usize();
         let mut arrived = 0;
-        while arrived < block {
+        while arrived < self.block {
             let received = self.receiver.recv()?;
             if received.bytes == 0 {
                 return if arrived == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
@@ -116,8 +117,8 @@ impl<'a> Side<'a> {
     }
 
     /// The warm-up is always compared: that proves the path at no cost to the window.
-    fn begin_window(&mut self) {
-        self.check = self.ends.verify == Verify::Full;
+    fn begin_window(&mut self, end: &End) {
+        self.check = end.ends.verify == Verify::Full;
         self.calls = 0;
     }
 }
@@ -126,10 +127,10 @@ const THERE: u64 = 0;
 const BACK: u64 = 1 << 32;
 
 /// The source: asks, and keeps the clock.
-pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, there, back, THERE, BACK)?;
-    let ends = end.ends();
-    let mut busy = Busy::new(ends.write_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let ends = &end.ends;
+    let mut busy = end.busy(ends.write_delay);
     // By default the kernel may wake a sleeper 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
@@ -145,28 +146,24 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
     side.round_trip()?;
     let released_ns = end.control.meet(2)?;
 
-    side.begin_window();
+    side.begin_window(end);
     let mut meter = Meter::start(released_ns);
     let before = side.sent;
-    let mut pace = Turn::new(end.pace(), released_ns);
+    let mut timer = Timer::new(pace, released_ns);
     loop {
         busy.work();
-        let started_ns = pace.start();
+        let started_ns = timer.start();
         side.round_trip()?;
         let arrived_ns = monotonic_ns();
         trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
-        pace.ended(arrived_ns);
+        timer.ended(arrived_ns);
         meter.count(std::mem::take(&mut side.calls));
-        end.control.progress(end.assignment.line, side.sent);
-        let over = match ends.volume {
-            Volume::Total(goal) => side.sent - before >= goal.0,
-            Volume::Time(time) => arrived_ns - released_ns >= time.0,
-        };
-        if over {
+        end.progress(side.sent);
+        if is_over(ends.volume, side.sent - before, released_ns, || arrived_ns) {
             break;
         }
     }
-    let mut stats = meter.stop(side.sent - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
+    let mut stats = meter.stop(side.sent - before, end.stats(None));
     end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows.
     while !end.control.stopped() {
@@ -181,31 +178,30 @@ pub(super) fn ping(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
 }
 
 /// The sink: answers.
-pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     let mut side = Side::open(end, link, back, there, BACK, THERE)?;
-    let ends = end.ends();
-    let mut busy = Busy::new(ends.read_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let ends = &end.ends;
+    let mut busy = end.busy(ends.read_delay);
 
     end.control.meet(1)?;
-    let source = end.assignment.line - 1;
-    while ends.link.transfers() && end.control.warm_up(source) != Some(side.received) {
+    while ends.link.transfers() && end.warm_up() != Some(side.received) {
         if !side.receive()? {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over"));
+            return Err(ended_early());
         }
         side.send()?;
     }
     let released_ns = end.control.meet(2)?;
 
-    side.begin_window();
+    side.begin_window(end);
     let mut meter = Meter::start(released_ns);
     let before = side.received;
     while !end.control.stopped() && side.receive()? {
         busy.work();
         side.send()?;
         meter.count(std::mem::take(&mut side.calls));
-        end.control.progress(end.assignment.line, side.received);
+        end.progress(side.received);
     }
-    let mut stats = meter.stop(side.received - before, EndStats { pinned: end.pinned.clone(), ..EndStats::default() });
+    let mut stats = meter.stop(side.received - before, end.stats(None));
     while ends.link.transfers() && side.receive()? {
         side.send()?;
     }
@@ -214,7 +210,7 @@ pub(super) fn pong(end: &End, link: &dyn Link, there: Handle, back: Handle) -> i
 }
 
 /// When the next message starts.
-enum Turn {
+enum Timer {
     /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
     Closed { next_ns: u64 },
     /// A pause after the last is back.
@@ -223,12 +219,12 @@ enum Turn {
     Open { interval: f64, first_ns: u64, nth: u64 },
 }
 
-impl Turn {
-    fn new(pace: Pace, released_ns: u64) -> Turn {
+impl Timer {
+    fn new(pace: Pace, released_ns: u64) -> Timer {
         match pace {
-            Pace::Rate(rate) => Turn::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
-            Pace::Gap(Nanos(0)) => Turn::Closed { next_ns: monotonic_ns() },
-            Pace::Gap(gap) => Turn::Gap(gap.into()),
+            Pace::Rate(rate) => Timer::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
+            Pace::Gap(gap) if gap.0 > 0 => Timer::Gap(gap.into()),
+            Pace::Gap(_) => Timer::Closed { next_ns: monotonic_ns() },
         }
     }
 
@@ -236,12 +232,12 @@ impl Turn {
     #[inline]
     fn start(&mut self) -> u64 {
         match self {
-            Turn::Closed { next_ns } => *next_ns,
-            Turn::Gap(gap) => {
+            Timer::Closed { next_ns } => *next_ns,
+            Timer::Gap(gap) => {
                 std::thread::sleep(*gap);
                 monotonic_ns()
             }
-            Turn::Open { interval, first_ns, nth } => {
+            Timer::Open { interval, first_ns, nth } => {
                 *nth += 1;
                 let due = *first_ns + (*interval * *nth as f64) as u64;
                 let now = monotonic_ns();
@@ -258,7 +254,7 @@ impl Turn {
 
     #[inline]
     fn ended(&mut self, arrived_ns: u64) {
-        if let Turn::Closed { next_ns } = self {
+        if let Timer::Closed { next_ns } = self {
             *next_ns = arrived_ns;
         }
     }

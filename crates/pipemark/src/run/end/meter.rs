@@ -7,7 +7,7 @@ use pipeio_harness::usage::{Usage, monotonic_ns, thread_cpu_ns};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use crate::model::{Cpu, Delay, EndStats};
+use crate::model::{Cpu, Delay, EndStats, Volume};
 
 /// Ask which CPU this is once in so many calls: often enough to see a migration, too seldom to cost anything.
 const CALLS_PER_LOOK: u32 = 64;
@@ -64,6 +64,15 @@ impl Meter {
             cpus: self.cpus.into_iter().collect(),
             ..stats
         }
+    }
+}
+
+/// Whether a window of `volume` is over, with `bytes` moved in it.
+#[inline(always)]
+pub fn is_over(volume: Volume, bytes: u64, released_ns: u64, now: impl FnOnce() -> u64) -> bool {
+    match volume {
+        Volume::Total(total) => bytes >= total.0,
+        Volume::Time(time) => now() - released_ns >= time.0,
     }
 }
 

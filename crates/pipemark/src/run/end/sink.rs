@@ -1,16 +1,15 @@
 //! The sink: takes bytes out of the link, proves them, and keeps the clock that counts.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use pipeio::recv::Receiver;
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Busy, Meter, ceiling};
-use super::{Done, End};
+use super::meter::{Busy, Meter, ceiling, is_over};
+use super::{Done, End, ended_early};
 use crate::link::{Handle, Link};
-use crate::model::{EndStats, Verify, Volume};
+use crate::model::{Verify, Volume};
 
 /// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
 const CALLS_PER_LOOK: u32 = 16;
@@ -30,6 +29,14 @@ struct Proof {
 }
 
 impl Proof {
+    fn new(pattern: Pattern, verify: Verify) -> Proof {
+        Proof {
+            checker: Checker::new(pattern),
+            check: verify == Verify::Full,
+            xor: (verify == Verify::Xor).then_some(0),
+        }
+    }
+
     #[inline]
     fn absorb(&mut self, bytes: usize, data: Option<&[u8]>) {
         match data {
@@ -43,69 +50,53 @@ impl Proof {
 }
 
 pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
-    let ends = end.ends();
-    let block = ends.read_block().as_usize();
-    let observed = match &handle {
-        Handle::Fd(fd) => Some(fd.try_clone()?),
-        _ => None,
-    };
-    let capacity = || observed.as_ref().and_then(|fd| super::capacity(fd.as_fd()));
+    let ends = &end.ends;
+    let observed = if let Handle::Fd(fd) = &handle { Some(fd.try_clone()?) } else { None };
+    let capacity = || pipeio::pipe::capacity(observed.as_ref()?).ok().map(|bytes| bytes as u64);
     let receiver = link.receiver(handle, ends)?;
-    let mut busy = Busy::new(ends.read_delay, end.assignment.seed ^ end.assignment.line as u64);
-    let stats = EndStats {
-        pinned: end.pinned.clone(),
-        ceiling: alone(ends.verify, block, end.pattern(0), &busy),
-        ..EndStats::default()
-    };
+    let mut busy = end.busy(ends.read_delay);
+    let stats = end.stats(alone(ends.verify, ends.read_block().as_usize(), end.pattern(0), &busy));
     let capacity_before = capacity();
-    let mut sink = Sink {
-        receiver,
-        proof: Proof {
-            checker: Checker::new(end.pattern(0)),
-            // The warm-up is always compared: that proves the path at no cost to the window.
-            check: ends.verify != Verify::None && ends.link.transfers(),
-            xor: (ends.verify == Verify::Xor).then_some(0),
-        },
-        received: 0,
-    };
+    let mut sink = Sink { receiver, proof: Proof::new(end.pattern(0), ends.verify), received: 0 };
+    // The warm-up is always compared: that proves the path at no cost to the window.
+    sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
 
     end.control.meet(1)?;
-    // The source of a pair has the line before its sink.
-    let source = end.assignment.line - 1;
-    let warmed_up = ends.link.transfers() && !end.chained();
+    let chained = end.chained();
+    let warmed_up = ends.link.transfers() && !chained;
     // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
-    while warmed_up && end.control.warm_up(source).is_none_or(|bytes| sink.received < bytes) {
+    while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
         if sink.take()?.0 == 0 {
             return Err(ended_early());
         }
-        end.control.progress(end.assignment.line, sink.received);
+        end.progress(sink.received);
     }
     sink.proof.check = ends.verify == Verify::Full;
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = sink.received;
-    let mut goal = Goal::new(ends.volume, released_ns);
+    let mut goal = Goal { volume: ends.volume, released_ns, calls: 0, bytes: 0 };
     let mut last_ns = released_ns;
     loop {
         let (bytes, calls) = sink.take()?;
-        if bytes == 0 && end.chained() {
+        if bytes == 0 && chained {
             break;
         }
         if bytes == 0 {
             return Err(ended_early());
         }
         meter.count(calls);
-        end.control.progress(end.assignment.line, sink.received);
+        end.progress(sink.received);
         busy.work();
-        if end.chained() {
+        if chained {
             last_ns = monotonic_ns();
         } else if goal.reached(bytes, sink.received - before) {
             break;
         }
     }
     let mut stats = meter.stop(sink.received - before, stats);
-    if end.chained() && stats.bytes > 0 {
+    if chained && stats.bytes > 0 {
         // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
         // keep everything to themselves, the end is all there is.
         stats.ns = last_ns - released_ns;
@@ -118,7 +109,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         if bytes == 0 {
             break;
         }
-        end.control.progress(end.assignment.line, sink.received);
+        end.progress(sink.received);
         busy.work();
     }
     stats.bytes_in_all = sink.received;
@@ -127,13 +118,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         stats,
         capacity: capacity_before.zip(capacity()),
         fault: sink.proof.checker.fault().map(|fault| fault.to_string()),
-        huge_bytes: super::huge_bytes(ends),
+        huge_bytes: end.huge_bytes(),
         ..Done::default()
     })
-}
-
-fn ended_early() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
 }
 
 impl Sink {
@@ -156,11 +143,7 @@ fn alone(verify: Verify, block: usize, pattern: Pattern, busy: &Busy) -> Option<
     let mut data = vec![0; if looks { block } else { 0 }];
     pattern.fill(0, &mut data);
     let work = || {
-        let mut proof = Proof {
-            checker: Checker::new(pattern),
-            check: verify == Verify::Full,
-            xor: (verify == Verify::Xor).then_some(0),
-        };
+        let mut proof = Proof::new(pattern, verify);
         proof.absorb(block, Some(&data));
         std::hint::black_box((proof.xor, proof.checker.fault()));
         Ok::<usize, std::convert::Infallible>(block)
@@ -177,24 +160,17 @@ struct Goal {
 }
 
 impl Goal {
-    fn new(volume: Volume, released_ns: u64) -> Goal {
-        Goal { volume, released_ns, calls: 0, bytes: 0 }
-    }
-
     /// Whether it is, after another `bytes` that make `total`.
     #[inline]
     fn reached(&mut self, bytes: usize, total: u64) -> bool {
-        match self.volume {
-            Volume::Total(goal) => total >= goal.0,
-            Volume::Time(time) => {
-                self.calls += 1;
-                self.bytes += bytes as u64;
-                if self.calls < CALLS_PER_LOOK && self.bytes < BYTES_PER_LOOK {
-                    return false;
-                }
-                (self.calls, self.bytes) = (0, 0);
-                monotonic_ns() - self.released_ns >= time.0
+        if let Volume::Time(_) = self.volume {
+            self.calls += 1;
+            self.bytes += bytes as u64;
+            if self.calls < CALLS_PER_LOOK && self.bytes < BYTES_PER_LOOK {
+                return false;
             }
+            (self.calls, self.bytes) = (0, 0);
         }
+        is_over(self.volume, total, self.released_ns, monotonic_ns)
     }
 }

@@ -6,10 +6,10 @@ use pipeio::send::{Content, Moved, Sender};
 use pipeio_harness::pattern::Pattern;
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Busy, Meter, ceiling};
+use super::meter::{Busy, Meter, ceiling, is_over};
 use super::{Done, End, text};
 use crate::link::{self, Handle, Link};
-use crate::model::{self, EndStats, Volume};
+use crate::model;
 
 /// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
 /// settled; short against any window.
@@ -28,8 +28,7 @@ struct Source<'a> {
 }
 
 pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
-    let ends = end.ends();
-    let block = ends.block.as_usize();
+    let ends = &end.ends;
     let content = link::content(ends);
     let mut sender = link.sender(handle, ends)?;
     let pattern = end.pattern(0);
@@ -41,31 +40,30 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
             }
         })?;
     }
-    let busy = Busy::new(ends.write_delay, end.assignment.seed ^ end.assignment.line as u64);
+    let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
     let mut source = Source { end, sender, pattern, content, block, busy, position: 0 };
-    let stats = EndStats { pinned: end.pinned.clone(), ceiling: source.alone()?, ..EndStats::default() };
+    let stats = end.stats(source.alone()?);
 
     end.control.meet(1)?;
-    if !end.chained() {
+    let chained = end.chained();
+    if !chained {
         source.warm_up()?;
     }
     // Asked before the sender, and its memory, is gone, and outside the window.
-    let huge_bytes = super::huge_bytes(ends);
+    let huge_bytes = end.huge_bytes();
     let released_ns = end.control.meet(2)?;
 
     let mut meter = Meter::start(released_ns);
     let before = source.position;
-    // Through a chain the whole stream is measured, to its end: stages may hold bytes back, or change their number.
-    let over = |position: u64| match ends.volume {
-        _ if !end.chained() => end.control.stopped(),
-        Volume::Total(total) => position >= total.0,
-        Volume::Time(time) => monotonic_ns() - released_ns >= time.0,
+    let over = |position: u64| match chained {
+        true => is_over(ends.volume, position, released_ns, monotonic_ns),
+        false => end.control.stopped(),
     };
     while !over(source.position) {
         source.busy.work();
         let moved = source.block()?;
         meter.count(moved.calls);
-        end.control.progress(end.assignment.line, source.position);
+        end.progress(source.position);
     }
     let mut stats = meter.stop(source.position - before, stats);
     stats.bytes_in_all = source.position;
@@ -83,20 +81,21 @@ impl Source<'_> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
         }
-        ceiling(self.busy.seconds(), || {
-            if self.content == Content::Fresh {
-                self.pattern.fill(0, self.sender.fresh(self.block)?);
-            }
-            Ok(self.block)
-        })
-        .map(Some)
+        ceiling(self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
+    }
+
+    /// Makes the next block, where each is new.
+    #[inline]
+    fn make(&mut self, position: u64) -> io::Result<()> {
+        if self.content == Content::Fresh {
+            self.pattern.fill(position, self.sender.fresh(self.block)?);
+        }
+        Ok(())
     }
 
     #[inline]
     fn block(&mut self) -> io::Result<Moved> {
-        if self.content == Content::Fresh {
-            self.pattern.fill(self.position, self.sender.fresh(self.block)?);
-        }
+        self.make(self.position)?;
         let moved = self.sender.send(self.block)?;
         self.position += moved.bytes as u64;
         Ok(moved)
