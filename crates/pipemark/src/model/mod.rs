@@ -33,7 +33,6 @@ pub use naming::{differing, names, phrase, placed};
 pub use parameter::{Key, MAX_LENGTH, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
-pub use stage::Stage;
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, Unit, three_digits};
 #[allow(unused_imports)]

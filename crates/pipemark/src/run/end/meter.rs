@@ -44,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// Handles the window now, with `bytes` moved in it.
+    /// Ends the window now, with `bytes` moved in it.
     pub fn stop(mut self, bytes: u64, stats: EndStats) -> EndStats {
         let ns = monotonic_ns().saturating_sub(self.released_ns);
         let used = Usage::now().since(&self.before);
