@@ -23,7 +23,7 @@ pub(crate) const LINES: usize = 8;
 const HEAD: usize = 0;
 /// Written by the sink at every release: how far it is (word 0).
 const TAIL: usize = 2;
-/// Written when something happens to the source, else in both ends' caches: see [`State`].
+/// Written when something happens to the source, else in both ends' caches: see `impl Line`.
 const SOURCE: usize = 4;
 /// The same for the sink.
 const SINK: usize = 6;
@@ -32,23 +32,12 @@ const SINK: usize = 6;
 /// twice as long as the better of both would have taken.
 const LOOKS: u32 = 500;
 
-/// What an end tells the other about itself: in the gate, whether it sleeps; and whether it is there.
-trait State {
+/// What an end tells the other about itself: in the gate, whether it sleeps; and in the first word, whether it is there.
+impl Line {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
 
     /// Takes the place of this end.
-    fn take(&self, name: &str) -> io::Result<()>;
-    /// Says that this end will do nothing more.
-    fn leave(&self);
-    fn gone(&self) -> bool;
-    /// Wakes this end if it sleeps, after something that it may be waiting for was stored.
-    fn wake(&self, calls: &mut u32);
-    /// Waits until `ready` has something. Only the end itself may call it.
-    fn wait<T>(&self, wait: Wait, calls: &mut u32, ready: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T>;
-}
-
-impl State for Line {
     fn take(&self, name: &str) -> io::Result<()> {
         if self.words[0].compare_exchange(0, Self::TAKEN, SeqCst, SeqCst).is_err() {
             let message = format!("this ring has, or had, a {name} already; make a new ring");
@@ -57,6 +46,7 @@ impl State for Line {
         Ok(())
     }
 
+    /// Says that this end will do nothing more.
     fn leave(&self) {
         self.words[0].store(Self::GONE, Release);
     }
@@ -66,6 +56,7 @@ impl State for Line {
         self.words[0].load(Acquire) == Self::GONE
     }
 
+    /// Wakes this end if it sleeps, after something that it may be waiting for was stored.
     #[inline]
     fn wake(&self, calls: &mut u32) {
         // Either we see that the other sleeps, or it sees what we stored before it falls asleep: both ends store, fence,
@@ -78,6 +69,7 @@ impl State for Line {
         }
     }
 
+    /// Waits until `ready` has something. Only the end itself may call it.
     #[inline]
     fn wait<T>(&self, wait: Wait, calls: &mut u32, mut ready: impl FnMut() -> io::Result<Option<T>>) -> io::Result<T> {
         let mut looks = 0;

@@ -7,23 +7,35 @@
 
 use std::fmt;
 
-/// Runs a body compiled for the widest vectors this processor has.
-macro_rules! dispatch {
-    ($body:ident($($argument:expr),*) -> $result:ty) => {{
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("avx512vl") {
-                // SAFETY: the processor has the features that the function was compiled for.
-                return unsafe { wide::$body::avx512($($argument),*) };
+/// A function that runs a body compiled for the widest vectors this processor has.
+macro_rules! widest {
+    ($(#[$doc:meta])* $vis:vis fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
+        $(#[$doc])*
+        $vis fn $wide($($name: $type),*) -> $result {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl")]
+                fn avx512($($name: $type),*) -> $result {
+                    $body($($name),*)
+                }
+                #[target_feature(enable = "avx2")]
+                fn avx2($($name: $type),*) -> $result {
+                    $body($($name),*)
+                }
+                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                    // SAFETY: the processor has the features that the function was compiled for.
+                    return unsafe { avx512($($name),*) };
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has the features that the function was compiled for.
+                    return unsafe { avx2($($name),*) };
+                }
             }
-            if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has the features that the function was compiled for.
-                return unsafe { wide::$body::avx2($($argument),*) };
-            }
+            $body($($name),*)
         }
-        $body($($argument),*)
-    }};
+    };
 }
+
 /// An odd number without pattern in its bits: 2⁶⁴ divided by the golden ratio.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -127,11 +139,6 @@ impl Pattern {
     }
 }
 
-/// The XOR of all bytes.
-pub fn xor(bytes: &[u8]) -> u8 {
-    dispatch!(xor_body(bytes) -> u8)
-}
-
 /// The first byte that was not what belongs at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
@@ -211,27 +218,6 @@ impl Checker {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod wide {
-    macro_rules! widened {
-        ($body:ident($($name:ident: $type:ty),*) -> $result:ty) => {
-            pub(super) mod $body {
-                #[target_feature(enable = "avx512f,avx512vl")]
-                pub(in super::super) fn avx512($($name: $type),*) -> $result {
-                    super::super::$body($($name),*)
-                }
-                #[target_feature(enable = "avx2")]
-                pub(in super::super) fn avx2($($name: $type),*) -> $result {
-                    super::super::$body($($name),*)
-                }
-            }
-        };
-    }
-    widened!(fill_body(first: u64, words: &mut [[u8; 8]]) -> ());
-    widened!(equal_body(first: u64, words: &[[u8; 8]]) -> bool);
-    widened!(xor_body(bytes: &[u8]) -> u8);
-}
-
 #[inline(always)]
 fn word(seed: u64, index: u64) -> u64 {
     seed.wrapping_add(index.wrapping_mul(STEP))
@@ -260,12 +246,16 @@ fn xor_body(bytes: &[u8]) -> u8 {
     folded.to_le_bytes().iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
 }
 
-fn fill_wide(first: u64, words: &mut [[u8; 8]]) {
-    dispatch!(fill_body(first, words) -> ())
+widest! {
+    /// The XOR of all bytes.
+    pub fn xor(bytes: &[u8]) -> u8 = xor_body
 }
+widest!(fn fill_wide(first: u64, words: &mut [[u8; 8]]) -> () = fill_body);
+widest!(fn equal_wide(first: u64, words: &[[u8; 8]]) -> bool = equal_body);
 
-fn equal_wide(first: u64, words: &[[u8; 8]]) -> bool {
-    dispatch!(equal_body(first, words) -> bool)
+/// The byte at a position of a stream of words.
+fn byte_at(seed: u64, at: u64) -> u8 {
+    word(seed, at / 8).to_le_bytes()[(at % 8) as usize]
 }
 
 /// The bytes before the next whole word of the stream.
@@ -275,16 +265,15 @@ fn head(position: u64, len: usize) -> usize {
 
 fn fill_words(seed: u64, position: u64, bytes: &mut [u8]) {
     let (before, bytes) = bytes.split_at_mut(head(position, bytes.len()));
-    let byte_at = |at: u64| word(seed, at / 8).to_le_bytes()[(at % 8) as usize];
     for (i, byte) in before.iter_mut().enumerate() {
-        *byte = byte_at(position + i as u64);
+        *byte = byte_at(seed, position + i as u64);
     }
     let position = position + before.len() as u64;
     let (words, after) = bytes.as_chunks_mut::<8>();
     fill_wide(word(seed, position / 8), words);
     let position = position + 8 * words.len() as u64;
     for (i, byte) in after.iter_mut().enumerate() {
-        *byte = byte_at(position + i as u64);
+        *byte = byte_at(seed, position + i as u64);
     }
 }
 
@@ -292,8 +281,7 @@ fn matching_words(seed: u64, position: u64, bytes: &[u8]) -> usize {
     /// Bytes compared before looking whether all were right: small enough that a fault is found by comparing them again,
     /// large enough that looking costs nothing.
     const STRIDE: usize = 512;
-    let byte_at = |at: u64| word(seed, at / 8).to_le_bytes()[(at % 8) as usize];
-    let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes[i] != byte_at(position + i as u64));
+    let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes[i] != byte_at(seed, position + i as u64));
     let start = head(position, bytes.len());
     if let Some(wrong) = one_by_one(0, start) {
         return wrong;

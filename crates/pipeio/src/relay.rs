@@ -303,10 +303,11 @@ impl Relay<'_> {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => End::Output,
             Err(error) => return Err(error),
         };
-        match complete {
-            Some(method) if self.bytes == before && end == End::Input => return Ok((method, end)),
-            Some(method) => fallbacks.push(Fallback { from: method, errno: None }),
-            None => {}
+        if let Some(from) = complete {
+            if self.bytes == before && end == End::Input {
+                return Ok((from, end));
+            }
+            fallbacks.push(Fallback { from, errno: None });
         }
         Ok((Method::ReadWrite, end))
     }

@@ -164,6 +164,35 @@ mod x86 {
     }
 }
 
+/// Calls the generic function of [`Lanes`] as it was compiled for these instructions, which this processor has.
+macro_rules! with_lanes {
+    ($simd:expr, $function:ident$(<$life:lifetime>)?($($name:ident: $type:ty),*) -> $result:ty) => {{
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn avx2$(<$life>)?($($name: $type),*) -> $result {
+            // SAFETY: this function has the instructions.
+            unsafe { $function::<$crate::lines::simd::Avx2>($($name),*) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+        fn avx512$(<$life>)?($($name: $type),*) -> $result {
+            // SAFETY: this function has the instructions.
+            unsafe { $function::<$crate::lines::simd::Avx512>($($name),*) }
+        }
+        // SAFETY: the instructions are ones this processor has.
+        unsafe {
+            match $simd {
+                Simd::Portable => $function::<$crate::lines::simd::Portable>($($name),*),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx2 => avx2($($name),*),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx512 => avx512($($name),*),
+            }
+        }
+    }};
+}
+pub(super) use with_lanes;
+
 /// Where in `bytes` a given byte is, first to last.
 #[derive(Debug, Clone)]
 pub(super) struct Ends<'b> {
@@ -189,16 +218,8 @@ impl<'b> Ends<'b> {
     /// Looks on until something is found or 64 bytes are no longer left.
     #[inline]
     fn whole_words(&mut self) {
-        // SAFETY: `simd` is one this processor has.
-        (self.seen, self.found) = unsafe {
-            match self.simd {
-                Simd::Portable => find::<Portable>(self.bytes, self.seen, self.byte),
-                #[cfg(target_arch = "x86_64")]
-                Simd::Avx2 => find_avx2(self.bytes, self.seen, self.byte),
-                #[cfg(target_arch = "x86_64")]
-                Simd::Avx512 => find_avx512(self.bytes, self.seen, self.byte),
-            }
-        };
+        let (bytes, seen, byte) = (self.bytes, self.seen, self.byte);
+        (self.seen, self.found) = with_lanes!(self.simd, find(bytes: &[u8], seen: usize, byte: u8) -> (usize, u64));
     }
 
     #[cold]
@@ -250,20 +271,6 @@ unsafe fn find<L: Lanes>(bytes: &[u8], mut seen: usize, byte: u8) -> (usize, u64
         }
     }
     (seen, 0)
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn find_avx2(bytes: &[u8], seen: usize, byte: u8) -> (usize, u64) {
-    // SAFETY: this function has the instructions.
-    unsafe { find::<Avx2>(bytes, seen, byte) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
-fn find_avx512(bytes: &[u8], seen: usize, byte: u8) -> (usize, u64) {
-    // SAFETY: this function has the instructions.
-    unsafe { find::<Avx512>(bytes, seen, byte) }
 }
 
 #[cfg(test)]

@@ -116,29 +116,38 @@ pub trait Transform {
     ///
     /// [`Batch::failure`] makes one which names the line. Output of the lines before it is to be left in `output`.
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-        for line in batch.lines() {
-            let mark = output.mark();
-            let fate = self.line(line.bytes, output);
-            match fate {
-                Ok(Fate::Keep | Fate::KeepAndStop) if line.end == LineEnd::Terminator => {
-                    output.push(batch.terminator());
-                }
-                Ok(Fate::Keep | Fate::KeepAndStop) => {}
-                Ok(Fate::Drop | Fate::DropAndStop) | Err(_) => output.back_to(mark),
-            }
-            match fate {
-                Ok(Fate::Keep | Fate::Drop) => {}
-                Ok(Fate::KeepAndStop | Fate::DropAndStop) => return Ok(Flow::Stop),
-                Err(failure) => return Err(batch.failure(&line, failure)),
-            }
-        }
-        Ok(Flow::Continue)
+        line_by_line(self, batch, output)
     }
 
     /// Whether [`Batch::first_line`] must be right. Counting costs a pass over the batch, so ask only if it is used.
     fn numbered(&self) -> bool {
         false
     }
+}
+
+/// What [`Transform::batch`] does unless a transform knows better.
+pub(super) fn line_by_line<'b, T: Transform + ?Sized>(
+    transform: &mut T,
+    batch: &Batch<'b>,
+    output: &mut Output<'b>,
+) -> Result<Flow, Error> {
+    for line in batch.lines() {
+        let mark = output.mark();
+        let fate = transform.line(line.bytes, output);
+        match fate {
+            Ok(Fate::Keep | Fate::KeepAndStop) if line.end == LineEnd::Terminator => {
+                output.push(batch.terminator());
+            }
+            Ok(Fate::Keep | Fate::KeepAndStop) => {}
+            Ok(Fate::Drop | Fate::DropAndStop) | Err(_) => output.back_to(mark),
+        }
+        match fate {
+            Ok(Fate::Keep | Fate::Drop) => {}
+            Ok(Fate::KeepAndStop | Fate::DropAndStop) => return Ok(Flow::Stop),
+            Err(failure) => return Err(batch.failure(&line, failure)),
+        }
+    }
+    Ok(Flow::Continue)
 }
 
 /// A transform made of a function of one line.

@@ -1,7 +1,8 @@
 //! Lines with their numbers.
 
 use super::append_decimal;
-use crate::lines::{Batch, Error, Failure, Fate, Flow, LineEnd, Output, Transform};
+use crate::lines::transform::line_by_line;
+use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
 /// Each line after its number and a tab, counted from 1: `hello` becomes `1<TAB>hello`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,13 +23,7 @@ impl Transform for Number {
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
         self.last = batch.first_line() - 1;
-        for line in batch.lines() {
-            self.line(line.bytes, output).map_err(|failure| batch.failure(&line, failure))?;
-            if line.end == LineEnd::Terminator {
-                output.push(batch.terminator());
-            }
-        }
-        Ok(Flow::Continue)
+        line_by_line(self, batch, output)
     }
 
     fn numbered(&self) -> bool {

@@ -1,9 +1,7 @@
 //! The transform of document 003: `hello world` becomes `[spaces: 1]hello world`.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
-#[cfg(target_arch = "x86_64")]
-use crate::lines::simd::{Avx2, Avx512};
-use crate::lines::simd::{Lanes, Portable, Simd, WORD};
+use crate::lines::simd::{Lanes, Simd, WORD, with_lanes};
 use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
 /// Each line after a header with its number of spaces, `[spaces: >6]` if they are more than six.
@@ -42,16 +40,7 @@ impl Transform for Spaces {
     }
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-        // SAFETY: `simd` is one this processor has.
-        unsafe {
-            match self.simd {
-                Simd::Portable => run::<Portable>(batch, output),
-                #[cfg(target_arch = "x86_64")]
-                Simd::Avx2 => run_avx2(batch, output),
-                #[cfg(target_arch = "x86_64")]
-                Simd::Avx512 => run_avx512(batch, output),
-            }
-        }
+        with_lanes!(self.simd, run<'b>(batch: &Batch<'b>, output: &mut Output<'b>) -> ());
         Ok(Flow::Continue)
     }
 }
@@ -90,20 +79,6 @@ fn guess(many: bool) -> &'static Header {
 #[inline(always)]
 const fn header_len(many: bool) -> usize {
     11 + many as usize
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2<'b>(batch: &Batch<'b>, output: &mut Output<'b>) {
-    // SAFETY: this function has the instructions.
-    unsafe { run::<Avx2>(batch, output) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx512<'b>(batch: &Batch<'b>, output: &mut Output<'b>) {
-    // SAFETY: this function has the instructions.
-    unsafe { run::<Avx512>(batch, output) }
 }
 
 /// Words copied between two looks at how much room is left and how long the line has become.
