@@ -4,11 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 
-use super::{Handle, Handles, Link, Naming, pipe, stream};
+use super::{Handles, Link, Naming, pipe};
 use crate::model::Ends;
 
 pub struct Fifo;
@@ -34,13 +32,5 @@ impl Link for Fifo {
         let (writer, reader) = ends?;
         pipe::resize(&writer, params.capacity)?;
         Ok(Handles::new(writer, reader))
-    }
-
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
-        stream::sender(end, params)
-    }
-
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
-        stream::receiver(end, params)
     }
 }

@@ -25,7 +25,10 @@ use std::path::Path;
 use pipeio::recv::Receiver;
 use pipeio::send::Sender;
 
-use crate::model::{Ends, LinkKind};
+use crate::model::{Ends, LinkKind, each_link};
+
+pub type BoxSender = Box<dyn Sender + Send>;
+pub type BoxReceiver = Box<dyn Receiver + Send>;
 
 /// What one end needs to open a link.
 #[derive(Debug)]
@@ -95,17 +98,21 @@ pub trait Link: Sync {
     /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
     fn remove(&self, _name: &Path) {}
 
-    /// Opens the source's end.
+    /// Opens the source's end; that of a stream, if nothing else is said.
     ///
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>>;
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
+        stream::sender(end, params)
+    }
 
-    /// Opens the sink's end.
+    /// Opens the sink's end, likewise.
     ///
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>>;
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
+        stream::receiver(end, params)
+    }
 }
 
 /// Whether a link or an end cannot be made because this system does not have, allow or afford it: a reason to skip, not a
@@ -120,25 +127,17 @@ fn unique(name: &Path) -> String {
     name.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The mechanism called `kind`; `None` for a copy within one process, which is no link.
-pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
-    Some(match kind {
-        LinkKind::Pipe => &pipe::Pipe,
-        LinkKind::Fifo => &fifo::Fifo,
-        LinkKind::Socketpair => &socketpair::Socketpair,
-        LinkKind::UnixStream => &unix_stream::UnixStream,
-        LinkKind::UnixSeqpacket => &unix_seqpacket::UnixSeqpacket,
-        LinkKind::UnixDgram => &unix_dgram::UnixDgram,
-        LinkKind::Tcp => &tcp::Tcp,
-        LinkKind::SysvMq => &sysv_mq::SysvMq,
-        LinkKind::PosixMq => &posix_mq::PosixMq,
-        LinkKind::Shm => &shm::Shm,
-        LinkKind::ProcessVm => &process_vm::ProcessVm,
-        LinkKind::Pty => &pty::Pty,
-        LinkKind::Null => &null::Null,
-        LinkKind::MemoryCopy => return None,
-    })
+macro_rules! mechanisms {
+    ($($(#[$doc:meta])* $link:ident($($file:ident)?): $is:ident,)*) => {
+        /// The mechanism called `kind`; `None` for a copy within one process, which is no link.
+        pub fn of(kind: LinkKind) -> Option<&'static dyn Link> {
+            match kind {
+                $(LinkKind::$link => None$(.or(Some(&$file::$link)))?,)*
+            }
+        }
+    };
 }
+each_link!(mechanisms);
 
 /// The words of the model in the library's.
 mod options {

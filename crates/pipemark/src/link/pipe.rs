@@ -5,10 +5,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use pipeio::pipe::set_capacity;
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 
-use super::{Handle, Handles, Link, stream};
+use super::{Handles, Link};
 use crate::model::{Capacity, Ends, NamedCapacity};
 
 pub struct Pipe;
@@ -18,14 +16,6 @@ impl Link for Pipe {
         let pipe = pipeio::pipe::Pipe::new()?;
         resize(&pipe.writer, params.capacity)?;
         Ok(Handles::new(pipe.writer, pipe.reader))
-    }
-
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
-        stream::sender(end, params)
-    }
-
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
-        stream::receiver(end, params)
     }
 }
 

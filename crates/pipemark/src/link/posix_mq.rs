@@ -3,11 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use pipeio_harness::mq;
 
-use super::{Handle, Handles, Link, Naming, options};
+use super::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options};
 use crate::model::Ends;
 
 pub struct PosixMq;
@@ -33,11 +31,11 @@ impl Link for PosixMq {
         let _ = mq::posix_unlink(&queue_name(name));
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         mq::posix_sender(end.fd()?, &options::send(params), limit(params)?)
     }
 
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         mq::posix_receiver(end.fd()?, &options::recv(params), limit(params)?)
     }
 }

@@ -3,10 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
-
-use super::{Handle, Handles, Link, options};
+use super::{BoxReceiver, BoxSender, Handle, Handles, Link, options};
 use crate::model::Ends;
 
 pub struct ProcessVm;
@@ -17,11 +14,11 @@ impl Link for ProcessVm {
         Ok(Handles::new(header.try_clone()?, header))
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         pipeio_harness::vm::sender(end.fd()?, &options::send(params))
     }
 
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         pipeio_harness::vm::receiver(end.fd()?, &options::recv(params))
     }
 }

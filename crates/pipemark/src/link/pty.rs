@@ -6,12 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use pipeio::recv::{Received, Receiver};
-use pipeio::send::Sender;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::{Handle, Handles, Link, stream};
+use super::{BoxReceiver, Handle, Handles, Link, stream};
 use crate::model::Ends;
 
 pub struct Pty;
@@ -30,11 +29,7 @@ impl Link for Pty {
         Ok(Handles::new(source, sink))
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
-        stream::sender(end, params)
-    }
-
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         Ok(Box::new(Master(stream::receiver(end, params)?)))
     }
 }
@@ -50,7 +45,7 @@ fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Reading from a pseudo-terminal whose other side is closed is an error (EIO), where other links see the end.
-struct Master(Box<dyn Receiver + Send>);
+struct Master(BoxReceiver);
 
 impl Receiver for Master {
     fn recv(&mut self) -> io::Result<Received<'_>> {

@@ -3,11 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use pipeio_harness::ring::{self, Access};
 
-use super::{Handle, Handles, Link, options};
+use super::{BoxReceiver, BoxSender, Handle, Handles, Link, options};
 use crate::model::{Capacity, Ends, RecvMethod, SendMethod};
 
 pub struct Shm;
@@ -22,12 +20,12 @@ impl Link for Shm {
         Ok(Handles::new(memory.try_clone()?, memory))
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         let access = if params.send == SendMethod::InPlace { Access::InPlace } else { Access::Copy };
         ring::sender(end.fd()?, &options::send(params), access)
     }
 
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         let access = if params.recv == RecvMethod::InPlace { Access::InPlace } else { Access::Copy };
         ring::receiver(end.fd()?, &options::recv(params), access)
     }

@@ -2,18 +2,17 @@
 
 use std::io;
 
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Sender};
+use pipeio::{recv, send};
 
-use super::{Handle, options};
+use super::{BoxReceiver, BoxSender, Handle, options};
 use crate::model::{Ends, RecvMethod, SendMethod};
 
-pub fn sender(end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(end: Handle, params: &Ends) -> io::Result<BoxSender> {
     let method = send_method(params.send).ok_or(io::ErrorKind::InvalidInput)?;
     send::open(method, end.fd()?, &options::send(params))
 }
 
-pub fn receiver(end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
     let method = match params.recv {
         RecvMethod::Read => recv::Method::Read,
         RecvMethod::Splice => recv::Method::Splice,

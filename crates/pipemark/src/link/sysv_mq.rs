@@ -3,11 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use pipeio_harness::mq;
 
-use super::{Handle, Handles, Link, Naming, options};
+use super::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options};
 use crate::model::Ends;
 
 pub struct SysvMq;
@@ -28,11 +26,11 @@ impl Link for SysvMq {
         let _ = mq::sysv_find(key(name)).and_then(mq::sysv_remove);
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         mq::sysv_sender(queue(&end)?, &options::send(params))
     }
 
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         mq::sysv_receiver(queue(&end)?, &options::recv(params))
     }
 }

@@ -6,13 +6,11 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::{Handle, Handles, Link, options, socketpair, stream};
+use super::{BoxSender, Handle, Handles, Link, options, socketpair, stream};
 use crate::model::{Ends, SendMethod};
 
 pub struct Tcp;
@@ -27,18 +25,14 @@ impl Link for Tcp {
         // A block is sent when it is complete, not when the last one was acknowledged.
         source.set_nodelay(true)?;
         sink.set_nodelay(true)?;
-        socketpair::sized(source.into(), sink.into(), params)
+        socketpair::sized((source.into(), sink.into()), params)
     }
 
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
         match params.send {
             SendMethod::Zerocopy => pipeio_harness::zerocopy::sender(end.fd()?, &options::send(params)),
             _ => stream::sender(end, params),
         }
-    }
-
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
-        stream::receiver(end, params)
     }
 }
 

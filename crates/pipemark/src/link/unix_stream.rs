@@ -6,14 +6,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, socket_with,
 };
 
-use super::{Handle, Handles, Link, Naming, socketpair, stream};
+use super::{Handles, Link, Naming, socketpair};
 use crate::model::Ends;
 
 pub struct UnixStream;
@@ -24,16 +22,7 @@ impl Link for UnixStream {
     }
 
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
-        let (source, sink) = joined(SocketType::STREAM, name)?;
-        socketpair::sized(source, sink, params)
-    }
-
-    fn sender(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Sender + Send>> {
-        stream::sender(end, params)
-    }
-
-    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<Box<dyn Receiver + Send>> {
-        stream::receiver(end, params)
+        socketpair::sized(joined(SocketType::STREAM, name)?, params)
     }
 }
 

@@ -1,40 +1,6 @@
-//! The choices a trial is made of: link, sender, receiver, wait policy, page kind and how much is proven.
+//! The choices a trial is made of besides its link: sender, receiver, wait policy, page kind and how much is proven.
 
 use super::value::word_enum;
-
-word_enum! {
-    /// The mechanism between two neighbours.
-    pub enum LinkKind {
-        /// An anonymous pipe, pipe(2).
-        Pipe,
-        /// A named pipe, mkfifo(3); its name is gone before the first byte.
-        Fifo,
-        /// A UNIX stream socket pair, socketpair(2).
-        Socketpair,
-        /// A UNIX stream socket that was bound, connected and accepted.
-        UnixStream,
-        /// A UNIX socket pair that keeps messages apart and in order.
-        UnixSeqpacket,
-        /// A UNIX datagram socket pair.
-        UnixDgram,
-        /// TCP over the loopback device.
-        Tcp,
-        /// A System V message queue.
-        SysvMq,
-        /// A POSIX message queue.
-        PosixMq,
-        /// A single-producer single-consumer ring in shared memory (a memfd).
-        Shm,
-        /// process_vm_readv(2): the sink copies straight out of the source's memory.
-        ProcessVm,
-        /// A pseudo-terminal in raw mode.
-        Pty,
-        /// No transfer at all: what the harness itself costs.
-        Null,
-        /// No other process at all: one core copies block to block. The memory-copy limit other figures are held against.
-        MemoryCopy,
-    }
-}
 
 word_enum! {
     /// How the source hands bytes to the link.
@@ -57,52 +23,6 @@ word_enum! {
         InPlace,
         /// send(2) with MSG_ZEROCOPY: TCP only.
         Zerocopy,
-    }
-}
-
-impl LinkKind {
-    /// How bytes can be handed to this link. `write` stands for its plain way: send, msgsnd, a copy into the ring.
-    pub fn senders(self) -> &'static [SendMethod] {
-        use SendMethod::{InPlace, IoUring, Sendfile, Splice, Tee, Vmsplice, VmspliceGift, Write, Zerocopy};
-        match self {
-            LinkKind::Pipe | LinkKind::Fifo => &[Write, Vmsplice, VmspliceGift, Sendfile, Splice, Tee, IoUring],
-            LinkKind::Socketpair | LinkKind::UnixStream => &[Write, Sendfile, IoUring],
-            LinkKind::Tcp => &[Write, Sendfile, IoUring, Zerocopy],
-            LinkKind::Shm => &[Write, InPlace],
-            _ => &[Write],
-        }
-    }
-
-    /// How bytes can be taken from this link. `read` stands for its plain way.
-    pub fn receivers(self) -> &'static [RecvMethod] {
-        use RecvMethod::{InPlace, IoUring, Read, Splice, Vmsplice};
-        match self {
-            LinkKind::Pipe | LinkKind::Fifo => &[Read, Splice, Vmsplice, IoUring],
-            LinkKind::Socketpair | LinkKind::UnixStream | LinkKind::Tcp => &[Read, IoUring],
-            LinkKind::Shm => &[Read, InPlace],
-            _ => &[Read],
-        }
-    }
-
-    /// Whether it is a pipe to the kernel, with a capacity.
-    pub fn is_pipe(self) -> bool {
-        matches!(self, LinkKind::Pipe | LinkKind::Fifo)
-    }
-
-    /// Whether its capacity can be chosen: that of a pipe, or of a ring.
-    pub fn has_capacity(self) -> bool {
-        self.is_pipe() || self == LinkKind::Shm
-    }
-
-    /// Whether it has socket buffers.
-    pub fn is_socket(self) -> bool {
-        use LinkKind::{Socketpair, Tcp, UnixDgram, UnixSeqpacket, UnixStream};
-        matches!(self, Socketpair | UnixStream | UnixSeqpacket | UnixDgram | Tcp)
-    }
-
-    /// Whether bytes go from one process to another; the others are there to compare with.
-    pub fn transfers(self) -> bool {
-        !matches!(self, LinkKind::Null | LinkKind::MemoryCopy)
     }
 }
 
