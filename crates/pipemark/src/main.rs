@@ -13,10 +13,8 @@ mod link;
 mod model;
 mod plan;
 mod render;
-mod report;
 mod run;
 mod sheet;
-mod show;
 mod stats;
 mod store;
 

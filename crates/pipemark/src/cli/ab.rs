@@ -15,9 +15,8 @@ use crate::child::{Interrupt, RunError};
 use crate::export::{self, Destination};
 use crate::model::{Capacity, Estimate, Nanos};
 use crate::plan::{parse_duration, stages};
-use crate::run::{Pipeline, PipelineRun};
+use crate::run::{Pipeline, PipelineRun, Progress};
 use crate::sheet::{self, Sheet, neutral};
-use crate::show::Progress;
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
 use crate::stats::verdict::{Better, Criterion, Verdict};
 

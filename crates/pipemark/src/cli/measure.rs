@@ -13,8 +13,7 @@ use crate::export::Destination;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::Plan;
-use crate::run;
-use crate::show::Progress;
+use crate::run::{self, Progress};
 use crate::stats;
 
 /// Measures plans without entrants.

@@ -8,9 +8,8 @@ use clap::{Args, ValueEnum};
 use super::keep::KeepOptions;
 use crate::export::{self, Destination, OutputError};
 use crate::model::Document;
-use crate::render::{self, Characters, Colour, Terminal};
-use crate::sheet::Sheet;
-use crate::show;
+use crate::render::{self, Attachment, Characters, Colour, Terminal};
+use crate::sheet::{self, Sheet};
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -184,8 +183,8 @@ impl OutputOptions {
     pub fn exports(&self) -> Vec<(&Destination, Writer)> {
         let own = self.export.exports().map(|(destination, format)| (destination, writer(format)));
         let others: [(&Option<Destination>, Writer); 2] = [
-            (&self.openmetrics, ("OpenMetrics", |document| written(&show::OpenMetrics, document))),
-            (&self.benchmark_json, ("benchmark JSON", |document| written(&show::BenchmarkJson, document))),
+            (&self.openmetrics, ("OpenMetrics", export::openmetrics)),
+            (&self.benchmark_json, ("benchmark JSON", export::benchmark_json)),
         ];
         let others = others.into_iter().filter_map(|(destination, writer)| Some((destination.as_ref()?, writer)));
         own.chain(others).collect()
@@ -207,27 +206,32 @@ impl OutputOptions {
 /// How a document is written in a format.
 pub fn writer(format: Format) -> Writer {
     let write: fn(&Document) -> io::Result<String> = match format {
-        Format::Text => |document| written(&show::Table { width: terminal().width, colour: old_colour() }, document),
-        Format::Markdown => |document| written(&show::Markdown, document),
-        Format::Html => |document| {
-            let mut page = Vec::new();
-            crate::report::page(std::slice::from_ref(document), &mut page)?;
-            String::from_utf8(page).map_err(io::Error::other)
-        },
-        Format::Csv => |document| written(&show::Csv, document),
-        Format::Json => |document| written(&show::Json, document),
+        Format::Text => |document| Ok(terminal().render(&sheet::document(document))),
+        Format::Markdown => |document| Ok(render::markdown(&sheet::document(document))),
+        Format::Html => |document| page(std::slice::from_ref(document)),
+        Format::Csv => export::csv,
+        Format::Json => export::json,
     };
     (format.name(), write)
 }
 
-fn old_colour() -> show::Colour {
-    if terminal().colour == Colour::Always { show::Colour::Always } else { show::Colour::Never }
-}
-
-fn written(format: &dyn show::Format, document: &Document) -> io::Result<String> {
-    let mut out = Vec::new();
-    format.write(document, &mut out)?;
-    String::from_utf8(out).map_err(io::Error::other)
+/// The report of documents as a page that carries them.
+///
+/// # Errors
+/// When one of them can't be written as JSON, or packed.
+pub fn page(documents: &[Document]) -> io::Result<String> {
+    let attachment = |(index, document): (usize, &Document)| {
+        let mut short = document.clone();
+        short.trials.iter_mut().for_each(|record| record.samples.clear());
+        io::Result::Ok(Attachment {
+            file: format!("pipemark-{}.json", index + 1),
+            label: if documents.len() > 1 { format!("{}. {}", index + 1, document.suite) } else { String::new() },
+            content: serde_json::to_vec(document)?,
+            shorter: serde_json::to_vec(&short)?,
+        })
+    };
+    let attachments = documents.iter().enumerate().map(attachment).collect::<io::Result<Vec<_>>>()?;
+    render::html(&sheet::report(documents), &attachments)
 }
 
 /// A file, or `-`.

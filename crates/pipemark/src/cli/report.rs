@@ -6,14 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::keep::DbOption;
-use super::output::{destination, terminal};
+use super::output::{destination, page, terminal};
 use super::{failure, read, usage};
 use crate::export::Destination;
 use crate::model::Document;
-use crate::render::Colour;
-use crate::report;
-use crate::sheet::neutral;
-use crate::show::plot::{Characters, Pen};
+use crate::render::{Characters, Terminal};
+use crate::sheet::{self, neutral};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -56,12 +54,10 @@ pub fn run(options: &ReportOptions) -> ExitCode {
         Err(sentence) => return usage(sentence),
     };
     let outcome = if options.terminal {
-        let colour =
-            if terminal().colour == Colour::Always { crate::show::Colour::Always } else { crate::show::Colour::Never };
-        let pen = Pen { width: terminal().width, colour, characters: characters() };
-        Destination::Stdout.write("charts", text(&|out| report::terminal(&documents, pen, out)))
+        let terminal = Terminal { characters: characters(), ..terminal() };
+        Destination::Stdout.write("charts", Ok(terminal.render(&sheet::main_charts(&documents))))
     } else {
-        options.output.write("report", text(&|out| report::page(&documents, out)))
+        options.output.write("report", page(&documents))
     };
     match outcome {
         Ok(()) => {
@@ -72,12 +68,6 @@ pub fn run(options: &ReportOptions) -> ExitCode {
         }
         Err(error) => failure(error),
     }
-}
-
-fn text(write: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>) -> std::io::Result<String> {
-    let mut out = Vec::new();
-    write(&mut out)?;
-    String::from_utf8(out).map_err(std::io::Error::other)
 }
 
 fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, String> {

@@ -47,7 +47,7 @@ pub struct Estimate {
 macro_rules! figures {
     ($(
         $(#[doc = $help:literal])+
-        $figure:ident [$($path:literal).+, $column:literal, $upper:literal $lower:literal, $unit:ident, $better:ident]
+        $figure:ident [$($path:literal).+, $column:literal, $heading:literal, $unit:ident, $better:ident]
             = $sample:expr;
     )*) => {
         /// One quantity that is estimated for each trial that has it.
@@ -73,9 +73,9 @@ macro_rules! figures {
                 match self { $(Figure::$figure => $column,)* }
             }
 
-            /// Its two heading lines in a table.
-            pub fn heading(self) -> [&'static str; 2] {
-                match self { $(Figure::$figure => [$upper, $lower],)* }
+            /// Its heading in a table.
+            pub fn heading(self) -> &'static str {
+                match self { $(Figure::$figure => $heading,)* }
             }
 
             /// Its unit.
@@ -109,71 +109,71 @@ fn whole(count: u64) -> Option<f64> {
 
 figures! {
     /// Bytes per second that reached the sinks.
-    Throughput["throughput", "throughput", "" "throughput", BytesPerSecond, Higher] = |sample| Some(sample.throughput());
+    Throughput["throughput", "throughput", "throughput", BytesPerSecond, Higher] = |sample| Some(sample.throughput());
     /// CPU seconds of all ends per GiB.
-    CpuSecondsPerGib["cpu_seconds_per_gib", "cpu_seconds_per_gib", "CPU" "s/GiB", SecondsPerGib, Lower] =
+    CpuSecondsPerGib["cpu_seconds_per_gib", "cpu_seconds_per_gib", "CPU s/GiB", SecondsPerGib, Lower] =
         |sample| Some(sample.cpu_seconds_per_gib());
     /// How many times as fast as the baseline in the same round, where there is a baseline: throughput over the baseline's, or
     /// of round trips the baseline's median over this one's. Above 1 is faster in both.
-    Ratio["ratio", "ratio", "" "ratio", Ratio, Higher] = |_| None;
+    Ratio["ratio", "ratio", "ratio", Ratio, Higher] = |_| None;
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
-    Real["real_ns", "real_ns", "real" "time", Nanoseconds, Lower] = |sample| whole(sample.wall_ns);
+    Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.wall_ns);
     /// Context switches of all processes per MiB moved, voluntary and not.
-    SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches" "/MiB", PerMib, Lower] =
+    SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches /MiB", PerMib, Lower] =
         |sample| Some(sample.switches_per_mib());
     /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
-    StartUp["start_up_ns", "start_up_ns", "start" "and end", Nanoseconds, Lower] =
+    StartUp["start_up_ns", "start_up_ns", "start and end", Nanoseconds, Lower] =
         |sample| sample.entrant.as_ref().and_then(|_| whole(sample.start_up_ns()));
     /// Of an entrant, the most memory that its largest process had resident, in bytes.
-    MaxRss["max_rss", "max_rss", "peak" "memory", Bytes, Lower] =
+    MaxRss["max_rss", "max_rss", "peak memory", Bytes, Lower] =
         |sample| sample.entrant.as_ref()?.max_rss.and_then(whole);
     /// CPU seconds per GiB of a filter of lines alone, without what feeds it.
-    FilterCpu["counters"."filter_cpu_seconds_per_gib", "filter_cpu_seconds_per_gib", "filter" "s/GiB", SecondsPerGib,
+    FilterCpu["counters"."filter_cpu_seconds_per_gib", "filter_cpu_seconds_per_gib", "filter s/GiB", SecondsPerGib,
         Lower] = |sample| Some(sample.pipeline?.filter.task_clock_ns() as f64 / 1e9 / (sample.bytes as f64 / GIB));
     /// CPU time in nanoseconds of all processes of a pipeline of lines.
-    TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-" "clock", Nanoseconds, Lower] =
+    TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-clock", Nanoseconds, Lower] =
         |sample| whole(sample.pipeline?.sum().task_clock_ns());
     /// CPU time over elapsed time: how many CPUs a pipeline of lines used.
-    Cpus["counters"."cpus", "cpus", "CPUs" "used", Count, Neither] =
+    Cpus["counters"."cpus", "cpus", "CPUs used", Count, Neither] =
         |sample| Some(sample.pipeline?.sum().task_clock_ns() as f64 / sample.ns as f64);
     /// Context switches of a pipeline of lines.
-    ContextSwitches["counters"."context_switches", "context_switches", "context" "switches", Count, Lower] =
+    ContextSwitches["counters"."context_switches", "context_switches", "context switches", Count, Lower] =
         |sample| whole(sample.pipeline?.sum().context_switches);
     /// Moves to another CPU of a pipeline of lines.
-    Migrations["counters"."migrations", "migrations", "migra-" "tions", Count, Lower] =
+    Migrations["counters"."migrations", "migrations", "migrations", Count, Lower] =
         |sample| sample.pipeline?.sum().migrations.and_then(whole);
     /// Page faults of a pipeline of lines.
-    PageFaults["counters"."page_faults", "page_faults", "page" "faults", Count, Lower] =
+    PageFaults["counters"."page_faults", "page_faults", "page faults", Count, Lower] =
         |sample| whole(sample.pipeline?.sum().page_faults);
     /// CPU cycles of a pipeline of lines.
-    Cycles["counters"."cycles", "cycles", "" "cycles", Count, Lower] =
+    Cycles["counters"."cycles", "cycles", "cycles", Count, Lower] =
         |sample| sample.pipeline?.sum().cycles.and_then(whole);
     /// Instructions of a pipeline of lines.
-    Instructions["counters"."instructions", "instructions", "instruc-" "tions", Count, Lower] =
+    Instructions["counters"."instructions", "instructions", "instructions", Count, Lower] =
         |sample| sample.pipeline?.sum().instructions.and_then(whole);
     /// Branches predicted wrongly, of a pipeline of lines.
-    BranchMisses["counters"."branch_misses", "branch_misses", "branch" "misses", Count, Lower] =
+    BranchMisses["counters"."branch_misses", "branch_misses", "branch misses", Count, Lower] =
         |sample| sample.pipeline?.sum().branch_misses.and_then(whole);
     /// The median round trip of a run, in nanoseconds.
-    P50["latency"."p50", "p50_ns", "round trip" "median", Nanoseconds, Lower] =
+    P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
         |sample| whole(sample.latency.as_ref()?.p50);
     /// The 90th percentile of a run's round trips in nanoseconds; not there, as those below, where a run had too few round
     /// trips to tell.
-    P90["latency"."p90", "p90_ns", "" "p90", Nanoseconds, Lower] =
+    P90["latency"."p90", "p90_ns", "p90", Nanoseconds, Lower] =
         |sample| sample.latency.as_ref()?.p90.and_then(whole);
     /// The 99th percentile.
-    P99["latency"."p99", "p99_ns", "" "p99", Nanoseconds, Lower] =
+    P99["latency"."p99", "p99_ns", "p99", Nanoseconds, Lower] =
         |sample| sample.latency.as_ref()?.p99.and_then(whole);
     /// The 99.9th percentile.
-    P999["latency"."p999", "p999_ns", "" "p99.9", Nanoseconds, Lower] =
+    P999["latency"."p999", "p999_ns", "p99.9", Nanoseconds, Lower] =
         |sample| sample.latency.as_ref()?.p999.and_then(whole);
     /// The slowest round trip of a run.
-    Slowest["latency"."max", "max_ns", "" "max", Nanoseconds, Lower] = |sample| whole(sample.latency.as_ref()?.max);
+    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.latency.as_ref()?.max);
     /// Round trips per second.
-    RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips" "/s", PerSecond, Higher] =
+    RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips /s", PerSecond, Higher] =
         |sample| Some(sample.latency.as_ref()?.round_trips as f64 * 1e9 / sample.ns as f64);
     /// CPU seconds of both ends per million messages; a round trip is two messages.
-    CpuSecondsPerMillion["latency"."cpu_seconds_per_million", "cpu_seconds_per_million", "CPU s /" "M msgs",
+    CpuSecondsPerMillion["latency"."cpu_seconds_per_million", "cpu_seconds_per_million", "CPU s / M msgs",
         SecondsPerMillion, Lower] = |sample| {
         let messages = 2.0 * sample.latency.as_ref()?.round_trips as f64;
         Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages * 1e6)

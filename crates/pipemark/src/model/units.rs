@@ -1,7 +1,5 @@
 //! Quantities with their units: bytes, nanoseconds, bytes per second, and how people write and read them.
 
-#![allow(dead_code)]
-
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -241,7 +239,8 @@ impl Unit {
             Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
             Unit::BytesPerSecond => Throughput(figure).to_string(),
             Unit::Ratio => format!("{}×", three_digits(figure)),
-            _ => three_digits(figure),
+            Unit::Count | Unit::PerSecond => self.brief(figure),
+            _ => digits(figure),
         }
     }
 }

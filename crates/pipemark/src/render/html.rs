@@ -258,3 +258,23 @@ fn policy(script: &str) -> String {
         hash(STYLE)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_library_ends_the_script_early() {
+        for text in LIBRARIES.iter().chain([&SCRIPT, &LICENSE]) {
+            assert!(!text.contains("</script") && !text.contains("<!--"), "{}", &text[..60]);
+        }
+        assert!(!LICENSE.contains("*/"));
+    }
+
+    #[test]
+    fn json_for_the_page_has_no_markup() {
+        let json = harmless(r#"["</script><!--&\u2028"]"#);
+        assert!(!json.contains(['<', '>', '&']));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), ["</script><!--&\u{2028}"]);
+    }
+}

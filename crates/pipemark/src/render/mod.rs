@@ -1,15 +1,14 @@
 //! Sheets as text for a terminal, as Markdown and as a page: each renderer lays out blocks and knows nothing of trials.
 
-#![allow(dead_code)]
-
 mod grid;
 mod html;
 mod markdown;
 mod plot;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod vega;
 
-#[allow(unused_imports)]
 pub use html::{Attachment, html};
 pub use markdown::markdown;
 pub use terminal::{Characters, Colour, Terminal};

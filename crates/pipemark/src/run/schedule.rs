@@ -10,11 +10,11 @@ use super::error::RunError;
 use super::filter;
 use super::interrupt::Interrupt;
 use super::pair::{self, Conditions, Measured};
+use super::progress::Progress;
 use crate::available;
 use crate::entrant::{Absent, Entrants};
 use crate::model::{Chain, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify};
 use crate::plan::{Plan, Runs, Schedule};
-use crate::show::Progress;
 
 /// What the runs of a plan gave.
 pub struct Measurement {

@@ -3,26 +3,35 @@
 //! Producers know trials and no widths, colours or escapes; `render` knows those and no trials. Text from elsewhere is made
 //! harmless here, when it becomes part of a block.
 
-#![allow(dead_code)]
-
 mod chart;
+mod charts;
 mod comparison;
+mod document;
+mod experiment;
+#[cfg(test)]
+pub mod fixture;
+mod footnotes;
+mod gains;
 mod history;
 mod host;
 mod list;
 mod manual;
-mod text;
+mod matrix;
+mod report;
+mod words;
 
 use serde_json::Value;
 
 pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
-#[allow(unused_imports)]
-pub use comparison::{Pipeline, comparison, noise_floor, pipelines, verdict_in_words};
+pub use comparison::{Pipeline, comparison, noise_floor, pipelines};
+pub use document::document;
 pub use history::{TrendPoint, measurements, trend, trials};
 pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;
-pub use text::{counted, hides, neutral};
+pub use report::{main_charts, report};
+
+pub use crate::model::{counted, hides, neutral};
 
 /// One piece of a sheet.
 #[derive(Debug, Clone, PartialEq)]

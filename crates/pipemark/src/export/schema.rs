@@ -1,0 +1,18 @@
+//! Keeps the JSON Schemas under docs/ as the types say: of the document, and of a comparison.
+
+use schemars::Schema;
+
+use crate::compare::Report;
+use crate::model::Document;
+use crate::sheet::fixture::assert_file;
+
+fn assert_schema(file: &str, schema: &Schema) {
+    let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
+    assert_file(&format!("../../docs/{file}"), &text);
+}
+
+#[test]
+fn the_schemas_are_up_to_date() {
+    assert_schema("schema.json", &schemars::schema_for!(Document));
+    assert_schema("compare.schema.json", &schemars::schema_for!(Report));
+}

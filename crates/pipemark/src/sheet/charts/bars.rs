@@ -1,0 +1,113 @@
+//! One bar for each trial, the best first: what differs is no number.
+
+use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, published};
+use crate::entrant::{Does, does};
+use crate::model::{Figure, Key, Unit};
+use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
+
+/// A bar for each trial.
+pub(super) fn trials(scene: &Scene) -> Chart {
+    // An end that spins costs a whole CPU: its bar has another colour.
+    let waits = scene.section.keys.contains(&Key::Wait);
+    let series_of = |trial: &Trial| match (scene.several_runs(), waits) {
+        (true, _) => scene.run(trial).to_owned(),
+        (false, true) => format!("ends that {}", trial.word(Key::Wait)),
+        (false, false) => String::new(),
+    };
+    let row_of = |trial: &Trial| {
+        let name = scene.section.name_of(trial, &scene.section.keys);
+        if name.is_empty() { scene.section.title.clone() } else { name }
+    };
+    let point_of = |trial: &Trial| scene.point(trial, 0.0);
+    let axis = Axis::new(scene.measure(), scene.unit(), Scale::Linear);
+    arranged(scene, &capitalised(scene.measure()), axis, &row_of, &series_of, &point_of)
+}
+
+/// The same job in each language, idiomatic and tuned beside each other, and what it costs to start.
+pub(super) fn languages(scene: &Scene) -> Vec<Chart> {
+    let others = scene.keys_but(&[Key::Language, Key::Program]);
+    let row_of = |trial: &Trial| {
+        let rest = scene.section.name_of(trial, &others);
+        let language = trial.word(Key::Language);
+        if rest.is_empty() { language } else { format!("{language}, {rest}") }
+    };
+    let series_of = |trial: &Trial| match scene.several_runs() {
+        true => format!("{} · {}", trial.word(Key::Program), scene.run(trial)),
+        false => trial.word(Key::Program),
+    };
+    let flow = |trial: &Trial| scene.point(trial, 0.0);
+    let axis = Axis::new("throughput", Unit::BytesPerSecond, Scale::Linear);
+    let title = "Throughput by language, while the bytes flow";
+    let mut charts = vec![arranged(scene, title, axis, &row_of, &series_of, &flow)];
+    if scene.ranked().all(|trial| trial.estimates.get(Figure::StartUp).is_some()) {
+        let start = |trial: &Trial| {
+            let estimate = trial.estimates.get(Figure::StartUp).unwrap_or(trial.estimates.throughput());
+            scene.point_of(trial, 0.0, estimate, Unit::Nanoseconds)
+        };
+        let title = "start-up: time outside of the program's own clock";
+        let axis = Axis::new(title, Unit::Nanoseconds, Scale::Linear);
+        let title = "Start-up, apart from the figures above";
+        charts.push(arranged(scene, title, axis, &row_of, &series_of, &start));
+    }
+    charts
+}
+
+/// Bars of all trials, the rows in the order of their best.
+fn arranged(
+    scene: &Scene,
+    title: &str,
+    axis: Axis,
+    row_of: &dyn Fn(&Trial) -> String,
+    series_of: &dyn Fn(&Trial) -> String,
+    point_of: &dyn Fn(&Trial) -> Point,
+) -> Chart {
+    let more_is_better = axis.unit == Unit::BytesPerSecond;
+    let mut rows: Vec<(String, f64, Vec<&Trial>)> = Vec::new();
+    // In the order of the suite, whichever is faster.
+    let mut series: Vec<Series> = Vec::new();
+    for trial in scene.ranked() {
+        let (name, figure, label) = (row_of(trial), point_of(trial).y, series_of(trial));
+        let rank = if more_is_better { -figure } else { figure };
+        match rows.iter_mut().find(|row| row.0 == name) {
+            Some(row) => {
+                row.1 = row.1.min(rank);
+                row.2.push(trial);
+            }
+            None => rows.push((name, rank, vec![trial])),
+        }
+        if !series.iter().any(|known| known.label == label) {
+            series.push(Series { label, role: Role::Measured, points: Vec::new() });
+        }
+    }
+    rows.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
+    let mut elsewhere: Vec<Series> = Vec::new();
+    for (row, (_, _, trials)) in rows.iter().enumerate() {
+        for trial in trials {
+            let (label, point) = (series_of(trial), point_of(trial));
+            let own = series.iter_mut().find(|known| known.label == label).expect("each was added");
+            own.points.push(Point { x: point.y, y: row as f64, ..point });
+            let figure = trial.record.published.as_ref().filter(|figure| more_is_better && !figure.relative);
+            if let Some(figure) = figure {
+                let point = published(&figure.source, axis.unit, figure.throughput, "");
+                let points = vec![Point { x: figure.throughput, y: row as f64, ..point }];
+                elsewhere.push(Series { label, role: Role::Published, points });
+            }
+        }
+    }
+    let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
+    // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
+    let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
+    let limit = match scene.ranked().find(counts) {
+        Some(top_line) => Some(("top line", point_of(top_line).y)),
+        None if more_is_better => scene.memory_copy(highest).map(|copy| ("memory copy", copy)),
+        None => None,
+    };
+    series.extend(elsewhere);
+    series.extend(limit.map(|(label, x)| {
+        let points = vec![Point { x, ..Point::default() }];
+        Series { label: label.to_owned(), role: Role::Limit, points }
+    }));
+    let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
+    Chart { title: title.to_owned(), panel: String::new(), left_out, kind: Kind::Bars, x: axis, y, series }
+}

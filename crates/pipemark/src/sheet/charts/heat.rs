@@ -1,0 +1,117 @@
+//! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
+
+use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
+use crate::model::{Key, Unit};
+use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
+
+/// The most columns that can be read.
+const MOST_COLUMNS: usize = 24;
+
+/// One of several tables of the same kind, side by side.
+struct Panel {
+    title: String,
+    rows: Vec<String>,
+    cells: Vec<Point>,
+}
+
+pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
+    let trials = &scene.section.trials;
+    let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
+    let aside: Vec<Key> =
+        scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
+    let down = scene.keys_but(&[across, Key::Place, Key::Verify]);
+    let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
+    let mut panels: Vec<Panel> = Vec::new();
+    let mut left_out = few_columns;
+    for trial in trials {
+        let Some(column) = columns.iter().position(|name| *name == trial.word(across)) else { continue };
+        let place = scene.section.name_of(trial, &aside);
+        let title = match (scene.several_runs(), place.is_empty()) {
+            (true, true) => scene.run(trial).to_owned(),
+            (true, false) => format!("{place} · {}", scene.run(trial)),
+            (false, _) => place,
+        };
+        let panel = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
+            panels.push(Panel { title, rows: Vec::new(), cells: Vec::new() });
+            panels.len() - 1
+        });
+        let panel = &mut panels[panel];
+        let label = row_label(scene, trial, &down);
+        let row = match panel.rows.iter().position(|known| *known == label) {
+            Some(row) => row,
+            None if panel.rows.len() == MOST_ROWS => {
+                left_out = format!("The chart shows {MOST_ROWS} rows; the table has all.");
+                continue;
+            }
+            None => {
+                panel.rows.push(label);
+                panel.rows.len() - 1
+            }
+        };
+        panel.cells.push(cell(scene, trial, (column, row), compared));
+    }
+    let values = || panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value).filter(|v| *v > 0.0);
+    let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return Vec::new();
+    }
+    let colouring = match compared {
+        true => Colouring::Diverging { most: high.max(1.0 / low).max(1.1) },
+        false => Colouring::Sequential { low, high, more_is_better: !scene.section.latency },
+    };
+    let measure = if compared { "how many times as fast as the baseline" } else { scene.measure() };
+    let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
+    let chart = |panel: Panel| Chart {
+        title: title.clone(),
+        panel: panel.title,
+        left_out: left_out.clone(),
+        kind: Kind::Heat(colouring),
+        x: Axis::named(&title_of(across), columns.clone()),
+        y: Axis::named("", panel.rows),
+        series: vec![Series { label: String::new(), role: Role::Measured, points: panel.cells }],
+    };
+    panels.into_iter().map(chart).collect()
+}
+
+/// The values across the top: numbers in their order, words in the order of the suite.
+fn columns(trials: &[Trial], across: Key) -> Vec<String> {
+    let mut columns: Vec<(Option<u64>, String)> = Vec::new();
+    for trial in trials {
+        let column = (number(trial, across), trial.word(across));
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    }
+    if across.unit() != Unit::Word {
+        columns.sort_by_key(|(number, _)| *number);
+    }
+    let mut names: Vec<String> = columns.into_iter().map(|(_, name)| name).collect();
+    names.dedup();
+    names
+}
+
+/// A mechanism is told as in the tables: `shm in-place`.
+fn row_label(scene: &Scene, trial: &Trial, down: &[Key]) -> String {
+    if !down.contains(&Key::Link) {
+        return scene.section.name_of(trial, down);
+    }
+    let rest = down.iter().copied().filter(|key| ![Key::Link, Key::Send, Key::Recv].contains(key));
+    let rest = scene.section.name_of(trial, &rest.collect::<Vec<_>>());
+    let mechanism = trial.record.mechanism();
+    if rest.is_empty() { mechanism } else { format!("{mechanism}, {rest}") }
+}
+
+fn cell(scene: &Scene, trial: &Trial, (column, row): (usize, usize), compared: bool) -> Point {
+    let mut point = scene.point(trial, 0.0);
+    if is_null(trial) {
+        point.about.push_str("; transfers nothing, not ranked");
+    }
+    let (value, unit) = match trial.estimates.ratio().filter(|_| compared) {
+        Some(ratio) => (ratio.median, Unit::Ratio),
+        // The baseline itself.
+        None if compared => (1.0, Unit::Ratio),
+        None => (point.y, scene.unit()),
+    };
+    let value_to_rank = (!is_null(trial)).then_some(value);
+    Point { x: column as f64, y: row as f64, value: value_to_rank, brief: unit.brief(value), ..point }
+}

@@ -1,0 +1,96 @@
+//! A table of gains in the shape of the published one: rows by a parameter, per cent over the base, the published figure
+//! beside each.
+
+use super::experiment::Experiment;
+use super::footnotes::Footnotes;
+use super::matrix::{NONE, headline, short};
+use super::words::missing;
+use super::{Cell, Column, Grid, Group, Note, Row, counted};
+use crate::model::{Document, Gains, GainsBlock, Key, Record};
+use crate::stats::gains::{Gain, Sign, record};
+
+/// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
+pub(super) fn grids(document: &Document, experiment: &Experiment) -> Option<(Vec<Grid>, Vec<Note>)> {
+    let gains = experiment.about.gains.as_ref()?;
+    let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
+    Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
+}
+
+fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &Document) -> Grid {
+    let mut columns = vec![Column::words("", &gains.corner), Column::figures("", "base")];
+    columns.extend(block.columns.iter().map(|column| Column::figures("", &column.name)));
+    let row = |(index, label): (usize, &String)| {
+        let cells: Vec<_> = block.columns.iter().map(|column| column.cells[index].as_ref()).collect();
+        let base = cells.iter().flatten().find_map(|cell| base_of(&cell.trial, experiment, document));
+        let base = base.and_then(headline).map(|(unit, estimate)| unit.brief(estimate.median));
+        let mut row = vec![Cell::shown(short(label)), Cell::shown(base.unwrap_or_else(|| NONE.to_owned()))];
+        row.extend(cells.into_iter().map(|cell| match cell {
+            None => Cell::default(),
+            Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
+                Some(gain) => Cell::shown(shown(&gain)),
+                None => Cell::shown(NONE),
+            },
+        }));
+        Row { cells: row, instead: None }
+    };
+    let rows = gains.rows.iter().enumerate().map(row).collect();
+    Grid { labels: 1, columns, groups: vec![Group { caption: super::neutral(&block.title), rows }] }
+}
+
+/// The baseline of a trial, if it was measured.
+fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document) -> Option<&'a Record> {
+    let id = experiment.records.iter().find(|record| record.id == trial)?.baseline.as_ref()?;
+    record(id, experiment.about, &document.trials)
+}
+
+/// `~+3 (-18)`: the gain with its marks, and in brackets as published.
+fn shown(gain: &Gain) -> String {
+    let unclear = if gain.told() { "" } else { "~" };
+    let reversed = if gain.sign() == Sign::TurnedRound { "!" } else { "" };
+    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
+    format!("{unclear}{}{reversed}{published}", signed(gain.percent))
+}
+
+/// Per cent with its sign: `+165`, `-2.58`.
+fn signed(percent: f64) -> String {
+    match percent {
+        0.0 => "0".to_owned(),
+        p if p.fract() == 0.0 || p.abs() >= 9.95 => format!("{p:+.0}"),
+        p if p.abs() < 0.05 => format!("{p:+.2}"),
+        p => format!("{p:+.1}"),
+    }
+}
+
+fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<String> {
+    let cells =
+        || gains.blocks.iter().flat_map(|block| &block.columns).flat_map(|column| column.cells.iter().flatten());
+    let shown = experiment.records.iter().filter(|record| cells().any(|cell| cell.trial == record.id));
+    let shown: Vec<&Record> = shown.copied().collect();
+    let base = cells().find_map(|cell| base_of(&cell.trial, experiment, document));
+    let base = base.map_or_else(String::new, |base| {
+        let words = [Key::Send, Key::Recv, Key::Capacity].map(|key| format!("{key} {}", base.shown(key)));
+        format!(" ({}; bytes per second: K, M, G are KiB/s and so on)", words.join(", "))
+    });
+    let mut notes = vec![format!(
+        "per cent over the base{base}, taken within each round; in brackets as published: {}",
+        gains.source
+    )];
+    let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
+    if gained().any(|gain| !gain.told()) {
+        let text = "~ the 95 % interval includes 0, or there are too few runs for one: not told from the base";
+        notes.push(text.to_owned());
+    }
+    if gained().any(|gain| gain.sign() == Sign::TurnedRound) {
+        notes.push("! the other sign than published, for certain".to_owned());
+    }
+    let mut reasons: Vec<(String, usize)> = Vec::new();
+    for reason in shown.iter().filter_map(|record| missing(record)) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason, 1)),
+        }
+    }
+    notes.extend(reasons.into_iter().map(|(reason, count)| format!("{NONE} {}: {reason}", counted(count, "trial"))));
+    notes.extend(Footnotes::of(&shown).named(&shown, "trial", |record| record.name.clone()));
+    notes
+}

@@ -1,0 +1,128 @@
+//! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
+
+use super::experiment::Experiment;
+use super::footnotes::Footnotes;
+use super::words::{missing, ranked};
+use super::{Cell, Column, Grid, Group, Note, Room, Row, Style, neutral};
+use crate::model::{Better, Estimate, Key, LinkKind, Record, Unit, differing};
+
+/// What stands in the place of a figure that could not be measured; the reasons follow below.
+pub(super) const NONE: &str = "–";
+
+/// What a row is told by; the rest of what varies makes groups.
+const ROW: [Key; 3] = [Key::Link, Key::Send, Key::Recv];
+
+/// The table and what has to stand below it; `None` if the experiment does not ask for it.
+pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
+    let across = experiment.about.across?;
+    let records = &experiment.records;
+    let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
+    let apart = differing(&jobs, &experiment.about.varies);
+    // A link that moves nothing proves nothing either, and is not ranked with the others anyway.
+    let apart =
+        apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
+    let apart: Vec<Key> = apart.collect();
+    let mut columns: Vec<String> = Vec::new();
+    let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let column = record.shown(across);
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+        let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
+        let caption = neutral(&words.join(" · "));
+        match groups.iter_mut().find(|(known, _)| *known == caption) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((caption, vec![record])),
+        }
+    }
+    let group = |(caption, own): (String, Vec<&Record>)| Group { caption, rows: rows(&own, across, &columns) };
+    let groups = groups.into_iter().map(group).collect();
+    let headings = columns.iter().map(|column| Column::figures("", &short(column)));
+    let labels = Column::words("", &format!("by {across}")).room(Room::Elastic);
+    let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
+    Some((grid, notes(records).into_iter().map(Note::plain).collect()))
+}
+
+fn rows(records: &[&Record], across: Key, columns: &[String]) -> Vec<Row> {
+    let mut rows: Vec<(String, Vec<Option<&Record>>)> = Vec::new();
+    for &record in records {
+        let label = record.mechanism();
+        let Some(column) = columns.iter().position(|column| *column == record.shown(across)) else { continue };
+        let index = rows.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
+            rows.push((label, vec![None; columns.len()]));
+            rows.len() - 1
+        });
+        rows[index].1[column] = Some(record);
+    }
+    let best: Vec<Option<&Record>> = (0..columns.len())
+        .map(|column| {
+            let measured = rows.iter().filter_map(|(_, cells)| cells[column]).filter(|record| ranked(record));
+            measured.reduce(|best, other| if better(other, best) { other } else { best })
+        })
+        .collect();
+    let cell = |record: &Record, column: usize| match headline(record) {
+        None => Cell::shown(NONE),
+        Some((unit, estimate)) => {
+            let cell = Cell::shown(unit.brief(estimate.median));
+            let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
+            if among_best { cell.style(Style::Success).mark("*") } else { cell }
+        }
+    };
+    let row = |(label, records): (String, Vec<Option<&Record>>)| {
+        let cells = records.into_iter().enumerate();
+        let cells = cells.map(|(column, record)| record.map_or_else(Cell::default, |record| cell(record, column)));
+        Row { cells: [Cell::shown(label)].into_iter().chain(cells).collect(), instead: None }
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// What the cell shows: the median round trip, or throughput.
+pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
+    let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
+    Some((estimates.headline_figure().unit(), estimates.headline()))
+}
+
+fn better(one: &Record, other: &Record) -> bool {
+    let (Some((_, this)), Some((_, that))) = (headline(one), headline(other)) else { return false };
+    match one.estimate.as_ref().map(|estimates| estimates.headline_figure().better()) {
+        Some(Better::Lower) => this.median < that.median,
+        _ => this.median > that.median,
+    }
+}
+
+/// Whether the intervals leave open which of the two is better.
+fn as_good(best: &Record, other: &Record) -> bool {
+    let (Some((_, best)), Some((_, other))) = (headline(best), headline(other)) else { return false };
+    best.median == other.median
+        || matches!((best.low, other.high), (Some(low), Some(high)) if high >= low)
+            && matches!((best.high, other.low), (Some(high), Some(low)) if low <= high)
+}
+
+/// `64 KiB` as `64k`: a column is narrow.
+pub(super) fn short(value: &str) -> String {
+    neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
+}
+
+/// What the figures and marks mean, why cells are empty, and what to keep in mind.
+fn notes(records: &[&Record]) -> Vec<String> {
+    let mut notes = vec![match records.iter().any(|record| record.job.is_round_trip()) {
+        true => "median round trip in seconds (n, µ, m); * the shortest of the column, or tied with it".to_owned(),
+        false => "bytes per second (K, M, G, T: KiB/s and so on); * the best of the column, or tied with it".to_owned(),
+    }];
+    if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
+        notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
+    }
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (record, reason) in records.iter().filter_map(|record| Some((record, missing(record)?))) {
+        let label = record.mechanism();
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, labels)) if labels.contains(&label) => {}
+            Some((_, labels)) => labels.push(label),
+            None => reasons.push((reason, vec![label])),
+        }
+    }
+    notes.extend(reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", labels.join(", "))));
+    notes.extend(Footnotes::of(records).named(records, "cell", Record::mechanism));
+    notes
+}
