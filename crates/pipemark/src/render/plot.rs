@@ -24,7 +24,8 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 }
 
 fn heat(chart: &Chart) -> Grid {
-    let headings = chart.x.names.iter().map(|name| Column::figures("", name));
+    // A heading is not broken where its cells are narrow.
+    let headings = chart.x.names.iter().map(|name| Column::figures("", &name.replace(' ', "\u{a0}")));
     let mut rows: Vec<Vec<Cell>> = vec![vec![Cell::default(); 1 + chart.x.names.len()]; chart.y.names.len()];
     for (row, name) in rows.iter_mut().zip(&chart.y.names) {
         row[0] = Cell::shown(name);
@@ -48,8 +49,11 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
         let label = if several { format!("{row} ({})", chart.series[series].label) } else { row.clone() };
         vec![Cell::shown(label), Cell::bar(share, share).style(Style::Series(series)), Cell::shown(&point.figure)]
     });
-    let columns =
-        vec![Column::words("", " ").room(crate::sheet::Room::Elastic), Column::bars(""), Column::figures("", " ")];
+    let columns = vec![
+        Column::words("", "row").room(crate::sheet::Room::Elastic),
+        Column::bars(""),
+        Column::figures("", "figure"),
+    ];
     grid::lines(&Grid::new(columns, rows.collect()), room, colour).into_iter().skip(1).collect()
 }
 
@@ -221,6 +225,7 @@ pub(super) fn ascii(text: &str) -> String {
     let symbol = |c: char| SYMBOLS.chars().take(8).position(|symbol| symbol == c);
     let plain = |c: char| match c {
         _ if c.is_ascii() => Some(c),
+        '\u{a0}' => Some(' '),
         'µ' => Some('u'),
         '×' => Some('x'),
         '–' | '−' | '─' => Some('-'),

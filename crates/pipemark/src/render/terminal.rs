@@ -99,6 +99,8 @@ fn needs_a_gap(before: Option<&Block>, block: &Block) -> bool {
         (Some(Block::Heading(..)), _) => false,
         (_, Block::Heading(..)) => true,
         (Some(Block::Grid(_)), Block::Grid(_)) => true,
+        // Paragraphs; facts in other styles stand close together.
+        (Some(Block::Text(Style::Plain, _) | Block::Notes(_)), Block::Text(Style::Plain, _)) => true,
         (Some(Block::Chart(_)), Block::Chart(_)) | (Some(Block::Code(_)), _) | (_, Block::Code(_)) => true,
         _ => false,
     }

@@ -10,6 +10,8 @@ use crate::model::{
     digits, percent, three_digits,
 };
 
+/// The parameters of a copy within one process, which has no ends.
+const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// One experiment of a document.
@@ -72,12 +74,13 @@ impl<'a> Experiment<'a> {
         let jobs: Vec<&Job> = self.records.iter().filter(ours).map(|record| &record.job).collect();
         let jobs = if jobs.is_empty() { self.records.iter().map(|record| &record.job).collect() } else { jobs };
         let first = jobs[0].settings();
-        let same = |key: Key| jobs.iter().all(|job| job.value(key) == first.effective(key));
+        let applies = |key: Key| !jobs[0].is_memory_copy() || COPIED.contains(&key);
+        let same = |key: Key| applies(key) && jobs.iter().all(|job| job.value(key) == first.effective(key));
         let mut words = Vec::new();
         if same(Key::Link) && first.link.is_some_and(|link| link != LinkKind::Pipe) {
             words.extend(first.link.map(|link| link.to_string()));
         }
-        if let (Some(send), Some(recv)) = (first.send, first.recv) {
+        if let (Some(send), Some(recv), true) = (first.send, first.recv, applies(Key::Send)) {
             match (same(Key::Send), same(Key::Recv)) {
                 (true, true) => words.push(format!("{send} → {recv}")),
                 (true, false) => words.push(format!("send {send}")),
@@ -233,8 +236,7 @@ impl<'a> Experiment<'a> {
 
     /// A copy within one process has no ends, so only what it copies is a parameter of it.
     fn parameter(&self, key: Key, record: &Record) -> String {
-        let copied = matches!(key, Key::Link | Key::Block | Key::Pages | Key::Align | Key::Total | Key::Time);
-        let value = record.job.value(key).filter(|_| copied || !record.job.is_memory_copy());
+        let value = record.job.value(key).filter(|_| COPIED.contains(&key) || !record.job.is_memory_copy());
         value.map_or_else(|| "–".to_owned(), |value| value.to_string())
     }
 

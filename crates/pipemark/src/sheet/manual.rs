@@ -88,7 +88,7 @@ mod tests {
     fn pages_are_plain_text() {
         assert_eq!(
             shown(PAGE, None, Colour::Never),
-            "Title\n\nSome text with code and a link\n(https://example.org), which goes on.\n\n\
+            "Title\nSome text with code and a link\n(https://example.org), which goes on.\n\
              • one\n• two, which is so long that it needs\n  another line\n\n  ls  -l\n\n\
              Second\n  a  b\n  1  long words that are wrapped here\n"
         );
