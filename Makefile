@@ -36,8 +36,9 @@ test: tools lint tests
 	@if [ -s build/left-out ]; then echo; echo "Left out here:"; sort -u build/left-out | sed 's/^/  /'; \
 	else echo; echo "Nothing was left out."; fi
 
+# With examples and what the documentation shows.
 tests: tools lint
-	$(CARGO) test --locked --workspace --lib --bins --tests
+	$(CARGO) test --locked --workspace
 
 soak:
 	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
