@@ -50,39 +50,25 @@ fn document(stream: &Stream) -> u64 {
     blocks ^ xor(rest) ^ inverted
 }
 
-/// The sums of a block of `words` 32-bit words, of which those of noise are known: the first two hold the block's
-/// number, which adds itself to every later sum.
+/// A whole block differs from others by its number alone, in the first two words, which each later sum has as well; all
+/// other blocks are summed word by word.
 fn position(stream: &Stream) -> u64 {
     let noise = noise(stream);
-    let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
-    let flipped = stream.inverted().map(|flip| flip / stream.block);
-    let of_length = |length: u64| {
-        // Without a number in front: what the number adds is added below.
-        let mut block = noise[..length as usize].to_vec();
-        let stamped = block.len().min(8);
-        block[..stamped].fill(0);
-        sums(&block)
-    };
-    // Shorter than 8 bytes, a block does not hold its whole number.
-    let add = |(a, b): (u32, u32), number: u64, length: u64| {
-        let held = if length < 8 { number & !(u64::MAX << (8 * length)) } else { number };
-        let (low, high) = (held as u32, (held >> 32) as u32);
-        let words = length.div_ceil(4) as u32;
-        (
-            a.wrapping_add(low).wrapping_add(high),
-            b.wrapping_add(words.wrapping_mul(low)).wrapping_add(words.wrapping_sub(1).wrapping_mul(high)),
-        )
-    };
-    let plain = of_length(stream.block.min(stream.bytes));
+    let mut unnumbered = noise.clone();
+    let stamped = unnumbered.len().min(8);
+    unnumbered[..stamped].fill(0);
+    let (plain, words) = (sums(&unnumbered), stream.block.div_ceil(4) as u32);
     let mut value = 1;
-    for number in 0..whole + u64::from(rest > 0) {
-        let length = if number < whole { stream.block } else { rest };
-        let (a, b) = if flipped == Some(number) {
-            sums(&block(&noise[..length as usize], number, stream.flip.unwrap_or_default() % stream.block))
-        } else if number < whole {
-            add(plain, number, length)
+    for number in 0..stream.bytes.div_ceil(stream.block) {
+        let start = number * stream.block;
+        let length = stream.block.min(stream.bytes - start);
+        let flip = stream.flip.and_then(|flip| flip.checked_sub(start)).filter(|&at| at < length);
+        let (a, b) = if flip.is_none() && length == stream.block && length >= 8 {
+            let (low, high) = (number as u32, (number >> 32) as u32);
+            let later = words.wrapping_mul(low).wrapping_add(words.wrapping_sub(1).wrapping_mul(high));
+            (plain.0.wrapping_add(low).wrapping_add(high), plain.1.wrapping_add(later))
         } else {
-            add(of_length(rest), number, length)
+            sums(&block(&noise[..length as usize], number, flip))
         };
         value = FACTOR.wrapping_mul(value).wrapping_add(u64::from(b) << 32 | u64::from(a));
     }
@@ -100,12 +86,14 @@ fn noise(stream: &Stream) -> Vec<u8> {
         .collect()
 }
 
-/// A block as it is sent, with one byte inverted.
-fn block(noise: &[u8], number: u64, flip: u64) -> Vec<u8> {
+/// A block as it is sent, with the byte inverted that is to be.
+fn block(noise: &[u8], number: u64, flip: Option<u64>) -> Vec<u8> {
     let mut block = noise.to_vec();
     let stamped = block.len().min(8);
     block[..stamped].copy_from_slice(&number.to_le_bytes()[..stamped]);
-    block[flip as usize] ^= 0xff;
+    if let Some(flip) = flip {
+        block[flip as usize] ^= 0xff;
+    }
     block
 }
 
