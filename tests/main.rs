@@ -18,6 +18,7 @@ mod history;
 mod history_faults;
 mod languages;
 mod large_pipe;
+mod layout;
 mod lines;
 mod lines_suite;
 mod links;
