@@ -59,7 +59,8 @@ fn modules_use_only_those_above_them() {
             true => sources(&folder, &mut files),
             false => files.push(source.join(format!("{module}.rs"))),
         }
-        let tests = |path: &PathBuf| ["tests.rs", "fixture.rs", "simulations.rs"].iter().any(|name| path.ends_with(name));
+        let tests =
+            |path: &PathBuf| ["tests.rs", "fixture.rs", "simulations.rs"].iter().any(|name| path.ends_with(name));
         for file in files.iter().filter(|path| !tests(path)) {
             let below = |name: &String| place(name) > place(module);
             let used = used(&fs::read_to_string(file).unwrap());

@@ -63,6 +63,15 @@ pub enum Job {
     Lines(Lines),
 }
 
+/// Refuses with a sentence where a condition holds.
+macro_rules! refuse_if {
+    ($condition:expr, $($sentence:tt)+) => {
+        if $condition {
+            return refuse(format!($($sentence)+));
+        }
+    };
+}
+
 macro_rules! ends {
     ($($(#[$doc:meta])+ $field:ident: $type:ty = $usual:expr,)*) => {
         /// The source and the sink, the link between them, and how much goes through it.
@@ -224,87 +233,72 @@ impl Ends {
 
     /// What contradicts what, whatever the kind of job.
     fn check(&self) -> Result<(), BadValue> {
-        let listed = |methods: Vec<&'static str>| methods.join(", ");
-        if let Volume::Total(total) = self.volume
-            && self.block > total
-        {
-            return refuse(format!(
-                "block size {} is larger than the total of {total}; raise --total or lower --block",
-                self.block
-            ));
+        let Ends { link, send, recv, verify, block, capacity, .. } = self;
+        let looks = verify.looks();
+        let all = |methods: Vec<&'static str>| methods.join(", ");
+        if let Volume::Total(total) = self.volume {
+            let words = "is larger than the total of";
+            refuse_if!(block > &total, "block size {block} {words} {total}; raise --total or lower --block");
         }
-        if !self.link.senders().contains(&self.send) {
-            let all = listed(self.link.senders().iter().map(Into::into).collect());
-            return refuse(format!("--send {} does not go with --link {}; use {all}", self.send, self.link));
+        let senders = link.senders();
+        let use_these = all(senders.iter().map(Into::into).collect());
+        refuse_if!(!senders.contains(send), "--send {send} does not go with --link {link}; use {use_these}");
+        let receivers = link.receivers();
+        let use_these = all(receivers.iter().map(Into::into).collect());
+        refuse_if!(!receivers.contains(recv), "--recv {recv} does not go with --link {link}; use {use_these}");
+        refuse_if!(
+            *capacity != Capacity::DEFAULT && !link.has_capacity(),
+            "--capacity {capacity} is of pipes and rings, and --link {link} is neither; leave it out, or use --buffer for sockets"
+        );
+        if let Some(size) = self.buffer {
+            refuse_if!(!link.is_socket(), "--buffer {size} is of sockets, and --link {link} is none; leave it out");
         }
-        if !self.link.receivers().contains(&self.recv) {
-            let all = listed(self.link.receivers().iter().map(Into::into).collect());
-            return refuse(format!("--recv {} does not go with --link {}; use {all}", self.recv, self.link));
-        }
-        if self.capacity != Capacity::DEFAULT && !self.link.has_capacity() {
-            return refuse(format!(
-                "--capacity {} is of pipes and rings, and --link {} is neither; leave it out, or use --buffer for sockets",
-                self.capacity, self.link
-            ));
-        }
-        if let Some(size) = self.buffer
-            && !self.link.is_socket()
-        {
-            return refuse(format!("--buffer {size} is of sockets, and --link {} is none; leave it out", self.link));
-        }
-        if !self.link.transfers() && self.verify.looks() {
-            return refuse(format!(
-                "--link {} moves no bytes that --verify {} could see; use --verify count",
-                self.link, self.verify
-            ));
-        }
-        if self.content == Content::Text && self.verify.looks() {
-            return refuse(format!(
-                "--verify {} is for the pattern, not for text; use --content pattern or --verify count",
-                self.verify
-            ));
-        }
-        if !self.recv.touches() && self.verify.looks() {
-            return refuse(format!(
-                "--recv {} never sees the bytes, so --verify {} is impossible; use --verify count or another receive method",
-                self.recv, self.verify
-            ));
-        }
-        if self.send == SendMethod::Tee && self.verify == Verify::Full {
-            return refuse(
-                "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another send method",
-            );
-        }
+        refuse_if!(
+            looks && !link.transfers(),
+            "--link {link} moves no bytes that --verify {verify} could see; use --verify count"
+        );
+        refuse_if!(
+            looks && self.content == Content::Text,
+            "--verify {verify} is for the pattern, not for text; use --content pattern or --verify count"
+        );
+        refuse_if!(
+            looks && !recv.touches(),
+            "--recv {recv} never sees the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
+        );
+        refuse_if!(
+            *send == SendMethod::Tee && *verify == Verify::Full,
+            "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another send method"
+        );
         Ok(())
     }
 }
 
 impl RoundTrip {
     fn check(&self) -> Result<(), BadValue> {
-        let ends = &self.ends;
-        if !ends.recv.touches() || ends.send == SendMethod::Tee {
-            return refuse(
-                "a round trip has to be read to be answered; use another --send or --recv with --mode latency",
-            );
-        }
-        if ends.link == LinkKind::MemoryCopy {
-            return refuse("--link memory-copy has no other end to wait for; use --mode throughput");
-        }
-        if ends.verify == Verify::Xor {
-            return refuse("--verify xor is for streams; use count or full with --mode latency");
-        }
+        let Ends { link, send, recv, verify, .. } = self.ends;
+        refuse_if!(
+            !recv.touches() || send == SendMethod::Tee,
+            "a round trip has to be read to be answered; use another --send or --recv with --mode latency"
+        );
+        refuse_if!(
+            link == LinkKind::MemoryCopy,
+            "--link memory-copy has no other end to wait for; use --mode throughput"
+        );
+        refuse_if!(verify == Verify::Xor, "--verify xor is for streams; use count or full with --mode latency");
         Ok(())
     }
 }
 
 impl Chain {
     fn check(&self) -> Result<(), BadValue> {
-        if self.length > 0 && (self.ends.link != LinkKind::Pipe || self.ends.pairs != 1) {
-            return refuse("a chain passes one stream through pipes; with --length use --link pipe and --pairs 1");
-        }
-        if self.exit != 0 && self.length == 0 {
-            return refuse("--exit is what the stages of a chain have to end with; use --length as well");
-        }
+        refuse_if!(
+            self.length > 0 && (self.ends.link != LinkKind::Pipe || self.ends.pairs != 1),
+            "a chain passes one stream through pipes; with --length use --link pipe and --pairs 1"
+        );
+        refuse_if!(
+            self.exit != 0 && self.length == 0,
+            "--exit is what the stages of a chain have to end with; use --length as well"
+        );
         Ok(())
     }
 }
