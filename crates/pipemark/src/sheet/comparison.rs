@@ -41,7 +41,7 @@ fn columns() -> Vec<Column> {
         Column::figures("new", "NEW"),
         Column::figures("change", "change"),
     ]);
-    columns.extend([Column::figures("", "95 % interval"), Column::words("verdict", "verdict")]);
+    columns.extend([Column::figures("", "95\u{a0}% interval"), Column::words("verdict", "verdict")]);
     columns.extend(["low", "high", "p", "base_runs", "new_runs"].map(Column::data));
     columns
 }
@@ -204,7 +204,7 @@ pub fn pipelines(sides: [Pipeline<'_>; 2], comparison: &Comparison, output: u64)
         Column::words("pipeline", "pipeline").room(Room::Wrapped),
         Column::figures("capacity", "capacity"),
         Column::figures("median_ns", "time"),
-        Column::figures("", "95 % interval"),
+        Column::figures("", "95\u{a0}% interval"),
         Column::figures("runs", "runs"),
         Column::figures("", "output").fit(Fit::Leave(1)),
         Column::data("low_ns"),

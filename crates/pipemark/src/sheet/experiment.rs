@@ -357,8 +357,8 @@ impl Part {
             // What spinning costs has to stand beside what it gains.
             Part::Figure(figure @ Figure::CpuSecondsPerGib) if several_groups => Column::figures("", figure.heading()),
             Part::Figure(figure) => figures(figure.heading(), Fit::Leave(rank(*figure))),
-            Part::Margin => figures("95 %", Fit::Leave(1)),
-            Part::Interval => figures("95 % interval", Fit::LeaveSilently(80)),
+            Part::Margin => figures("95\u{a0}%", Fit::Leave(1)),
+            Part::Interval => figures("95\u{a0}% interval", Fit::LeaveSilently(80)),
             Part::PublishedReal => Column::figures("", "real, elsewhere"),
             Part::PerHop => figures("per hop", Fit::Leave(30)),
             Part::Runs => figures("runs", Fit::LeaveSilently(79)),

@@ -95,7 +95,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         Column::figures("id", "id"),
         Column::words("label", "label").room(Room::Elastic),
         Column::figures("median", if unit == Unit::Nanoseconds { "round trip" } else { "throughput" }),
-        Column::figures("runs", "95 %"),
+        Column::figures("runs", "95\u{a0}%"),
         Column::bars("from 0"),
         Column::figures("change", "change"),
     ];
