@@ -2,6 +2,9 @@
 //!
 //! A link is made in the parent, before either end exists; its two handles travel to the ends, which open them as a sender
 //! and a receiver. Nothing here knows about runs, clocks or figures.
+//!
+//! A new link is one file here, declared below, with an `impl Link`; and one row in the table of `model/link.rs`, which says
+//! its name, its file, how bytes go in and out of it, and what it is to the kernel.
 
 mod fifo;
 mod null;
