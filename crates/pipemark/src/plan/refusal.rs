@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::model::BadValue;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 /// Sentences may quote what a hostile file holds; longer ones are cut.
 const MAX_SENTENCE_CHARS: usize = 600;
@@ -21,75 +21,56 @@ impl Refusal {
     pub fn new(sentence: impl Into<String>, at: Option<Range<usize>>) -> Self {
         Refusal { sentence: sentence.into(), at }
     }
-
-    pub fn value(error: &BadValue, at: Range<usize>) -> Self {
-        Refusal::new(error.to_string(), Some(at))
-    }
 }
 
 /// Why there is no plan: a sentence for the person who wrote the suite or the flags, with file, line and column when it
 /// is about a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanError {
-    sentence: String,
-    origin: Option<Origin>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
-    file: String,
-    position: Option<Position>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Position {
-    line: usize,
-    column: usize,
-    /// The line and how many characters of it, from `column` on, are meant.
-    excerpt: Option<(String, usize)>,
-}
+pub struct PlanError(String);
 
 impl PlanError {
     pub(super) fn of_flags(refusal: Refusal) -> Self {
-        PlanError { sentence: printable(&refusal.sentence), origin: None }
+        PlanError(printable(&refusal.sentence))
     }
 
     pub(super) fn of_suite(refusal: Refusal, file: &str, text: &str) -> Self {
-        let position = refusal.at.map(|at| Position::find(text, at));
-        PlanError { sentence: printable(&refusal.sentence), origin: Some(Origin { file: printable(file), position }) }
+        let (file, sentence) = (printable(file), printable(&refusal.sentence));
+        PlanError(match refusal.at {
+            None => format!("{file}: {sentence}"),
+            Some(at) => {
+                let (line, column, excerpt) = located(text, at);
+                format!("{file}:{line}:{column}: {sentence}{excerpt}")
+            }
+        })
     }
 }
 
-impl Position {
-    fn find(text: &str, at: Range<usize>) -> Self {
-        // An error at the end of the file points one past the last byte; one within a character, at its start.
-        let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        let start = boundary(at.start);
-        let end = boundary(at.end).max(start);
-        let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = text[line_start..].find('\n').map_or(text.len(), |length| line_start + length);
-        let line = text[line_start..line_end].trim_end_matches('\r');
-        let column = text[line_start..start].chars().count() + 1;
-        let marked = text[start..end.clamp(start, line_end.max(start))].chars().count().max(1);
-        // The carets line up only when each character of the line takes one cell, so control characters become a dot.
-        let excerpt = (line.chars().take(MAX_EXCERPT_CHARS + 1).count() <= MAX_EXCERPT_CHARS)
-            .then(|| (line.chars().map(|c| if c.is_control() { '·' } else { c }).collect(), marked));
-        Position { line: text[..start].matches('\n').count() + 1, column, excerpt }
+/// Line, column and, unless the line is long, the line with carets below what is meant, as text that follows a sentence.
+fn located(text: &str, at: Range<usize>) -> (usize, usize, String) {
+    // An error at the end of the file points one past the last byte; one within a character, at its start.
+    let boundary = |at: usize| (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let (start, end) = (boundary(at.start), boundary(at.end));
+    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line_end = text[line_start..].find('\n').map_or(text.len(), |length| line_start + length);
+    let line = text[..start].matches('\n').count() + 1;
+    let column = text[line_start..start].chars().count() + 1;
+    // A dot for what could steer a terminal, a byte for each character: then places are numbers of characters.
+    let shown = text[line_start..line_end].trim_end_matches('\r');
+    if shown.chars().take(MAX_EXCERPT_CHARS + 1).count() > MAX_EXCERPT_CHARS {
+        return (line, column, String::new());
     }
+    let dotted: String = shown.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
+    let byte = |column: usize| dotted.char_indices().nth(column).map_or(dotted.len(), |(byte, _)| byte);
+    let last = column - 1 + text[start..end.clamp(start, line_end.max(start))].chars().count();
+    let marked = AnnotationKind::Primary.span(byte(column - 1)..byte(last));
+    let excerpt = Renderer::plain().render(&[Group::with_level(Level::ERROR)
+        .element(Snippet::source(dotted.as_str()).line_start(line).fold(true).annotation(marked))]);
+    (line, column, format!("\n{excerpt}"))
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(origin) = &self.origin else { return f.write_str(&self.sentence) };
-        let Some(position) = &origin.position else { return write!(f, "{}: {}", origin.file, self.sentence) };
-        write!(f, "{}:{}:{}: {}", origin.file, position.line, position.column, self.sentence)?;
-        if let Some((line, marked)) = &position.excerpt {
-            let number = position.line.to_string();
-            let gutter = " ".repeat(number.len());
-            let indent = " ".repeat(position.column - 1);
-            write!(f, "\n{gutter} |\n{number} | {line}\n{gutter} | {indent}{}", "^".repeat(*marked))?;
-        }
-        Ok(())
+        f.write_str(&self.0)
     }
 }
 
@@ -127,7 +108,7 @@ mod tests {
     #[test]
     fn the_end_of_the_file_has_a_place() {
         assert_eq!(shown("a =", 3..3), "x.toml:1:4: no\n  |\n1 | a =\n  |    ^");
-        assert_eq!(shown("", 0..0), "x.toml:1:1: no\n  |\n1 | \n  | ^");
+        assert_eq!(shown("", 0..0), "x.toml:1:1: no\n  |\n1 |\n  | ^");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::de::{Deserialize, Deserializer, Error as _};
+
 use crate::model::{Nanos, ParseUnitError};
 
 /// Runs of a trial that adapts, at least: fewer samples have no 95 % interval of the median worth the name.
@@ -45,19 +47,26 @@ pub enum Runs {
 
 /// The parts of a schedule that someone chose; what is `None` is left to who is asked next, and in the end to the
 /// defaults.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ScheduleChoices {
     /// Exactly so many runs; excludes `min_runs`, `max_runs`, `precision` and `budget`.
+    #[serde(deserialize_with = "runs")]
     pub runs: Option<u32>,
     /// At least so many.
+    #[serde(deserialize_with = "runs")]
     pub min_runs: Option<u32>,
     /// At most so many.
+    #[serde(deserialize_with = "runs")]
     pub max_runs: Option<u32>,
     /// See [`Schedule::precision`].
+    #[serde(deserialize_with = "precision")]
     pub precision: Option<f64>,
     /// See [`Schedule::budget`].
+    #[serde(deserialize_with = "duration")]
     pub budget: Option<Duration>,
     /// See [`Schedule::run_limit`].
+    #[serde(deserialize_with = "duration")]
     pub run_limit: Option<Duration>,
     /// See [`Schedule::seed`].
     pub seed: Option<u64>,
@@ -127,6 +136,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         return Err(format!("{time} is out of range; use 1ms to 1440min"));
     }
     Ok(time.into())
+}
+
+fn runs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(deserializer)? {
+        runs @ 1..=10_000 => Ok(Some(runs)),
+        runs => Err(D::Error::custom(format_args!("{runs} runs are out of range; use 1 to 10000"))),
+    }
+}
+
+fn precision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match f64::deserialize(deserializer)? {
+        precision if (0.001..=0.5).contains(&precision) => Ok(Some(precision)),
+        precision => Err(D::Error::custom(format_args!("the precision {precision} is out of range; use 0.001 to 0.5"))),
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    parse_duration(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
 #[cfg(test)]
