@@ -287,6 +287,19 @@ fn nothing_is_deleted_where_nobody_can_be_asked() {
 }
 
 #[test]
+fn runs_are_found_by_their_labels() {
+    let past = Past::new();
+    past.measure(&["--label", "before"]);
+    past.measure(&["--label", "after"]);
+    let shown: serde_json::Value = serde_json::from_str(&past.history(&["export", "before"])).unwrap();
+    assert_eq!(shown["label"], "before");
+    let ended = past.run(&["compare", "before", "after", "--json", "-"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let ended = past.run(&["history", "show", "nothing"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("no run nothing"), "{}", ended.stderr);
+}
+
+#[test]
 fn nothing_kept_yet_is_no_error_to_list() {
     let past = Past::new();
     for words in [&["history"][..], &["history", "list"]] {
@@ -305,8 +318,8 @@ fn nothing_kept_yet_is_no_error_to_list() {
 #[test]
 fn bad_usage_is_a_sentence() {
     for (words, expected) in [
-        (&["history", "show", "x"][..], "no run's number"),
-        (&["history", "show", "0"], "no run's number"),
+        (&["history", "delete", "x"][..], "no run's number"),
+        (&["history", "delete", "0"], "no run's number"),
         (&["history", "--since", "yesterday"], "how long ago"),
         (&["history", "import"], "required"),
         (&["bw", "--label", ""], "an empty label"),

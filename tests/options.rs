@@ -303,3 +303,11 @@ fn options_that_have_no_effect_on_the_data_are_recorded() {
     assert!(command[1..].starts_with(&["bw", "--runs", "1"]), "{command:?}");
     assert_eq!(only(&document)["params"]["wait"], "poll");
 }
+
+#[test]
+fn completions_offer_values() {
+    let script = pipemark(&["completions", "bash"]).stdout;
+    for words in ["write vmsplice vmsplice-gift", "none count", "text markdown"] {
+        assert!(script.contains(words), "{words}");
+    }
+}

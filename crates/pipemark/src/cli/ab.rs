@@ -1,18 +1,17 @@
 //! `pipemark ab`: two pipelines of the person's own, run in turns; whether the second is faster. What they write is
 //! counted, and has to be as much each time.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::compare::{threshold, verdict_code};
-use super::output::{Format, FormatOption, destination};
+use super::compare::{criterion, threshold, verdict_code};
+use super::console::catch_interrupts;
+use super::output::ExportOptions;
 use super::parameters::count;
-use super::{exit, failure, usage};
-use crate::child::{Interrupt, RunError};
-use crate::export::{self, Destination};
+use super::{Ending, Stop, exit};
+use crate::child::RunError;
 use crate::model::{Capacity, Estimate, Nanos};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
@@ -51,7 +50,7 @@ pub struct AbOptions {
     #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
     capacity: Vec<Capacity>,
     /// Run each so many times
-    #[arg(long, value_name = "N", value_parser = count(1, MOST_RUNS as u32), default_value_t = 10)]
+    #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64), default_value_t = 10)]
     runs: u32,
     /// A change counts when its whole 95 % interval is past this, such as 5%
     ///
@@ -67,14 +66,8 @@ pub struct AbOptions {
     /// End a run that takes longer than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10min")]
     limit: Duration,
-    /// Write the comparison as JSON to FILE, or to standard output for '-'
-    #[arg(long, value_name = "FILE|-", value_parser = destination, help_heading = "Output")]
-    json: Option<Destination>,
     #[command(flatten)]
-    format: FormatOption,
-    /// Print nothing but errors
-    #[arg(long, short, help_heading = "Output")]
-    quiet: bool,
+    output: ExportOptions,
 }
 
 fn verdict(text: &str) -> Result<Verdict, String> {
@@ -113,51 +106,14 @@ struct Side {
     time: Estimate,
 }
 
-/// Why there is no outcome.
-enum Trouble {
-    Failed(String),
-    OutputsDiffer(String),
-    Interrupted,
-}
-
 /// Runs both and compares.
-pub fn run(options: &AbOptions) -> ExitCode {
-    let shown = !options.quiet || options.format.format != Format::Text;
-    if options.json == Some(Destination::Stdout) && options.format.format != Format::Text {
-        return usage("--format and --json - both want standard output; leave one of them out");
-    }
-    let sides = match sides(options) {
-        Ok(sides) => sides,
-        Err(sentence) => return usage(neutral(&sentence)),
-    };
-    let outcome = match measure(options, &sides) {
-        Ok(outcome) => outcome,
-        Err(Trouble::Failed(sentence)) => return failure(neutral(&sentence)),
-        Err(Trouble::OutputsDiffer(sentence)) => {
-            failure(sentence);
-            return ExitCode::from(exit::NOT_VERIFIED);
-        }
-        Err(Trouble::Interrupted) => {
-            eprintln!("error: interrupted; nothing was compared");
-            return ExitCode::from(exit::INTERRUPTED);
-        }
-    };
-    let json = options.json.as_ref();
-    let text = match serde_json::to_string(&outcome) {
-        Ok(text) => text,
-        Err(error) => return failure(error),
-    };
-    let written = json.map_or(Ok(()), |json| json.write("JSON", Ok(export::json_line(&text))));
-    let written = written.and_then(|()| match shown && json != Some(&Destination::Stdout) {
-        true => options.format.print(&sheet(&outcome), Some(&text)),
-        false => Ok(()),
-    });
+pub fn run(options: &AbOptions) -> Ending {
+    options.output.check([])?;
+    let sides = sides(options).map_err(|sentence| Stop::usage(neutral(&sentence)))?;
+    let outcome = measure(options, &sides)?;
+    options.output.write(&sheet(&outcome), &serde_json::to_string(&outcome)?)?;
     let verdict = outcome.comparison.verdict;
-    match written {
-        Err(error) => failure(error),
-        Ok(()) if options.fail_on.contains(&verdict) => ExitCode::from(verdict_code(verdict)),
-        Ok(()) => ExitCode::SUCCESS,
-    }
+    if options.fail_on.contains(&verdict) { Err(Stop::code(verdict_code(verdict))) } else { Ok(()) }
 }
 
 /// The two pipelines, with what they are called by.
@@ -196,10 +152,9 @@ fn sides(options: &AbOptions) -> Result<[(String, Pipeline); 2], String> {
     Ok([side(a, capacities[0])?, side(b, capacities[1])?])
 }
 
-fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outcome, Trouble> {
-    let interrupt =
-        Interrupt::catch().map_err(|error| Trouble::Failed(format!("signals cannot be caught: {error}")))?;
-    let mut progress = Progress::new(options.quiet, 2 * (u64::from(options.runs) + 1));
+fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outcome, Stop> {
+    let interrupt = catch_interrupts()?;
+    let mut progress = Progress::new(options.output.quiet, 2 * (u64::from(options.runs) + 1));
     let mut runs: [Vec<PipelineRun>; 2] = [Vec::new(), Vec::new()];
     let mut done = 0;
     for round in 0..=options.runs {
@@ -209,8 +164,8 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outco
             let (name, pipeline) = (["A", "B"][side], &sides[side].1);
             progress.update(done, 2 * (u64::from(options.runs) + 1), None, &sides[side].0);
             let ran = pipeline.run(options.limit, &interrupt).map_err(|error| match error {
-                RunError::Interrupted => Trouble::Interrupted,
-                what => Trouble::Failed(format!("{name}: {what}")),
+                RunError::Interrupted => Stop::with(exit::INTERRUPTED, "interrupted; nothing was compared"),
+                what => Stop::failed(neutral(&format!("{name}: {what}"))),
             })?;
             runs[side].push(ran);
             done += 1;
@@ -219,25 +174,23 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline); 2]) -> Result<Outco
         for (name, side) in ["A", "B"].into_iter().zip(&runs) {
             let output = side.last().expect("it ran in this round").output;
             if output != expected {
-                return Err(Trouble::OutputsDiffer(format!(
+                let sentence = format_args!(
                     "{name} wrote {output} bytes and A at first {expected}: they don't do the same work, so their times \
                      are not compared"
-                )));
+                );
+                return Err(Stop::with(exit::NOT_VERIFIED, sentence));
             }
         }
     }
     progress.finish();
-    let criterion = options
-        .threshold
-        .map_or_else(|| Criterion::new(Better::Lower), |by| Criterion::with_threshold(Better::Lower, by));
+    let criterion = criterion(options.threshold, Better::Lower);
     let output = runs[0][0].output;
     let [a, b] = runs.map(|side| {
         // The first run of each was the warm-up.
         let times: Vec<f64> = side[1..].iter().map(|ran| Nanos::from(ran.elapsed).0 as f64).collect();
         (side[0].capacity, times)
     });
-    let comparison =
-        compare(&a.1, &b.1, Pairing::Rounds, criterion).map_err(|error| Trouble::Failed(error.to_string()))?;
+    let comparison = compare(&a.1, &b.1, Pairing::Rounds, criterion).map_err(Stop::failed)?;
     let side = |(text, pipeline): &(String, Pipeline), (capacity_granted, nanoseconds): (Option<u64>, Vec<f64>)| Side {
         pipeline: text.clone(),
         capacity: pipeline.capacity,

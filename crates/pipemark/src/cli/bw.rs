@@ -1,15 +1,12 @@
 //! `pipemark bw`: an experiment made of flags. Each comma list is an axis; the rest goes the way that suites go.
 
-use std::process::ExitCode;
-
 use clap::Args;
 
-use super::output::OutputOptions;
-use super::parameters::{KeySet, ParameterFlags, refuse_twice};
-use super::schedule::ScheduleOptions;
-use super::{measure, usage};
+use super::measure::FlagOptions;
+use super::parameters::{KeySet, refuse_twice};
+use super::{Ending, Stop};
 use crate::model::{Key, Mode, Value};
-use crate::plan::{Plan, Scale, Suite};
+use crate::plan::Plan;
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -64,37 +61,28 @@ impl KeySet for BwKeys {
 }
 
 /// What `bw` takes.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct BwOptions {
     #[command(flatten)]
-    parameters: ParameterFlags<BwKeys>,
+    flags: FlagOptions<BwKeys>,
     /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair)]
     baseline: Vec<Value>,
-    #[command(flatten)]
-    schedule: ScheduleOptions,
-    #[command(flatten)]
-    output: OutputOptions,
 }
 
 /// Measures what the flags say.
-pub fn run(options: &BwOptions) -> ExitCode {
-    let plan = options.output.check().and_then(|()| plan(options));
-    match plan {
-        Ok(plan) => measure::measure(&[plan], &options.output),
-        Err(sentence) => usage(sentence),
-    }
+pub fn run(options: &BwOptions) -> Ending {
+    options.flags.measure(plan(options)?)
 }
 
 /// The memory-copy limit and one experiment.
-fn plan(options: &BwOptions) -> Result<Plan, String> {
-    let latency = options.parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
-    let title = if latency { "Round trips" } else { "Throughput" };
-    let mut design = options.parameters.design("bw", title, &[]);
+fn plan(options: &BwOptions) -> Result<Plan, Stop> {
+    let parameters = &options.flags.parameters;
+    let latency = parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
+    let mut design = parameters.design("bw", if latency { "Round trips" } else { "Throughput" }, &[]);
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
-    let suite = Suite::of_flags("bw", options.schedule.choices(), design);
-    let mut plan = suite.expand(Scale::ONE).map_err(|error| error.to_string())?;
+    let mut plan = options.flags.plan(design)?;
     plan.precede_with_memory_copy();
     Ok(plan)
 }
@@ -113,7 +101,7 @@ mod tests {
     fn plan_of(flags: &str) -> Result<Plan, String> {
         let words = ["pipemark", "bw"].into_iter().chain(flags.split_whitespace());
         match Cli::try_parse_from(words).map_err(|error| error.to_string())?.verb {
-            Verb::Bw(options) => options.output.check().and_then(|()| plan(&options)),
+            Verb::Bw(options) => plan(&options).map_err(|stop| stop.to_string()),
             _ => unreachable!("the verb is bw"),
         }
     }

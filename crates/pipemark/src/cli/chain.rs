@@ -1,16 +1,13 @@
 //! `pipemark chain`: what one more process in a pipeline costs. Source, so many stages, sink; the rest goes the way that
 //! suites go.
 
-use std::process::ExitCode;
-
 use clap::Args;
 
-use super::output::OutputOptions;
-use super::parameters::{KeySet, ParameterFlags, count};
-use super::schedule::ScheduleOptions;
-use super::{measure, usage};
+use super::measure::FlagOptions;
+use super::parameters::{KeySet, count};
+use super::{Ending, Stop};
 use crate::model::{ByteSize, Key, MAX_LENGTH, Place, RecvMethod, SendMethod, Value};
-use crate::plan::{Plan, Scale, Suite};
+use crate::plan::Plan;
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -57,30 +54,22 @@ impl KeySet for ChainKeys {
 }
 
 /// What `chain` takes.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ChainOptions {
     #[command(flatten)]
-    parameters: ParameterFlags<ChainKeys>,
+    flags: FlagOptions<ChainKeys>,
     /// In place of --length: 0 and the powers of two up to N
-    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = count(1, MAX_LENGTH))]
+    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = count::<u32>(1, MAX_LENGTH.into()))]
     to: Option<u32>,
-    #[command(flatten)]
-    schedule: ScheduleOptions,
-    #[command(flatten)]
-    output: OutputOptions,
 }
 
 /// Measures what the flags say.
-pub fn run(options: &ChainOptions) -> ExitCode {
-    let plan = options.output.check().and_then(|()| plan(options));
-    match plan {
-        Ok(plan) => measure::measure(&[plan], &options.output),
-        Err(sentence) => usage(sentence),
-    }
+pub fn run(options: &ChainOptions) -> Ending {
+    options.flags.measure(plan(options)?)
 }
 
-fn plan(options: &ChainOptions) -> Result<Plan, String> {
-    let given = &options.parameters;
+fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
+    let given = &options.flags.parameters;
     let looks = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.looks()));
     // What is compared has to be made and read.
     let (send, recv) =
@@ -97,8 +86,7 @@ fn plan(options: &ChainOptions) -> Result<Plan, String> {
     if let [first, _, ..] = given.values(Key::Stage) {
         design.baseline = vec![first.clone().into()];
     }
-    let suite = Suite::of_flags("chain", options.schedule.choices(), design);
-    suite.expand(Scale::ONE).map_err(|error| error.to_string())
+    options.flags.plan(design)
 }
 
 /// 0 and the powers of two up to `most`, and `most`.
@@ -117,7 +105,7 @@ mod tests {
     fn plan_of(flags: &[&str]) -> Result<Plan, String> {
         let words = ["pipemark", "chain"].iter().chain(flags);
         match Cli::try_parse_from(words).map_err(|error| error.to_string())?.verb {
-            Verb::Chain(options) => plan(&options),
+            Verb::Chain(options) => plan(&options).map_err(|stop| stop.to_string()),
             _ => unreachable!("the verb is chain"),
         }
     }

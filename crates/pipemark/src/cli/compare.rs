@@ -1,14 +1,12 @@
 //! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
 
-use std::process::ExitCode;
-
 use clap::{Args, ValueEnum};
 
 use super::keep::DbOption;
 use super::noise_floor;
 use super::output::{ExportOptions, Format};
 use super::parameters::refuse_twice;
-use super::{exit, failure, read, usage};
+use super::{Ending, Stop, exit, read};
 use crate::compare::{Party, Report};
 use crate::model::{Settings, Value};
 use crate::sheet::{self, neutral};
@@ -39,7 +37,8 @@ EXIT CODES
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// What is held against, and what is judged: runs of the history by number, or files that --json wrote; - is standard input
+    /// What to compare with, and what to judge: runs of the history by number or label, or files that --json wrote; - is
+    /// standard input
     ///
     /// One is enough where --base and --new say which of its trials are which.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
@@ -85,23 +84,14 @@ enum FailOn {
 }
 
 impl FailOn {
-    fn verdict(self) -> Option<Verdict> {
-        match self {
-            FailOn::Worse => Some(Verdict::Worse),
-            FailOn::Missing => None,
-            FailOn::CantTell => Some(Verdict::CantTell),
-            FailOn::Better => Some(Verdict::Better),
-            FailOn::Same => Some(Verdict::Same),
-        }
-    }
-
-    fn code(self) -> u8 {
-        self.verdict().map_or(exit::MISSING, verdict_code)
-    }
-
-    fn happened(self, report: &Report) -> bool {
-        self.verdict().map_or(!report.missing.is_empty(), |verdict| report.count(verdict) > 0)
-    }
+    /// The most urgent first.
+    const ALL: [(FailOn, Option<Verdict>); 5] = [
+        (FailOn::Worse, Some(Verdict::Worse)),
+        (FailOn::Missing, None),
+        (FailOn::CantTell, Some(Verdict::CantTell)),
+        (FailOn::Better, Some(Verdict::Better)),
+        (FailOn::Same, Some(Verdict::Same)),
+    ];
 }
 
 /// The code that `--fail-on` ends with for this verdict.
@@ -123,70 +113,67 @@ pub fn threshold(text: &str) -> Result<f64, String> {
     }
 }
 
+/// By what a change is judged.
+pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
+    threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
+}
+
 /// Compares, or measures the noise floor.
-pub fn run(options: &CompareOptions) -> ExitCode {
-    if let Err(sentence) = options.output.check([]) {
-        return usage(sentence);
-    }
-    if options.aa {
-        return noise_floor::run(&options.floor, criterion(options)(Better::Higher), &options.output);
-    }
-    let report = match report(options) {
-        Ok(report) => report,
-        Err(sentence) => return usage(neutral(&sentence)),
-    };
+pub fn run(options: &CompareOptions) -> Ending {
     let output = &options.output;
+    output.check([])?;
+    if options.aa {
+        return noise_floor::run(&options.floor, criterion(options.threshold, Better::Higher), output);
+    }
+    let report = report(options)?;
     // A table has them; for a script they are talk.
     if output.printed() != Some(Format::Text) {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }
     }
-    let json = match serde_json::to_string(&report) {
-        Ok(json) => json,
-        Err(error) => return failure(error),
-    };
-    if let Err(error) = output.write(&sheet::comparison(&report), &json) {
-        return failure(error);
-    }
+    output.write(&sheet::comparison(&report), &serde_json::to_string(&report)?)?;
     if report.groups.is_empty() {
-        return failure("nothing was compared: no trial was measured on both sides");
+        return Err(Stop::failed("nothing was compared: no trial was measured on both sides"));
     }
-    let order = [FailOn::Worse, FailOn::Missing, FailOn::CantTell, FailOn::Better, FailOn::Same];
-    let asked = |what: &FailOn| options.fail_on.contains(what) && what.happened(&report);
-    order.into_iter().find(asked).map_or(ExitCode::SUCCESS, |what| ExitCode::from(what.code()))
+    let happened = |verdict: Option<Verdict>| match verdict {
+        Some(verdict) => report.count(verdict) > 0,
+        None => !report.missing.is_empty(),
+    };
+    match FailOn::ALL.into_iter().find(|(word, verdict)| options.fail_on.contains(word) && happened(*verdict)) {
+        Some((_, verdict)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
+        None => Ok(()),
+    }
 }
 
-fn criterion(options: &CompareOptions) -> impl Fn(Better) -> Criterion + use<> {
-    let threshold = options.threshold;
-    move |better| threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
-}
-
-fn report(options: &CompareOptions) -> Result<Report, String> {
+fn report(options: &CompareOptions) -> Result<Report, Stop> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
         refuse_twice(flag, settings)?;
     }
+    let read = |name| read::measurement(name, &options.db);
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
-            return Err(format!(
-                "there is nothing to compare {one} with; name a second file, or say which of its trials to compare, \
-                 such as --base capacity=default --new capacity=1m"
-            ));
+            return Err(Stop::usage(format_args!(
+                "there is nothing to compare {} with; name a second file, or say which of its trials to compare, such as \
+                 --base capacity=default --new capacity=1m",
+                neutral(one)
+            )));
         }
         [_] if Settings::of(options.base.clone()) == Settings::of(options.new.clone()) => {
-            return Err("--base and --new choose the same trials; a comparison needs two different ones".to_owned());
+            return Err(Stop::usage("--base and --new choose the same trials; a comparison needs two different ones"));
         }
-        [one] => (read::results(one, &options.db)?, None),
+        [one] => (read(one)?, None),
         [one, other] if one == "-" && other == "-" => {
-            return Err("standard input ('-') holds one measurement; give the other as a file".to_owned());
+            return Err(Stop::usage("standard input ('-') holds one measurement; give the other as a file"));
         }
-        [one, other] => (read::results(one, &options.db)?, Some(read::results(other, &options.db)?)),
-        _ => return Err("two files are compared, or one with --base and --new".to_owned()),
+        [one, other] => (read(one)?, Some(read(other)?)),
+        _ => return Err(Stop::usage("two files are compared, or one with --base and --new")),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
     let base = Party { name: one, document: &base, settings: &options.base };
     let new = Party { name: other, document: new.as_ref().unwrap_or(base.document), settings: &options.new };
-    Report::of(base, new, &criterion(options)).map_err(|refusal| refusal.to_string())
+    let criterion = |better| criterion(options.threshold, better);
+    Report::of(base, new, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
 }
 
 #[cfg(test)]

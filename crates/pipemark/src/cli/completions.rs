@@ -3,12 +3,11 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, failure, written};
+use super::{Cli, Ending, Stop};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -29,18 +28,17 @@ pub struct CompletionsOptions {
 }
 
 /// Writes the completions to standard output.
-pub fn completions(options: &CompletionsOptions) -> ExitCode {
+pub fn completions(options: &CompletionsOptions) -> Ending {
     // Generated in memory first: clap_complete panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "pipemark", &mut script);
     let mut out = io::stdout().lock();
-    written(out.write_all(&script).and_then(|()| out.flush()))
+    out.write_all(&script)?;
+    Ok(out.flush()?)
 }
 
 /// Writes a page for the program and one for each verb into an existing folder.
-pub fn man(folder: &Path) -> ExitCode {
-    match clap_mangen::generate_to(Cli::command(), folder) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure(format_args!("cannot write man pages to {}: {error}", folder.display())),
-    }
+pub fn man(folder: &Path) -> Ending {
+    let failed = |error| Stop::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
+    clap_mangen::generate_to(Cli::command(), folder).map_err(failed)
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use pipeio::send::{self, Method, Sender};
 use pipeio::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
-use super::written;
+use super::{Ending, Stop};
 use crate::content::{Payload, Stream};
 use crate::model::ByteSize;
 
@@ -59,15 +58,14 @@ fn rate(text: &str) -> Result<ByteSize, String> {
 }
 
 /// Writes the content.
-pub fn run(options: &GenOptions) -> ExitCode {
+pub fn run(options: &GenOptions) -> Ending {
     let total = options.total.map_or(u64::MAX, |total| total.0);
     let stdout = io::stdout();
-    written(generate(stdout.as_fd(), options.content.stream(), total, options.rate).map_err(
-        |error| match error.kind() {
-            io::ErrorKind::BrokenPipe => error,
-            kind => io::Error::new(kind, format!("the content can't be written to standard output: {error}")),
-        },
-    ))
+    let written = generate(stdout.as_fd(), options.content.stream(), total, options.rate);
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => error.into(),
+        _ => Stop::failed(format_args!("the content can't be written to standard output: {error}")),
+    })
 }
 
 fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option<ByteSize>) -> io::Result<()> {

@@ -2,12 +2,11 @@
 //! same version.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser};
 
 use super::output::terminal;
-use super::{Cli, usage, written};
+use super::{Cli, Ending, Stop};
 use crate::model::nearest;
 use crate::sheet::{self, neutral};
 
@@ -51,14 +50,15 @@ pub struct HelpOptions {
 }
 
 /// Explains what was asked for.
-pub fn run(options: &HelpOptions) -> ExitCode {
+pub fn run(options: &HelpOptions) -> Ending {
     let Some(first) = options.words.first() else {
-        return written(overview(&mut io::stdout().lock()));
+        return Ok(overview(&mut io::stdout().lock())?);
     };
     if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
         let page = terminal().render(&sheet::manual(topic.page, topic.section));
         let mut out = io::stdout().lock();
-        return written(out.write_all(page.as_bytes()).and_then(|()| out.flush()));
+        out.write_all(page.as_bytes())?;
+        return Ok(out.flush()?);
     }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
@@ -67,13 +67,13 @@ pub fn run(options: &HelpOptions) -> ExitCode {
             Some(word) => format!("did you mean {word}?"),
             None => "'pipemark help' lists them".to_owned(),
         };
-        return usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first)));
+        return Err(Stop::usage(format_args!("there is no verb and no topic '{}'; {hint}", neutral(first))));
     }
     // clap shows help in the middle of its work, and nowhere else with all that belongs to it.
     let words = ["pipemark"].into_iter().chain(options.words.iter().map(String::as_str)).chain(["--help"]);
     match Cli::try_parse_from(words) {
         Err(help) => help.exit(),
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(_) => Ok(()),
     }
 }
 

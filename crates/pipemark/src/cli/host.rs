@@ -1,11 +1,9 @@
 //! `pipemark host`: shows what matters about this machine.
 
-use std::process::ExitCode;
-
 use clap::Args;
 
+use super::Ending;
 use super::output::{FormatOption, destination};
-use super::{failure, usage};
 use crate::export::Destination;
 use crate::host;
 use crate::model::Host;
@@ -22,17 +20,14 @@ pub struct HostOptions {
 }
 
 /// Shows the machine, or writes it as JSON.
-pub fn run(options: &HostOptions) -> ExitCode {
+pub fn run(options: &HostOptions) -> Ending {
     let machine = host::survey();
-    let json = match json(&machine) {
-        Ok(json) => json,
-        Err(error) => return usage(error),
-    };
-    let written = match &options.json {
-        None => options.format.print(&sheet::host(&machine), Some(&json)),
-        Some(destination) => destination.write("JSON", Ok(json)),
-    };
-    written.map_or_else(failure, |()| ExitCode::SUCCESS)
+    let json = json(&machine)?;
+    match &options.json {
+        None => options.format.print(&sheet::host(&machine), Some(&json))?,
+        Some(destination) => destination.write("JSON", Ok(json))?,
+    }
+    Ok(())
 }
 
 fn json(machine: &Host) -> serde_json::Result<String> {

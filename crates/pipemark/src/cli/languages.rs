@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
@@ -11,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output::{FormatOption, OutputOptions};
 use super::schedule::ScheduleOptions;
-use super::{exit, failure, measure, usage, written};
+use super::{Ending, Stop, exit, measure, suite_file};
 use crate::entrant::{Absent, Entrants, Rebuild, Step};
 use crate::model::{Filter, Language, Program};
-use crate::plan::{Plan, Scale, Suite, embedded};
+use crate::plan::{Plan, Scale};
 use crate::sheet::{self, LanguageChoice, neutral};
 
 const EXAMPLES: &str = "\
@@ -55,7 +54,7 @@ enum Action {
     /// Show the languages, their tools' versions, and what is missing
     List(ListOptions),
     /// Build their programs
-    Build(BuildOptions),
+    Build(Chosen),
     /// Measure them: the suite 'languages'
     #[command(after_long_help = EXAMPLES)]
     Run(Box<RunOptions>),
@@ -80,12 +79,6 @@ struct ListOptions {
 }
 
 #[derive(Debug, Clone, Args)]
-struct BuildOptions {
-    #[command(flatten)]
-    chosen: Chosen,
-}
-
-#[derive(Debug, Clone, Args)]
 struct RunOptions {
     #[command(flatten)]
     chosen: Chosen,
@@ -99,13 +92,12 @@ struct RunOptions {
 }
 
 /// Does what was asked for.
-pub fn run(options: &LanguagesOptions) -> ExitCode {
-    let done = match &options.action {
+pub fn run(options: &LanguagesOptions) -> Ending {
+    match &options.action {
         Action::List(options) => list(options),
-        Action::Build(options) => build(&options.chosen),
+        Action::Build(options) => build(options),
         Action::Run(options) => measured(options),
-    };
-    done.unwrap_or_else(usage)
+    }
 }
 
 /// The entrants, and those of them that were chosen.
@@ -117,7 +109,7 @@ fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     Ok((entrants, wanted))
 }
 
-fn list(options: &ListOptions) -> Result<ExitCode, String> {
+fn list(options: &ListOptions) -> Ending {
     let (entrants, languages) = found(&options.chosen)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
@@ -132,11 +124,10 @@ fn list(options: &ListOptions) -> Result<ExitCode, String> {
         })
     };
     let listed: Vec<LanguageChoice> = languages.iter().filter_map(listed).collect();
-    let printed = options.format.print(&sheet::languages(&listed), None);
-    Ok(printed.map_or_else(failure, |()| ExitCode::SUCCESS))
+    Ok(options.format.print(&sheet::languages(&listed), None)?)
 }
 
-fn build(chosen: &Chosen) -> Result<ExitCode, String> {
+fn build(chosen: &Chosen) -> Ending {
     let (mut entrants, languages) = found(chosen)?;
     let mut failed = false;
     let mut begun = Instant::now();
@@ -169,15 +160,13 @@ fn build(chosen: &Chosen) -> Result<ExitCode, String> {
             }
         });
     });
-    let code = written(told);
-    Ok(if failed { ExitCode::from(exit::FAILED) } else { code })
+    if failed { Err(Stop::code(exit::FAILED)) } else { Ok(told?) }
 }
 
-fn measured(options: &RunOptions) -> Result<ExitCode, String> {
+fn measured(options: &RunOptions) -> Ending {
     options.output.check()?;
     let (_, wanted) = found(&options.chosen)?;
-    let text = embedded(SUITE).expect("the suite is one of ours");
-    let mut suite = Suite::parse("suites/languages.toml", text).map_err(|error| error.to_string())?;
+    let mut suite = suite_file::find(SUITE)?;
     // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
     let mut languages: Vec<Language> = wanted;
     if options.chosen.only.is_empty() {
@@ -186,11 +175,11 @@ fn measured(options: &RunOptions) -> Result<ExitCode, String> {
     }
     suite.of_languages(&languages);
     suite.schedule = options.schedule.choices().or(suite.schedule);
-    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(|error| error.to_string())?;
+    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE))?;
     plan.precede_with_memory_copy();
     let plans = [plan];
     let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet())?;
-    Ok(measure::measure_with(&plans, &entrants, &options.output))
+    measure::measure(&plans, &entrants, &options.output)
 }
 
 /// The entrants that the plans want, built where that is due; none where they want none.

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::num::NonZeroUsize;
-use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Transform};
 use pipeio_harness::usage::Usage;
 
-use super::failure;
+use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
 pub const EXAMPLES: &str = "\
@@ -139,20 +138,17 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 /// Transforms standard input to standard output.
-pub fn run(options: &LinesOptions) -> ExitCode {
+pub fn run(options: &LinesOptions) -> Ending {
     let start = (Instant::now(), Usage::now());
-    match transform(options) {
-        Ok((report, threads)) => {
-            if options.stats {
-                eprintln!(
-                    "{}",
-                    Stats { report, threads, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) }
-                );
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => failure(Advice(error)),
+    let (report, threads) = transform(options).map_err(|error| match &error {
+        Error::LineTooLong { .. } => Stop::failed(format_args!("{error}; raise --max-line to accept it")),
+        _ => Stop::failed(error),
+    })?;
+    if options.stats {
+        let stats = Stats { report, threads, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
+        eprintln!("{stats}");
     }
+    Ok(())
 }
 
 fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
@@ -187,19 +183,6 @@ fn through(
     transform: impl Transform + Clone + std::marker::Send,
 ) -> Result<Report, Error> {
     engine.run_parallel(io::stdin(), io::stdout(), transform, threads)
-}
-
-/// An error, and what to do about it where that is known.
-struct Advice(Error);
-
-impl fmt::Display for Advice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        match &self.0 {
-            Error::LineTooLong { .. } => write!(f, "; raise --max-line to accept it"),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// What `--stats` says.

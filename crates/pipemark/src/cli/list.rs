@@ -1,12 +1,10 @@
 //! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use strum::IntoEnumIterator;
 
+use super::Ending;
 use super::output::FormatOption;
-use super::{failure, usage};
 use crate::available::missing;
 use crate::host;
 use crate::model::{Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, WaitPolicy};
@@ -21,16 +19,13 @@ pub struct ListOptions {
 }
 
 /// Lists what there is.
-pub fn run(options: &ListOptions) -> ExitCode {
+pub fn run(options: &ListOptions) -> Ending {
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
-        match Suite::parse(&format!("suites/{name}.toml"), text) {
-            Ok(suite) => suites.push(Choice { name: name.to_owned(), about: suite.title, missing: None }),
-            Err(error) => return usage(error),
-        }
+        let suite = Suite::parse(&format!("suites/{name}.toml"), text)?;
+        suites.push(Choice { name: name.to_owned(), about: suite.title, missing: None });
     }
-    let sheet = sheet::choices(&sections(&host::survey(), suites));
-    options.format.print(&sheet, None).map_or_else(failure, |()| ExitCode::SUCCESS)
+    Ok(options.format.print(&sheet::choices(&sections(&host::survey(), suites)), None)?)
 }
 
 /// Every choice with what it does, and where it cannot be used on `host`, why.

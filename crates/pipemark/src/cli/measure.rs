@@ -1,51 +1,67 @@
 //! What all measuring verbs share: run the plans, draw the conclusions, write them where they were asked for.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
+use super::console::{catch_interrupts, say_error};
 use super::output::OutputOptions;
-use super::{exit, failure, keep};
+use super::parameters::{KeySet, ParameterFlags};
+use super::schedule::ScheduleOptions;
+use super::{Ending, Stop, exit, keep};
 use crate::child::Interrupt;
 use crate::entrant::Entrants;
 use crate::export::Destination;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
-use crate::plan::Plan;
+use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
 use crate::run::{self, Progress};
 use crate::stats;
 
-/// Measures plans without entrants.
-pub fn measure(plans: &[Plan], output: &OutputOptions) -> ExitCode {
-    measure_with(plans, &Entrants::default(), output)
+/// What a verb takes that makes an experiment of flags.
+#[derive(Debug, Clone, Args)]
+pub struct FlagOptions<K: KeySet> {
+    #[command(flatten)]
+    pub parameters: ParameterFlags<K>,
+    #[command(flatten)]
+    schedule: ScheduleOptions,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+impl<K: KeySet> FlagOptions<K> {
+    /// The plan of one experiment, called as its verb.
+    pub fn plan(&self, design: Design) -> Result<Plan, Stop> {
+        self.output.check()?;
+        let verb = design.name.clone();
+        Ok(Suite::of_flags(&verb, self.schedule.choices(), design).expand(Scale::ONE)?)
+    }
+
+    /// Measures a plan without entrants.
+    pub fn measure(&self, plan: Plan) -> Ending {
+        measure(&[plan], &Entrants::default(), &self.output)
+    }
 }
 
 /// Measures the plans one after the other into one document. `entrants` are those that the plans want, prepared.
-pub fn measure_with(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> ExitCode {
-    let interrupt = match Interrupt::catch() {
-        Ok(interrupt) => interrupt,
-        Err(error) => return failure(format_args!("signals cannot be caught: {error}")),
-    };
+pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> Ending {
+    let interrupt = catch_interrupts()?;
     // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
-    if let Err(error) = signal_hook::flag::register(SIGXFSZ, Arc::default()) {
-        return failure(format_args!("signals cannot be caught: {error}"));
-    }
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     for (destination, (what, _)) in output.exports() {
-        if let Err(error) = destination.check(what) {
-            return failure(error);
-        }
+        destination.check(what)?;
     }
     let document = document(plans, entrants, output, &interrupt);
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
-        failure(format_args!("Ctrl-C has no effect from here on: {error}"));
+        say_error(format_args!("Ctrl-C has no effect from here on: {error}"));
     }
 
     let mut written = true;
     let shown = output.printed().map(|writer| (&Destination::Stdout, writer));
     for (destination, (what, write)) in output.exports().into_iter().chain(shown) {
         if let Err(error) = destination.write(what, write(&document)) {
-            failure(error);
+            say_error(error);
             written = false;
         }
     }
@@ -114,28 +130,22 @@ fn join<'a>(plans: &'a [Plan], part: impl Fn(&'a Plan) -> &'a String) -> String 
     plans.iter().map(|plan| part(plan).as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The exit code: data that is wrong outweighs trials that failed, which outweigh an interruption.
-fn verdict(document: &Document, written: bool) -> ExitCode {
-    let failed = |record: &&Record| record.status == Status::Failed;
-    for record in document.trials.iter().filter(failed) {
+/// Data that is wrong outweighs trials that failed, which outweigh an interruption.
+fn verdict(document: &Document, written: bool) -> Ending {
+    for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
         eprintln!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed"));
     }
-    // The memory-copy limit runs beside what was asked for, unless it is all that was.
-    let measured = document.trials.iter().any(|record| record.status == Status::Ok && !is_limit(record))
-        || document.trials.iter().all(is_limit);
-    if document.trials.iter().any(|record| record.verified == Some(false)) {
-        ExitCode::from(exit::NOT_VERIFIED)
-    } else if document.trials.iter().any(|record| record.status == Status::Failed) || !written {
-        ExitCode::from(exit::FAILED)
+    let any = |is: fn(&Record) -> bool| document.trials.iter().any(is);
+    if any(|record| record.verified == Some(false)) {
+        Err(Stop::code(exit::NOT_VERIFIED))
+    } else if any(|record| record.status == Status::Failed) || !written {
+        Err(Stop::code(exit::FAILED))
     } else if document.partial {
-        ExitCode::from(exit::INTERRUPTED)
-    } else if !measured {
-        failure("nothing of what was asked for can be measured here; the reasons are beside each trial")
+        Err(Stop::code(exit::INTERRUPTED))
+    } else if !any(|record| record.status == Status::Ok && record.experiment != MEMORY_COPY) {
+        // The limit that comes before all others was not asked for.
+        Err(Stop::failed("nothing of what was asked for can be measured here; the reasons are beside each trial"))
     } else {
-        ExitCode::SUCCESS
+        Ok(())
     }
-}
-
-fn is_limit(record: &Record) -> bool {
-    record.job.is_memory_copy()
 }

@@ -5,6 +5,7 @@ mod bw;
 mod chain;
 mod compare;
 mod completions;
+mod console;
 mod r#gen;
 mod help;
 mod history;
@@ -26,34 +27,12 @@ mod sink;
 mod suite_file;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Exit codes, the same for every verb.
-pub mod exit {
-    /// A trial failed, or a result could not be written.
-    pub const FAILED: u8 = 1;
-    /// Bad usage: flags, suites or values that make no sense. clap's own.
-    pub const USAGE: u8 = 2;
-    /// Data did not verify.
-    pub const NOT_VERIFIED: u8 = 3;
-    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
-    pub const WORSE: u8 = 10;
-    /// A trial that is on one side only, or was not measured on both.
-    pub const MISSING: u8 = 11;
-    /// See [`WORSE`].
-    pub const CANT_TELL: u8 = 12;
-    /// See [`WORSE`].
-    pub const BETTER: u8 = 13;
-    /// See [`WORSE`].
-    pub const SAME: u8 = 14;
-    /// Interrupted; what was measured until then is kept.
-    pub const INTERRUPTED: u8 = 130;
-}
+use console::{Ending, Stop, end, exit};
 
 #[derive(Parser)]
 #[command(
@@ -108,7 +87,7 @@ EXIT CODES
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run suites: experiments that someone wrote down
+    /// Run suites: predefined experiments
     #[command(after_long_help = run::EXAMPLES)]
     Run(run::RunOptions),
     /// Measure a pipe as you ask, or a matrix of pipes
@@ -116,7 +95,7 @@ enum Verb {
     Bw(Box<bw::BwOptions>),
     /// Stream the same bytes with programs of nine languages
     Languages(languages::LanguagesOptions),
-    /// Hold one measurement against another: better, worse, the same, or can't tell
+    /// Compare two measurements: better, worse, the same, or can't tell
     #[command(after_long_help = compare::EXAMPLES)]
     Compare(Box<compare::CompareOptions>),
     /// Run two pipelines of yours in turns: which is faster?
@@ -149,7 +128,7 @@ enum Verb {
     Host(host::HostOptions),
     /// Explain a verb or a topic, such as method, units or findings
     Help(help::HelpOptions),
-    /// Write what a shell needs to complete pipemark's words
+    /// Print shell completions
     #[command(after_long_help = completions::EXAMPLES)]
     Completions(completions::CompletionsOptions),
 }
@@ -163,10 +142,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     if let [_, verb, folder] = words.as_slice()
         && verb == MAN_VERB
     {
-        return completions::man(Path::new(folder));
+        return end(completions::man(Path::new(folder)));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    match Cli::parse_from(words).verb {
+    end(match Cli::parse_from(words).verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::Languages(options) => languages::run(&options),
@@ -183,27 +162,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Host(options) => host::run(&options),
         Verb::Help(options) => help::run(&options),
         Verb::Completions(options) => completions::completions(&options),
-    }
-}
-
-/// Says what is wrong with what was typed.
-fn usage(error: impl fmt::Display) -> ExitCode {
-    eprintln!("error: {error}");
-    ExitCode::from(exit::USAGE)
-}
-
-/// Says what went wrong.
-fn failure(error: impl fmt::Display) -> ExitCode {
-    eprintln!("error: {error}");
-    ExitCode::from(exit::FAILED)
-}
-
-/// Ends a verb that wrote to standard output; a reader that left early is no error.
-fn written(outcome: io::Result<()>) -> ExitCode {
-    match outcome {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => failure(error),
-        _ => ExitCode::SUCCESS,
-    }
+    })
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! `pipemark compare --aa`: one trial against itself, here and now, and from that the smallest change that could be seen.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use serde::Serialize;
 
+use super::console::catch_interrupts;
 use super::output::ExportOptions;
 use super::parameters::count;
-use super::{exit, failure, usage};
-use crate::child::Interrupt;
+use super::{Ending, Stop, exit};
 use crate::entrant::Entrants;
 use crate::host;
 use crate::model::{Sample, Status, Value};
@@ -32,7 +30,7 @@ pub struct NoiseFloorOptions {
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
     /// Measure it so many times on each side; fewer than 20 do not tell much
-    #[arg(long, value_name = "N", value_parser = count(6, 1000), default_value_t = 20, requires = "aa")]
+    #[arg(long, value_name = "N", value_parser = count::<u32>(6, 1000), default_value_t = 20, requires = "aa")]
     rounds: u32,
 }
 
@@ -60,27 +58,17 @@ struct Floor {
 }
 
 /// Measures and says.
-pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> ExitCode {
-    let plan = match plan(options) {
-        Ok(plan) => plan,
-        Err(sentence) => return usage(sentence),
-    };
-    let floors = match measure(&plan, options.rounds, criterion, output.quiet) {
-        Ok(floors) => floors,
-        Err(code) => return code,
-    };
-    match serde_json::to_string(&floors) {
-        Ok(json) => output.write(&sheet(&floors), &json).map_or_else(failure, |()| ExitCode::SUCCESS),
-        Err(error) => failure(error),
-    }
+pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
+    let floors = measure(&plan(options)?, options.rounds, criterion, output.quiet)?;
+    Ok(output.write(&sheet(&floors), &serde_json::to_string(&floors)?)?)
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.
-fn plan(options: &NoiseFloorOptions) -> Result<Plan, String> {
+fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
     let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
-    let mut plan = suite.expand(Scale::ONE).map_err(|error| error.to_string())?;
+    let mut plan = suite.expand(Scale::ONE)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
     plan.trials.push(again);
@@ -88,20 +76,19 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, String> {
     Ok(plan)
 }
 
-fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Result<Floors, ExitCode> {
-    let interrupt = Interrupt::catch().map_err(|error| failure(format_args!("signals cannot be caught: {error}")))?;
+fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Result<Floors, Stop> {
+    let interrupt = catch_interrupts()?;
     let machine = host::survey();
     let mut progress = Progress::new(quiet, 2 * u64::from(rounds));
     let measurement = run::measure(plan, &machine, &Entrants::default(), &interrupt, &mut progress);
     progress.finish();
     if measurement.partial {
-        eprintln!("error: interrupted; a noise floor needs all of its rounds");
-        return Err(ExitCode::from(exit::INTERRUPTED));
+        return Err(Stop::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
     }
     if let Some(outcome) = measurement.outcomes.iter().find(|outcome| outcome.status != Status::Ok) {
         let reason = outcome.reason.as_deref().unwrap_or("it did not run");
-        let code = failure(format_args!("{}: {reason}", outcome.trial.id));
-        return Err(if outcome.verified == Some(false) { ExitCode::from(exit::NOT_VERIFIED) } else { code });
+        let code = if outcome.verified == Some(false) { exit::NOT_VERIFIED } else { exit::FAILED };
+        return Err(Stop::with(code, format_args!("{}: {reason}", outcome.trial.id)));
     }
     let sides: Vec<Vec<f64>> =
         measurement.outcomes.iter().map(|outcome| outcome.samples.iter().map(Sample::speed).collect()).collect();
@@ -125,7 +112,7 @@ fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Resul
             floors,
         })
     };
-    floors().map_err(failure)
+    floors().map_err(Stop::failed)
 }
 
 fn sheet(floors: &Floors) -> Sheet {

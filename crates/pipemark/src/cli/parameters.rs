@@ -139,9 +139,13 @@ pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
 }
 
 /// Reads a whole number within bounds, with an error in words.
-pub fn count(low: u32, high: u32) -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+pub fn count<N>(low: u64, high: u64) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
+where
+    N: TryFrom<u64>,
+{
     move |text| {
+        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
         let refused = || format!("'{text}' is not a whole number from {low} to {high}");
-        text.parse().ok().filter(|number| (low..=high).contains(number)).ok_or_else(refused)
+        number.and_then(|number| N::try_from(number).ok()).ok_or_else(refused)
     }
 }

@@ -1,14 +1,16 @@
-//! Reads results: what `--json` wrote, from a file that may hold anything, or what the history has.
+//! Reads measurements: what `--json` wrote, from a file that may hold anything, or what the history has.
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 use serde::Deserialize;
 
+use super::Stop;
 use super::keep::DbOption;
 use crate::model::{Document, SCHEMA};
 use crate::sheet::neutral;
-use crate::store::{History, Id};
+use crate::store::{Filter, History, Id};
 
 /// The largest file that is read: 10,000 trials of 30 runs each have less.
 const MOST_BYTES: u64 = 512 << 20;
@@ -19,70 +21,98 @@ struct Form {
     schema: Option<String>,
 }
 
-/// The results that `name` says: a run of the history by its number, such as 12 or #12, or otherwise a file.
+/// The measurement that `name` says: a run of the history by its number, such as 12 or #12, a file, `-` for standard input,
+/// or a run by its label, the newest that has it.
 ///
 /// # Errors
-/// As [`document`], and when the history has no such run.
-pub fn results(name: &str, db: &DbOption) -> Result<Document, String> {
-    match name.parse() {
-        Ok(id) => kept(Some(id), db),
-        Err(_) => document(name),
+/// When there is none, or it can't be read.
+pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
+    let a_file = name == "-" || name.contains('/') || Path::new(name).exists();
+    if name.parse::<Id>().is_ok() && name != "-" {
+        return kept(Some(name), db);
+    }
+    if !a_file
+        && let Some(history) = History::open(db.db.as_deref())?
+        && let Some(document) = labelled(&history, name)?.map(|id| history.document(id)).transpose()?.flatten()
+    {
+        return Ok(document);
+    }
+    Ok(file(name)?.0)
+}
+
+/// A run of the history by its number or label, or the newest.
+///
+/// # Errors
+/// When there is none, or the history can't be read.
+pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
+    let history = History::open(db.db.as_deref())?;
+    let nothing = "nothing was kept yet; measure with 'pipemark run', or name a file that --json wrote";
+    let history = history.ok_or_else(|| Stop::usage(nothing))?;
+    let id = run(&history, name)?;
+    history.document(id)?.ok_or_else(|| no_run(id))
+}
+
+/// The number of a run: itself, of the newest with a label, or of the newest of all.
+///
+/// # Errors
+/// When there is no such run.
+pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
+    match name {
+        None => newest(history, None)?.ok_or_else(|| Stop::failed("the history is empty; measure with 'pipemark run'")),
+        Some(name) => match name.parse() {
+            Ok(id) => Ok(id),
+            Err(_) => labelled(history, name)?.ok_or_else(|| no_run(neutral(name))),
+        },
     }
 }
 
-/// The run of the history with this number, or its newest.
-///
-/// # Errors
-/// When there is none, or the history can't be read: a sentence.
-pub fn kept(id: Option<Id>, db: &DbOption) -> Result<Document, String> {
-    let history = History::open(db.db.as_deref()).map_err(|error| error.to_string())?;
-    let history =
-        history.ok_or("nothing was kept yet; measure with 'pipemark run', or name a file that --json wrote")?;
-    let newest = || history.newest().map_err(|error| error.to_string());
-    let id = id.map_or_else(newest, |id| Ok(Some(id)))?.ok_or("the history is empty; measure with 'pipemark run'")?;
-    let document = history.document(id).map_err(|error| error.to_string())?;
-    document.ok_or_else(|| format!("the history has no run {}; 'pipemark history' lists them", id.number()))
+/// That a run is not there.
+pub fn no_run(name: impl std::fmt::Display) -> Stop {
+    Stop::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
 }
 
-/// The document in the file called `name`, or on standard input for `-`.
+fn labelled(history: &History, label: &str) -> Result<Option<Id>, Stop> {
+    newest(history, Some(label.to_owned()))
+}
+
+fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, Stop> {
+    let filter = Filter { label, limit: Some(1), ..Filter::default() };
+    Ok(history.list(&filter)?.first().map(|entry| entry.id))
+}
+
+/// The document in the file called `name`, or on standard input for `-`, and its text.
 ///
 /// # Errors
 /// A sentence that names the file and what is wrong with it.
-pub fn document(name: &str) -> Result<Document, String> {
+pub fn file(name: &str) -> Result<(Document, String), String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| format!("cannot read {shown}: {error}; use a file that --json wrote");
-    let too_large = || format!("{shown} is larger than {} MiB, the limit for results of pipemark", MOST_BYTES >> 20);
     let mut bytes = Vec::new();
-    match name {
-        "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?,
+    let length = match name {
+        "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
         _ => {
             let file = File::open(name).map_err(failed)?;
             // Nothing is read of what is known to be too much.
             match file.metadata().map_err(failed)?.len() {
-                length if length > MOST_BYTES => return Err(too_large()),
-                _ => file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?,
+                length if length > MOST_BYTES => length,
+                _ => file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
             }
         }
     };
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(too_large());
+    if length > MOST_BYTES {
+        return Err(format!("{shown} is larger than {} MiB, the limit for results of pipemark", MOST_BYTES >> 20));
     }
-    let damaged = |error: serde_json::Error| {
-        format!(
-            "{shown} does not hold results of pipemark: {}; use a file that --json wrote",
-            neutral(&error.to_string())
-        )
-    };
-    let form: Form = serde_json::from_slice(&bytes).map_err(damaged)?;
+    let wrong = |what: &str| format!("{shown} does not hold results of pipemark: {what}; use a file that --json wrote");
+    let damaged = |error: serde_json::Error| wrong(&neutral(&error.to_string()));
+    let json = String::from_utf8(bytes).map_err(|error| wrong(&error.to_string()))?;
+    let form: Form = serde_json::from_str(&json).map_err(damaged)?;
     match form.schema.as_deref() {
-        Some(SCHEMA) => serde_json::from_slice(&bytes).map_err(damaged),
+        Some(SCHEMA) => Ok((serde_json::from_str(&json).map_err(damaged)?, json)),
         Some(other) => Err(format!(
             "{shown} has the schema '{}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
             neutral(other),
             env!("CARGO_PKG_VERSION")
         )),
-        None => {
-            Err(format!("{shown} does not hold results of pipemark: it names no schema; use a file that --json wrote"))
-        }
+        None => Err(wrong("it names no schema")),
     }
 }

@@ -2,14 +2,13 @@
 //! chains; it measures nothing.
 
 use std::io;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use pipeio::relay::{Capacity, Choice, End, Options, Report};
 use signal_hook::consts::SIGPIPE;
 
-use super::failure;
+use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
 pub const EXAMPLES: &str = "\
@@ -66,7 +65,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
 }
 
 /// Passes everything on.
-pub fn run(options: &RelayOptions) -> ExitCode {
+pub fn run(options: &RelayOptions) -> Ending {
     let begin = Instant::now();
     let method = match options.method {
         Method::Fastest => Choice::Fastest,
@@ -74,10 +73,8 @@ pub fn run(options: &RelayOptions) -> ExitCode {
     };
     let relay = Options { method, capacity: options.capacity.unwrap_or_default() };
     // The descriptors, and not std's standard input and output: nothing is to be buffered.
-    let report = match pipeio::relay::relay(rustix::stdio::stdin(), rustix::stdio::stdout(), &relay) {
-        Ok(report) => report,
-        Err(error) => return failure(sentence(&error, &relay)),
-    };
+    let report = pipeio::relay::relay(rustix::stdio::stdin(), rustix::stdio::stdout(), &relay)
+        .map_err(|error| Stop::failed(sentence(&error, &relay)))?;
     if options.stats {
         eprintln!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed())));
     }
@@ -85,7 +82,7 @@ pub fn run(options: &RelayOptions) -> ExitCode {
         // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 fn sentence(error: &io::Error, relay: &Options) -> String {

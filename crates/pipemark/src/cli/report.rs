@@ -1,13 +1,12 @@
 //! `pipemark report`: results as a page that can be mailed, or as charts in the terminal.
 
 use std::collections::HashSet;
-use std::process::ExitCode;
 
 use clap::Args;
 
 use super::keep::DbOption;
 use super::output::{destination, page, terminal};
-use super::{failure, read, usage};
+use super::{Ending, Stop, read};
 use crate::export::Destination;
 use crate::model::Document;
 use crate::render::{Characters, Terminal};
@@ -34,7 +33,7 @@ const MOST_FILES: usize = 12;
 /// What `report` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ReportOptions {
-    /// Runs of the history by number, or files that --json wrote; - is standard input [default: the newest run]
+    /// Runs of the history by number or label, or files that --json wrote; - is standard input [default: the newest run]
     #[arg(value_name = "RUN|FILE")]
     files: Vec<String>,
     /// Write the page to FILE, or to standard output for '-'
@@ -48,40 +47,34 @@ pub struct ReportOptions {
 }
 
 /// Writes the page, or draws.
-pub fn run(options: &ReportOptions) -> ExitCode {
-    let documents = match documents(&options.files, &options.db) {
-        Ok(documents) => documents,
-        Err(sentence) => return usage(sentence),
-    };
-    let outcome = if options.terminal {
+pub fn run(options: &ReportOptions) -> Ending {
+    let documents = documents(&options.files, &options.db)?;
+    if options.terminal {
         let terminal = Terminal { characters: characters(), ..terminal() };
-        Destination::Stdout.write("charts", Ok(terminal.render(&sheet::main_charts(&documents))))
+        Destination::Stdout.write("charts", Ok(terminal.render(&sheet::main_charts(&documents))))?;
     } else {
-        options.output.write("report", page(&documents))
-    };
-    match outcome {
-        Ok(()) => {
-            if let (false, Destination::File(_)) = (options.terminal, &options.output) {
-                eprintln!("wrote {}", options.output);
-            }
-            ExitCode::SUCCESS
+        options.output.write("report", page(&documents))?;
+        if let Destination::File(_) = options.output {
+            eprintln!("wrote {}", options.output);
         }
-        Err(error) => failure(error),
     }
+    Ok(())
 }
 
-fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, String> {
+fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, Stop> {
     if files.is_empty() {
         return Ok(vec![read::kept(None, db)?]);
     }
     if files.len() > MOST_FILES {
-        return Err(format!("{} files are more than the {MOST_FILES} that one page can tell apart", files.len()));
+        let sentence =
+            format_args!("{} files are more than the {MOST_FILES} that one page can tell apart", files.len());
+        return Err(Stop::usage(sentence));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = files.iter().find(|file| !seen.insert(*file)) {
-        return Err(format!("'{}' is named twice; name each file once", neutral(twice)));
+        return Err(Stop::usage(format_args!("'{}' is named twice; name each file once", neutral(twice))));
     }
-    files.iter().map(|file| read::results(file, db)).collect()
+    files.iter().map(|file| read::measurement(file, db)).collect()
 }
 
 /// What the terminal shows, by the locale: the first of these variables that is set decides (locale(7)).

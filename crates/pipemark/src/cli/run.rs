@@ -1,14 +1,13 @@
 //! `pipemark run`: suites, measured one after the other.
 
 use std::collections::HashSet;
-use std::process::ExitCode;
 
 use clap::Args;
 
 use super::languages::{self, EntrantOptions};
 use super::output::OutputOptions;
 use super::schedule::ScheduleOptions;
-use super::{measure, suite_file, usage};
+use super::{Ending, Stop, measure, suite_file};
 use crate::plan::{Plan, Scale};
 
 pub const EXAMPLES: &str = "\
@@ -44,33 +43,29 @@ pub struct RunOptions {
 }
 
 /// Runs the suites.
-pub fn run(options: &RunOptions) -> ExitCode {
-    let plans = options.output.check().and_then(|()| plans(options));
-    match plans {
-        Ok(plans) => match languages::prepared(&plans, &options.entrants, options.output.quiet()) {
-            Ok(entrants) => measure::measure_with(&plans, &entrants, &options.output),
-            Err(sentence) => usage(sentence),
-        },
-        Err(sentence) => usage(sentence),
-    }
+pub fn run(options: &RunOptions) -> Ending {
+    options.output.check()?;
+    let plans = plans(options)?;
+    let entrants = languages::prepared(&plans, &options.entrants, options.output.quiet())?;
+    measure::measure(&plans, &entrants, &options.output)
 }
 
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.
-fn plans(options: &RunOptions) -> Result<Vec<Plan>, String> {
+fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
     let mut plans = Vec::new();
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
-        plans.push(suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(|error| error.to_string())?);
+        plans.push(suite.expand(options.scale.unwrap_or(Scale::ONE))?);
     }
     // Records and baselines are found by the experiment's name.
     let mut names = HashSet::new();
     for (plan, word) in plans.iter().zip(&options.suites) {
         if let Some(twice) = plan.experiments.iter().find(|experiment| !names.insert(&experiment.name)) {
-            return Err(format!(
+            return Err(Stop::usage(format_args!(
                 "'{word}' and a suite before it both have an experiment called '{}'; run them one at a time",
                 twice.name
-            ));
+            )));
         }
     }
     if let Some(first) = plans.first_mut() {

@@ -15,16 +15,16 @@ pub struct ScheduleOptions {
     ///
     /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % of the median or --budget is
     /// spent. A suite may say otherwise.
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count(1, 10_000), conflicts_with = "budget")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
-    /// Start no run beyond the least number once all has taken this long, such as 30s or 2min
+    /// Stop adding runs after TIME, such as 30s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
     /// End a run that hangs for this long [default: 60s more than it is to measure]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub limit: Option<Duration>,
     /// Seed the order of the runs, the content and the delays [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = seed)]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u64>(0, u64::MAX))]
     pub seed: Option<u64>,
 }
 
@@ -39,8 +39,4 @@ impl ScheduleOptions {
             ..ScheduleChoices::default()
         }
     }
-}
-
-fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number from 0 to {}", u64::MAX))
 }

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
@@ -12,7 +11,7 @@ use pipeio::wait::Wait;
 use rustix::fs::FileType;
 
 use super::output::FormatOption;
-use super::{exit, failure, r#gen, usage};
+use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput};
 use crate::sheet::{Cell, Column, Grid, Sheet, Style};
@@ -36,7 +35,7 @@ pub struct SinkOptions {
     /// Compare with what 'pipemark gen CONTENT' writes
     #[arg(long, value_name = "CONTENT", value_parser = r#gen::content())]
     verify: Option<Payload>,
-    /// Say it if more or fewer bytes arrive
+    /// Fail unless SIZE bytes arrive
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Bytes to ask for with one call
@@ -70,22 +69,18 @@ fn block(text: &str) -> Result<ByteSize, String> {
 }
 
 /// Takes all of standard input.
-pub fn run(options: &SinkOptions) -> ExitCode {
+pub fn run(options: &SinkOptions) -> Ending {
     if options.recv == Recv::Splice && options.verify.is_some() {
-        return usage("--recv splice never sees the bytes, so it can't verify them; use --recv read");
+        return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
     let stdin = io::stdin();
-    let arrived = match receive(stdin.as_fd(), options) {
-        Ok(arrived) => arrived,
-        Err(error) => return failure(format!("standard input can't be read: {error}")),
-    };
+    let arrived = receive(stdin.as_fd(), options)
+        .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
     let said = options.format.print(&sheet(&arrived), None);
-    let said = said.map_or_else(failure, |()| ExitCode::SUCCESS);
-    if let Some(fault) = fault(&arrived, options) {
-        eprintln!("error: {fault}");
-        return ExitCode::from(exit::NOT_VERIFIED);
+    match fault(&arrived, options) {
+        Some(fault) => Err(Stop::with(exit::NOT_VERIFIED, fault)),
+        None => Ok(said?),
     }
-    said
 }
 
 /// What arrived, and in which time since the first byte.

@@ -18,11 +18,15 @@ mod tests;
 
 pub use design::{Axis, Design, Setting};
 pub use embedded::{EMBEDDED, embedded};
+pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
 use crate::model::{Experiment, Job, LinkKind, Nanos, Place, Settings, Trial};
+
+/// The experiment that [`Plan::precede_with_memory_copy`] adds.
+pub const MEMORY_COPY: &str = "memory-copy";
 
 /// Everything that is going to be measured, in the order in which it is shown. Runs are made in another order: see
 /// [`Schedule::seed`].
@@ -46,9 +50,8 @@ impl Plan {
     /// Puts a copy within one process in front, unless the plan measures that already: the limit that figures are held
     /// against has to come from the same minutes as the figures.
     pub fn precede_with_memory_copy(&mut self) {
-        const NAME: &str = "memory-copy";
         let measured = self.trials.iter().any(|trial| trial.job.is_memory_copy());
-        if measured || self.experiments.iter().any(|experiment| experiment.name == NAME) {
+        if measured || self.experiments.iter().any(|experiment| experiment.name == MEMORY_COPY) {
             return;
         }
         // One process needs no second CPU, so this trial exists on machines where `cross` does not.
@@ -62,7 +65,7 @@ impl Plan {
         self.experiments.insert(
             0,
             Experiment {
-                name: NAME.to_owned(),
+                name: MEMORY_COPY.to_owned(),
                 title: "The memory-copy limit".to_owned(),
                 about: "One core copies 64 KiB blocks from one buffer to another: what a link that copies once could \
                         reach at best."
@@ -72,7 +75,9 @@ impl Plan {
                 gains: None,
             },
         );
-        self.trials
-            .insert(0, Trial { id: job.id(), experiment: NAME.to_owned(), job, baseline: None, published: None });
+        self.trials.insert(
+            0,
+            Trial { id: job.id(), experiment: MEMORY_COPY.to_owned(), job, baseline: None, published: None },
+        );
     }
 }

@@ -123,12 +123,6 @@ impl History {
         self.connection.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).map_err(self.failed())
     }
 
-    /// The id of the newest run.
-    pub fn newest(&self) -> Result<Option<Id>, HistoryError> {
-        let newest = "SELECT id FROM run ORDER BY started DESC, id DESC LIMIT 1";
-        self.connection.query_row(newest, [], |row| row.get(0).map(Id)).optional().map_err(self.failed())
-    }
-
     /// One run's entry.
     pub fn entry(&self, id: Id) -> Result<Option<Entry>, HistoryError> {
         let query = format!("SELECT {ENTRY} FROM run WHERE id = ?");

@@ -2,10 +2,8 @@
 
 mod trend;
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use jiff::civil::{Date, DateTime};
@@ -15,11 +13,10 @@ use jiff::{Span, Timestamp, Zoned};
 use super::keep::DbOption;
 use super::output::{Format, FormatOption, destination, writer};
 use super::parameters::count;
-use super::{failure, usage};
+use super::{Ending, Stop, exit, read};
 use crate::export::Destination;
-use crate::model::{Document, SCHEMA};
-use crate::sheet::{self, Sheet, neutral};
-use crate::store::{Filter, History, HistoryError, Id};
+use crate::sheet::{self, neutral};
+use crate::store::{Filter, History, Id};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES
@@ -67,7 +64,7 @@ struct ListOptions {
     #[command(flatten)]
     filter: FilterOptions,
     /// List the newest N; 0 lists all
-    #[arg(long, value_name = "N", value_parser = count(0, u32::MAX), default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     #[command(flatten)]
     format: FormatOption,
@@ -106,9 +103,9 @@ impl FilterOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ShowOptions {
-    /// Its number in the list
-    #[arg(value_name = "ID")]
-    id: Option<Id>,
+    /// Its number in the list, or its label
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
     #[command(flatten)]
     format: FormatOption,
     #[command(flatten)]
@@ -117,9 +114,9 @@ struct ShowOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ExportOptions {
-    /// Its number in the list
-    #[arg(value_name = "ID")]
-    id: Option<Id>,
+    /// Its number in the list, or its label
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
     /// Write it to FILE, whole or not at all
     #[arg(long, short, value_name = "FILE|-", value_parser = destination, default_value = "-")]
     output: Destination,
@@ -149,8 +146,8 @@ struct DeleteOptions {
 }
 
 /// Does what was asked for.
-pub fn run(options: &HistoryOptions) -> ExitCode {
-    let outcome = match &options.verb {
+pub fn run(options: &HistoryOptions) -> Ending {
+    match &options.verb {
         None => list(&options.list),
         Some(HistoryVerb::List(options)) => list(options),
         Some(HistoryVerb::Show(options)) => show(options),
@@ -158,12 +155,11 @@ pub fn run(options: &HistoryOptions) -> ExitCode {
         Some(HistoryVerb::Import(options)) => import(options),
         Some(HistoryVerb::Delete(options)) => delete(options),
         Some(HistoryVerb::Trend(options)) => trend::trend(options),
-    };
-    outcome.unwrap_or_else(failure)
+    }
 }
 
 /// The history; says so where there is none.
-fn opened(db: &DbOption) -> Result<Option<History>, HistoryError> {
+fn opened(db: &DbOption) -> Result<Option<History>, Stop> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
         eprintln!("pipemark: nothing was kept yet; 'pipemark run' measures and keeps what it measured");
@@ -171,118 +167,70 @@ fn opened(db: &DbOption) -> Result<Option<History>, HistoryError> {
     Ok(history)
 }
 
-/// The history that has the run with this id, or the newest, and the id; an exit code where there is none.
-fn found(db: &DbOption, id: Option<Id>) -> Result<Result<(History, Id), ExitCode>, String> {
-    let Some(history) = opened(db).map_err(|error| error.to_string())? else { return Ok(Err(failure_quietly())) };
-    let id = match id {
-        Some(id) => Some(id),
-        None => history.newest().map_err(|error| error.to_string())?,
-    };
-    match id {
-        Some(id) => Ok(Ok((history, id))),
-        None => Ok(Err(failure("the history is empty"))),
-    }
+/// The history for what makes no sense without one.
+fn present(db: &DbOption) -> Result<History, Stop> {
+    opened(db)?.ok_or_else(|| Stop::code(exit::FAILED))
 }
 
-/// What is wrong has been said.
-fn failure_quietly() -> ExitCode {
-    ExitCode::from(super::exit::FAILED)
-}
-
-fn no_such_run(id: Id) -> ExitCode {
-    usage(format_args!("there is no run {id}; 'pipemark history --limit 0' lists all"))
-}
-
-fn list(options: &ListOptions) -> Result<ExitCode, String> {
-    let failed = |error: HistoryError| error.to_string();
+fn list(options: &ListOptions) -> Ending {
     let filter = options.filter.filter(options.limit);
-    let (entries, all) = match opened(&options.db).map_err(failed)? {
-        Some(history) => (history.list(&filter).map_err(failed)?, history.count().map_err(failed)?),
+    let (entries, all) = match opened(&options.db)? {
+        Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    printed(&options.format, &sheet::measurements(&entries, all as usize))
+    Ok(options.format.print(&sheet::measurements(&entries, all as usize), None)?)
 }
 
-fn show(options: &ShowOptions) -> Result<ExitCode, String> {
-    let (history, id) = match found(&options.db, options.id)? {
-        Ok(found) => found,
-        Err(code) => return Ok(code),
-    };
-    let Some(document) = history.document(id).map_err(|error| error.to_string())? else { return Ok(no_such_run(id)) };
+fn show(options: &ShowOptions) -> Ending {
+    let history = present(&options.db)?;
+    let id = read::run(&history, options.run.as_deref())?;
+    let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
     let (name, write) = writer(options.format.format);
-    Destination::Stdout.write(name, write(&document)).map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Destination::Stdout.write(name, write(&document))?)
 }
 
-fn export(options: &ExportOptions) -> Result<ExitCode, String> {
-    let (history, id) = match found(&options.db, options.id)? {
-        Ok(found) => found,
-        Err(code) => return Ok(code),
-    };
-    let Some(json) = history.json(id).map_err(|error| error.to_string())? else { return Ok(no_such_run(id)) };
-    options.output.write("JSON", Ok(json)).map_err(|error| error.to_string())?;
-    Ok(ExitCode::SUCCESS)
+fn export(options: &ExportOptions) -> Ending {
+    let history = present(&options.db)?;
+    let id = read::run(&history, options.run.as_deref())?;
+    let json = history.json(id)?.ok_or_else(|| read::no_run(id))?;
+    Ok(options.output.write("JSON", Ok(json))?)
 }
 
-/// No document of 10,000 trials comes near this.
-const LARGEST: u64 = 512 << 20;
-
-fn import(options: &ImportOptions) -> Result<ExitCode, String> {
+fn import(options: &ImportOptions) -> Ending {
     // Everything is read before anything is kept.
+    let read = |path: &PathBuf| read::file(&path.to_string_lossy()).map_err(Stop::failed);
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let mut history = History::create(options.db.db.as_deref()).map_err(|error| error.to_string())?;
+    let mut history = History::create(options.db.db.as_deref())?;
     let mut out = io::stdout().lock();
     for (path, (document, json)) in options.files.iter().zip(&documents) {
-        let id = history.save(document, json).map_err(|error| error.to_string())?;
-        let said = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
+        let id = history.save(document, json)?;
         // Who does not listen gets the rest kept all the same.
-        let _ = said;
+        let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn read(path: &PathBuf) -> Result<(Document, String), String> {
-    let name = neutral(&path.to_string_lossy());
-    let failed = |error: io::Error| format!("cannot read {name}: {error}");
-    let mut json = String::new();
-    File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_string(&mut json)).map_err(failed)?;
-    if json.len() as u64 > LARGEST {
-        return Err(format!("{name} is larger than {} MiB, the limit for a result", LARGEST >> 20));
-    }
-    let document: Document = serde_json::from_str(&json)
-        .map_err(|error| format!("{name} is no result of pipemark: {error}; use what --json wrote"))?;
-    if document.schema != SCHEMA {
-        let (schema, version) = (neutral(&document.schema), env!("CARGO_PKG_VERSION"));
-        return Err(format!("{name} has the schema '{schema}' and pipemark {version} reads '{SCHEMA}'"));
-    }
-    Ok((document, json))
-}
-
-fn delete(options: &DeleteOptions) -> Result<ExitCode, String> {
-    let Some(mut history) = opened(&options.db).map_err(|error| error.to_string())? else {
-        return Ok(failure_quietly());
-    };
+fn delete(options: &DeleteOptions) -> Ending {
+    let mut history = present(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
-        return Ok(usage("nobody can be asked here, as standard input is no terminal; nothing was deleted: add --yes"));
+        return Err(Stop::usage("nobody can be asked here, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
         eprintln!("nothing was deleted");
-        return Ok(failure_quietly());
+        return Err(Stop::code(exit::FAILED));
     }
-    match history.delete(&options.ids).map_err(|error| error.to_string())? {
-        None => Ok(ExitCode::SUCCESS),
-        Some(unknown) => Ok(usage(format_args!("there is no run {unknown}, so nothing was deleted"))),
+    match history.delete(&options.ids)? {
+        None => Ok(()),
+        Some(unknown) => Err(Stop::usage(format_args!("there is no run {unknown}, so nothing was deleted"))),
     }
 }
 
-fn confirmed(history: &History, ids: &[Id]) -> Result<bool, String> {
-    let entries = ids.iter().filter_map(|&id| history.entry(id).transpose());
-    let entries = entries.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-    let list = Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None);
-    eprint!("{}", list.map_err(|error| error.to_string())?);
+fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
+    let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
+    eprint!("{}", Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None)?);
     eprint!("Delete for good? [y/N] ");
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+    io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
@@ -299,11 +247,26 @@ fn since(text: &str) -> Result<Timestamp, String> {
         .or_else(|| if text.contains(':') { time() } else { day() })
         .or_else(|| ago().map(|zoned| zoned.timestamp()))
         .ok_or_else(|| {
-            format!("'{}' is no time; use 2026-01-31, '2026-01-31 12:00', or how long ago, such as 7d", neutral(text))
+            format!("'{}' isn't a time; use 2026-01-31, '2026-01-31 12:00', or how long ago, such as 7d", neutral(text))
         })
 }
 
-/// Prints a sheet, which ends a verb.
-fn printed(format: &FormatOption, sheet: &Sheet) -> Result<ExitCode, String> {
-    format.print(sheet, None).map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string())
+#[cfg(test)]
+mod tests {
+    use jiff::ToSpan;
+
+    use super::*;
+
+    #[test]
+    fn times_are_days_hours_stamps_and_spans() {
+        let midnight = "2026-01-31".parse::<Date>().unwrap().to_zoned(TimeZone::system()).unwrap().timestamp();
+        assert_eq!(since("2026-01-31"), Ok(midnight));
+        assert_eq!(since("2026-01-31 12:30"), Ok(midnight + 12.hours().minutes(30)));
+        assert_eq!(since("2026-01-31T00:00:00Z"), Ok("2026-01-31T00:00:00Z".parse().unwrap()));
+        let week = Timestamp::now().duration_since(since("7d").unwrap()).as_hours();
+        assert!((166..=169).contains(&week), "{week} hours");
+        for text in ["", "yesterday", "7", "2026-13-01", "99999999y"] {
+            assert!(since(text).is_err(), "{text}");
+        }
+    }
 }

@@ -2,32 +2,31 @@
 //! test that holds two files against each other; what is drawn is the median with its interval.
 
 use std::collections::HashMap;
-use std::process::ExitCode;
 
 use clap::Args;
 use strum::IntoEnumIterator;
 
-use super::{FilterOptions, opened, printed};
+use super::{FilterOptions, present};
 use crate::cli::keep::DbOption;
 use crate::cli::output::FormatOption;
 use crate::cli::parameters::count;
-use crate::cli::{failure, usage};
+use crate::cli::{Ending, Stop};
 use crate::model::{Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::compare::{Pairing, compare};
 use crate::stats::verdict::{Better, Criterion};
-use crate::store::{Entry, History, HistoryError, KnownTrial};
+use crate::store::{Entry, History, KnownTrial};
 
 /// What `trend` takes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
-    /// Which trial: parameters that only one has, or its whole key; without, the trials there are
+    /// Which trial: by parameters, others being as by default if several have these, or by its whole key; lists trials without
     #[arg(value_name = "KEY=VALUE|TRIAL")]
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
     /// Show the newest N of its runs; 0 shows all
-    #[arg(long, value_name = "N", value_parser = count(0, u32::MAX), default_value_t = 30)]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     #[command(flatten)]
     format: FormatOption,
@@ -35,37 +34,28 @@ pub(super) struct TrendOptions {
     db: DbOption,
 }
 
-pub(super) fn trend(options: &TrendOptions) -> Result<ExitCode, String> {
-    let failed = |error: HistoryError| error.to_string();
-    let wanted = match Wanted::of(&options.trial) {
-        Ok(wanted) => wanted,
-        Err(sentence) => return Ok(usage(sentence)),
-    };
-    let Some(history) = opened(&options.db).map_err(failed)? else { return Ok(super::failure_quietly()) };
+pub(super) fn trend(options: &TrendOptions) -> Ending {
+    let wanted = Wanted::of(&options.trial)?;
+    let history = present(&options.db)?;
     let filter = options.filter.filter(options.limit);
-    let mut trials = history.trials(&filter).map_err(failed)?;
-    trials.retain(|trial| wanted.is(trial));
-    if trials.len() > 1 {
-        // What is not named means its default, where that tells one from the others.
-        let plain: Vec<_> = trials.iter().filter(|trial| wanted.names_all_of(trial)).cloned().collect();
-        trials = if plain.is_empty() { trials } else { plain };
-    }
+    let trials = wanted.of_all(history.trials(&filter)?);
     match trials.as_slice() {
-        [] => {
-            Ok(failure("no run in the history has measured such a trial; 'pipemark history trend' lists those it has"))
-        }
+        [] => Err(Stop::failed(
+            "no run in the history has measured such a trial; 'pipemark history trend' lists those it has",
+        )),
         [trial] => {
-            let points = points(&history, &trial.key, &history.runs_of(&trial.key, &filter).map_err(failed)?)?;
+            let points = points(&history, &trial.key, &history.runs_of(&trial.key, &filter)?)?;
             let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-            printed(&options.format, &sheet::trend(&trial.key, unit, &points))
+            Ok(options.format.print(&sheet::trend(&trial.key, unit, &points), None)?)
         }
-        all if options.trial.is_empty() => printed(&options.format, &sheet::trials(all)),
+        all if options.trial.is_empty() => Ok(options.format.print(&sheet::trials(all), None)?),
         several => {
-            let listed: Vec<String> =
-                several.iter().take(8).map(|trial| format!("\n  {}", neutral(&trial.key))).collect();
+            let listed: String = several.iter().take(8).map(|trial| format!("\n  {}", neutral(&trial.key))).collect();
             let more = if several.len() > 8 { "\n  …" } else { "" };
             let count = several.len();
-            Ok(usage(format!("{count} trials are like that; say more, or quote one of them:{}{more}", listed.concat())))
+            Err(Stop::usage(format_args!(
+                "{count} trials are like that; say more, or quote one of them:{listed}{more}"
+            )))
         }
     }
 }
@@ -88,31 +78,35 @@ impl Wanted {
         }
     }
 
-    fn is(&self, trial: &KnownTrial) -> bool {
+    /// Those of the trials that were asked for. What is not named is as by default, where that leaves any.
+    fn of_all(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
         match self {
-            Wanted::Key(key) => trial.key == *key,
-            Wanted::Params(settings) => {
-                let own = trial.job.settings();
-                settings.iter().all(|value| own.has(value))
+            Wanted::Key(key) => trials.retain(|trial| trial.key == *key),
+            Wanted::Params(values) => {
+                trials.retain(|trial| values.iter().all(|value| trial.job.settings().has(value)));
+                let asked = Settings::of(values.iter().cloned());
+                // How much a run moves is no part of what is compared.
+                let plain = |trial: &&KnownTrial| {
+                    let own = trial.job.settings();
+                    let mut others = Key::iter().filter(|key| !key.is_volume());
+                    others.all(|key| own.effective(key) == asked.effective(key))
+                };
+                let usual: Vec<KnownTrial> = trials.iter().filter(plain).cloned().collect();
+                if !values.is_empty() && !usual.is_empty() {
+                    return usual;
+                }
             }
         }
-    }
-
-    /// Whether all else about the trial is as it usually is, but for how much it moves.
-    fn names_all_of(&self, trial: &KnownTrial) -> bool {
-        let Wanted::Params(values) = self else { return false };
-        let (own, asked) = (trial.job.settings(), Settings::of(values.iter().cloned()));
-        !values.is_empty()
-            && Key::iter().filter(|key| !key.is_volume()).all(|key| own.effective(key) == asked.effective(key))
+        trials
     }
 }
 
 /// The points of the runs, which come newest first, oldest first.
-fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint>, String> {
+fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint>, Stop> {
     let mut before: HashMap<(String, String), (Entry, Vec<f64>)> = HashMap::new();
     let mut points = Vec::new();
     for entry in runs.iter().rev() {
-        let document = history.document(entry.id).map_err(|error| error.to_string())?;
+        let document = history.document(entry.id)?;
         let Some((estimate, better, figures)) = document.as_ref().and_then(|document| figures(document, key)) else {
             continue;
         };
@@ -155,4 +149,35 @@ fn differences(base: &Entry, new: &Entry) -> Vec<String> {
         differences.push(format!("pipemark {}", new.version));
     }
     differences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(words: &str) -> KnownTrial {
+        let values = words.split_whitespace().map(|word| Value::parse_pair(word).unwrap());
+        let job = Job::try_from(Settings::of(values)).unwrap();
+        KnownTrial { key: job.id(), job, runs: 1 }
+    }
+
+    #[test]
+    fn what_is_not_named_is_as_by_default() {
+        let plain = known("block=64k send=write place=cross time=100ms");
+        let all = [
+            plain.clone(),
+            known("block=64k send=write place=cross capacity=1m time=100ms"),
+            known("block=64k send=write place=cross recv=splice time=100ms"),
+            known("block=64k place=cross link=socketpair time=100ms"),
+            known("block=64k capacity=256k place=same time=100ms"),
+        ];
+        let found = |words: &str| {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            Wanted::of(&words).unwrap().of_all(all.to_vec())
+        };
+        assert_eq!(found("block=64k send=write place=cross"), [plain]);
+        assert_eq!(found("link=socketpair"), [all[3].clone()]);
+        assert_eq!(found("place=same"), [all[4].clone()], "where only one has it, all else is as it is");
+        assert_eq!(found("").len(), all.len());
+    }
 }

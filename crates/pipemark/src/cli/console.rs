@@ -1,0 +1,135 @@
+//! What all verbs do alike: how they end, what they then say, and their exit codes.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+use crate::child::Interrupt;
+use crate::export::OutputError;
+use crate::plan::PlanError;
+
+use crate::store::HistoryError;
+
+/// Exit codes, the same for every verb.
+pub mod exit {
+    /// A trial failed, or a result could not be written.
+    pub const FAILED: u8 = 1;
+    /// Bad usage: flags, suites or values that make no sense. clap's own.
+    pub const USAGE: u8 = 2;
+    /// Data did not verify.
+    pub const NOT_VERIFIED: u8 = 3;
+    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
+    pub const WORSE: u8 = 10;
+    /// A trial that is on one side only, or was not measured on both.
+    pub const MISSING: u8 = 11;
+    /// See [`WORSE`].
+    pub const CANT_TELL: u8 = 12;
+    /// See [`WORSE`].
+    pub const BETTER: u8 = 13;
+    /// See [`WORSE`].
+    pub const SAME: u8 = 14;
+    /// Interrupted; what was measured until then is kept.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// How a verb ends.
+pub type Ending = Result<(), Stop>;
+
+/// Why a verb ends with a code other than 0, and what is to be said about it, if it hasn't been said.
+#[derive(Debug)]
+pub struct Stop {
+    code: u8,
+    sentence: Option<String>,
+}
+
+impl Stop {
+    /// With a sentence.
+    pub fn with(code: u8, sentence: impl Display) -> Stop {
+        Stop { code, sentence: Some(sentence.to_string()) }
+    }
+
+    /// What was typed makes no sense.
+    pub fn usage(sentence: impl Display) -> Stop {
+        Stop::with(exit::USAGE, sentence)
+    }
+
+    /// Something went wrong.
+    pub fn failed(sentence: impl Display) -> Stop {
+        Stop::with(exit::FAILED, sentence)
+    }
+
+    /// With nothing more to say.
+    pub fn code(code: u8) -> Stop {
+        Stop { code, sentence: None }
+    }
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.sentence.as_deref().unwrap_or_default())
+    }
+}
+
+/// What was typed is wrong: all that says so is a sentence.
+impl From<String> for Stop {
+    fn from(sentence: String) -> Stop {
+        Stop::usage(sentence)
+    }
+}
+
+impl From<PlanError> for Stop {
+    fn from(error: PlanError) -> Stop {
+        Stop::usage(error)
+    }
+}
+
+impl From<OutputError> for Stop {
+    fn from(error: OutputError) -> Stop {
+        Stop::failed(error)
+    }
+}
+
+impl From<HistoryError> for Stop {
+    fn from(error: HistoryError) -> Stop {
+        Stop::failed(error)
+    }
+}
+
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Stop {
+        Stop::failed(error)
+    }
+}
+
+/// Of standard output: a reader that left early is no error.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Stop::code(0),
+            _ => Stop::failed(error),
+        }
+    }
+}
+
+/// Says what there is to say, and gives the exit code.
+pub fn end(ending: Ending) -> ExitCode {
+    match ending {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop { code, sentence }) => {
+            if let Some(sentence) = sentence {
+                say_error(sentence);
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Says what went wrong.
+pub fn say_error(sentence: impl Display) {
+    eprintln!("error: {sentence}");
+}
+
+/// Takes over Ctrl-C for as long as something is measured.
+pub fn catch_interrupts() -> Result<Interrupt, Stop> {
+    Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
+}
