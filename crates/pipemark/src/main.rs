@@ -8,6 +8,7 @@ mod compare;
 mod content;
 mod entrant;
 mod export;
+mod findings;
 mod host;
 mod link;
 mod model;

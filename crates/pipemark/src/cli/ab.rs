@@ -12,12 +12,12 @@ use super::output::ExportOptions;
 use super::parameters::count;
 use super::{Ending, Stop, exit};
 use crate::child::RunError;
-use crate::model::{Capacity, Estimate, Nanos};
+use crate::model::{Better, Capacity, Estimate, Nanos};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
 use crate::sheet::{self, Sheet, neutral};
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
-use crate::stats::verdict::{Better, Criterion, Verdict};
+use crate::stats::verdict::{Criterion, Verdict};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES

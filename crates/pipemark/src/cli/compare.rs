@@ -8,9 +8,9 @@ use super::output::{ExportOptions, Format};
 use super::parameters::refuse_twice;
 use super::{Ending, Stop, exit, read};
 use crate::compare::{Party, Report};
-use crate::model::{Settings, Value};
+use crate::model::{Better, Settings, Value};
 use crate::sheet::{self, neutral};
-use crate::stats::verdict::{Better, Criterion, Verdict};
+use crate::stats::verdict::{Criterion, Verdict};
 
 pub const EXAMPLES: &str = "\
 EXAMPLES

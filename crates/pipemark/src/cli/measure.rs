@@ -17,7 +17,7 @@ use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
 use crate::run::{self, Progress};
-use crate::stats;
+use crate::{findings, stats};
 
 /// What a verb takes that makes an experiment of flags.
 #[derive(Debug, Clone, Args)]
@@ -91,8 +91,8 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let trials = stats::records::records(outcomes);
     let memory_copy = stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
-    let mut findings = stats::findings::answers(&experiments, &trials);
-    findings.extend(stats::findings::findings(&trials, memory_copy.as_ref()));
+    let mut findings = findings::gains::answers(&experiments, &trials);
+    findings.extend(findings::findings(&trials, memory_copy.as_ref()));
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,

@@ -10,10 +10,10 @@ use super::circumstances::{differences, granted};
 use super::figures::{Figures, figures, unmeasured};
 use super::matching::{is_reference, matches};
 use super::{Party, Refusal};
-use crate::model::{Job, Key, Mode, Record, names};
+use crate::model::{Better, Job, Key, Mode, Record, names};
 use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
 use crate::stats::estimate::median;
-use crate::stats::verdict::{Better, Criterion, Verdict};
+use crate::stats::verdict::{Criterion, Verdict};
 
 /// The version of the form of [`Report`]; bumped when a field changes its meaning.
 pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";

@@ -1,10 +1,10 @@
 //! What belongs together, what does not, and what each verdict rests on.
 
 use super::*;
-use crate::model::{Experiment, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
+use crate::model::{Better, Experiment, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
 use crate::stats::compare::Pairing;
 use crate::stats::fixture::{STEADY, record, spoken};
-use crate::stats::verdict::{Better, Criterion, Verdict};
+use crate::stats::verdict::{Criterion, Verdict};
 
 fn document(trials: Vec<Record>) -> Document {
     let mut experiments: Vec<Experiment> = Vec::new();

@@ -16,8 +16,8 @@ use super::sample::Sample;
 use super::units::Unit;
 
 /// Whether more or less of a figure is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// More is better.
     Higher,

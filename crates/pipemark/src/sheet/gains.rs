@@ -6,8 +6,8 @@ use super::footnotes::Footnotes;
 use super::matrix::{NONE, headline, short};
 use super::words::missing;
 use super::{Cell, Column, Grid, Group, Note, Row, counted};
+use crate::findings::gains::{Gain, Sign, record};
 use crate::model::{Document, Gains, GainsBlock, Key, Record};
-use crate::stats::gains::{Gain, Sign, record};
 
 /// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
 pub(super) fn grids(document: &Document, experiment: &Experiment) -> Option<(Vec<Grid>, Vec<Note>)> {
@@ -45,8 +45,8 @@ fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document)
 
 /// `~+3 (-18)`: the gain with its marks, and in brackets as published.
 fn shown(gain: &Gain) -> String {
-    let unclear = if gain.told() { "" } else { "~" };
-    let reversed = if gain.sign() == Sign::TurnedRound { "!" } else { "" };
+    let unclear = if gain.differs_by(0.0) { "" } else { "~" };
+    let reversed = if gain.sign() == Sign::Reversed { "!" } else { "" };
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{unclear}{}{reversed}{published}", signed(gain.percent))
 }
@@ -76,11 +76,11 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
         gains.source
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
-    if gained().any(|gain| !gain.told()) {
+    if gained().any(|gain| !gain.differs_by(0.0)) {
         let text = "~ the 95 % interval includes 0, or there are too few runs for one: not told from the base";
         notes.push(text.to_owned());
     }
-    if gained().any(|gain| gain.sign() == Sign::TurnedRound) {
+    if gained().any(|gain| gain.sign() == Sign::Reversed) {
         notes.push("! the other sign than published, for certain".to_owned());
     }
     let mut reasons: Vec<(String, usize)> = Vec::new();

@@ -212,7 +212,7 @@ impl Test {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::verdict::Better;
+    use crate::model::Better;
     use proptest::prelude::*;
 
     fn bare() -> Criterion {

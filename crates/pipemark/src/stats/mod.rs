@@ -8,9 +8,7 @@
 pub mod compare;
 pub mod drift;
 pub mod estimate;
-pub mod findings;
 pub mod fit;
-pub mod gains;
 pub mod noise;
 pub mod outliers;
 pub mod percentile;
@@ -22,4 +20,4 @@ mod warnings;
 #[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
-mod simulations;
+pub(crate) mod simulations;

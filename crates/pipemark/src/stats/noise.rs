@@ -98,8 +98,8 @@ pub(super) fn below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Better;
     use crate::stats::compare::compare;
-    use crate::stats::verdict::Better;
 
     const BASE: [f64; 12] = [100.0, 101.5, 99.0, 98.5, 100.5, 102.0, 99.5, 100.2, 97.9, 101.1, 100.8, 99.2];
     const NEW: [f64; 12] = [100.4, 99.1, 100.9, 98.8, 101.9, 100.1, 99.7, 98.2, 100.6, 101.3, 99.4, 100.0];

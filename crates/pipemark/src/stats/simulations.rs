@@ -5,14 +5,14 @@ use super::compare::{Pairing, compare, geometric_means};
 use super::drift::Drift;
 use super::fit::Linearity;
 use super::noise::below;
-use super::verdict::{Better, Criterion, Verdict};
-use crate::model::Estimate;
+use super::verdict::{Criterion, Verdict};
+use crate::model::{Better, Estimate};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// How the figures of a run may be spread; all have a scale of 100.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Noise {
+pub(crate) enum Noise {
     /// 1.5 % normal.
     Quiet,
     /// A floor of time with a long tail above, turned to throughput.
@@ -29,7 +29,7 @@ pub(super) enum Noise {
 
 const ALL: [Noise; 6] = [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::Loud, Noise::Coarse];
 
-pub(super) struct Dice(Xoshiro256PlusPlus);
+pub(crate) struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {

@@ -3,15 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which way is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// Throughput.
-    Higher,
-    /// Latency, time, CPU seconds.
-    Lower,
-}
+use crate::model::Better;
 
 /// What a change must be to count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +33,8 @@ impl Criterion {
             return Verdict::CantTell;
         };
         let (higher, lower) = match self.better {
-            Better::Higher => (Verdict::Better, Verdict::Worse),
             Better::Lower => (Verdict::Worse, Verdict::Better),
+            Better::Higher | Better::Neither => (Verdict::Better, Verdict::Worse),
         };
         if low > self.threshold {
             higher

@@ -11,10 +11,10 @@ use crate::cli::keep::DbOption;
 use crate::cli::output::FormatOption;
 use crate::cli::parameters::count;
 use crate::cli::{Ending, Stop};
-use crate::model::{Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
+use crate::model::{Better, Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::compare::{Pairing, compare};
-use crate::stats::verdict::{Better, Criterion};
+use crate::stats::verdict::Criterion;
 use crate::store::{Entry, History, KnownTrial};
 
 /// What `trend` takes.

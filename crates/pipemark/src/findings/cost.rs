@@ -1,15 +1,14 @@
 //! What a call or a message costs and what a byte costs, by a straight line of time against size.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
-use super::block::sweeps;
-use super::rivals::{Rivals, rivals};
+use super::link::Rivals;
 use super::words::{setting, situation, time};
-use super::{Found, Subject};
-use crate::model::{ByteSize, Key, Mode};
+use super::{Candidate, Measured, groups};
+use crate::model::{ByteSize, Key};
 use crate::stats::fit::{Coefficient, Line, Weighting};
 
-/// The fewest sizes from which two costs are told: with three, one stray makes a line.
+/// The fewest sizes from which two costs can be told: with three, one stray makes a line.
 const FEWEST_FITTED: usize = 4;
 /// The share of the time that calls have to take at the smallest size, and bytes at the largest: a sweep that never
 /// comes to where a cost matters cannot tell it.
@@ -27,18 +26,15 @@ struct Cost {
 }
 
 impl Cost {
-    /// Of subjects that differ in nothing but their size, the smallest first. A stream's piece takes the time in which one
-    /// arrives; a message takes half a round trip.
-    fn of(sweep: &[Subject]) -> Option<Cost> {
-        let sizes: Vec<f64> = sweep.iter().map(|subject| subject.ends().block.0 as f64).collect();
-        let times: Vec<f64> = sweep
-            .iter()
-            .zip(&sizes)
-            .map(|(subject, size)| match subject.round_trip() {
-                Some(trip) => trip.median / 2.0,
-                None => size * 1e9 / subject.throughput(),
-            })
-            .collect();
+    /// Of what differs in nothing but its size, the smallest first. A stream's piece takes the time in which one arrives; a
+    /// message takes half a round trip.
+    fn of(sweep: &[Measured]) -> Option<Cost> {
+        let point = |one: &Measured| {
+            let size = one.ends().block.0 as f64;
+            let trip = one.estimates.round_trip();
+            (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
+        };
+        let (sizes, times): (Vec<f64>, Vec<f64>) = sweep.iter().map(point).unzip();
         // The longest start of the sweep that is straight: the largest blocks may outgrow a cache or the link.
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
@@ -46,16 +42,19 @@ impl Cost {
             let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MOST_EXCESS);
             let calls = line.intercept.value / line.at(sizes[0]);
             let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
-            let told = calls >= LEAST_SHARE && bytes >= LEAST_SHARE && certain(&line.intercept) && certain(&line.slope);
+            let certain = |cost: &Coefficient| cost.low.is_some_and(|low| low > 0.0);
+            let sure = near && certain(&line.intercept) && certain(&line.slope) && line.r_squared >= LEAST_R_SQUARED;
             let (from, to) = (sweep[0].ends().block, sweep[points - 1].ends().block);
-            (near && told && line.r_squared >= LEAST_R_SQUARED).then_some(Cost { line, from, to })
+            (sure && calls >= LEAST_SHARE && bytes >= LEAST_SHARE).then_some(Cost { line, from, to })
         };
         (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
-    /// The size at which the bytes cost as much as the call.
+    /// The size at which the bytes cost as much as the call, with two digits, which is what a fit can tell.
     fn even_at(&self) -> ByteSize {
-        ByteSize(two_digits(self.line.intercept.value / self.line.slope.value))
+        let size = self.line.intercept.value / self.line.slope.value;
+        let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
+        ByteSize(((size / unit).round() * unit) as u64)
     }
 
     /// The unit that the cost of bytes is told for, in bytes and by its name.
@@ -63,7 +62,12 @@ impl Cost {
         if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
     }
 
-    fn evidence(&self) -> serde_json::Value {
+    /// R² cut, not rounded: 0.9996 is not 1.
+    fn r_squared(&self) -> String {
+        format!("R² {:.3}", (self.line.r_squared * 1000.0).floor() / 1000.0)
+    }
+
+    fn evidence(&self) -> Value {
         json!({
             "ns_per_call": self.line.intercept, "ns_per_byte": self.line.slope, "r_squared": self.line.r_squared,
             "points": self.line.points, "from": self.from, "to": self.to, "even_at": self.even_at(),
@@ -72,102 +76,71 @@ impl Cost {
 }
 
 /// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
-/// Links that have rivals are told together, by [`of_messages`].
-pub(super) fn of_calls(subjects: &[Subject]) -> Vec<Found> {
-    let told: Vec<&str> = rivals(subjects)
-        .iter()
-        .flat_map(|rivals| &rivals.all)
-        .flat_map(|rival| rival.sweep())
-        .map(|subject| subject.record.id.as_str())
-        .collect();
-    let alone = |sweep: &&Vec<Subject>| !told.contains(&sweep[0].record.id.as_str());
-    sweeps(subjects, FEWEST_FITTED).iter().filter(alone).filter_map(|sweep| of_sweep(sweep)).collect()
+/// Links that have rivals are told together, by [`of_links`].
+pub(super) fn of_calls(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate> {
+    let has_rivals = |sweep: &[Measured]| {
+        let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
+        sweeps.into_iter().any(|one| sweep.iter().any(|other| other.record.id == one.record.id))
+    };
+    let mut sweeps = groups(streams, &[Key::Block]);
+    sweeps.retain(|sweep| !has_rivals(sweep));
+    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
+    sweeps.iter().filter_map(|sweep| of_sweep(sweep)).collect()
 }
 
-fn of_sweep(sweep: &[Subject]) -> Option<Found> {
+fn of_sweep(sweep: &[Measured]) -> Option<Candidate> {
     let cost = Cost::of(sweep)?;
-    let (call, byte) = (cost.line.intercept, cost.line.slope);
     let (per, unit) = cost.unit();
+    let words = |cost: Coefficient, by: f64| {
+        Some(format!("{} ({}–{})", time(cost.value * by), time(cost.low? * by), time(cost.high? * by)))
+    };
     let text = format!(
-        "Each block costs about {} ({} to {}) for the calls and {} ({} to {}) per {unit} with {}, by a line from {} to \
-         {} with R² {}; below about {} the calls cost more than the bytes.",
-        time(call.value),
-        time(call.low?),
-        time(call.high?),
-        time(byte.value * per),
-        time(byte.low? * per),
-        time(byte.high? * per),
+        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}; below about \
+         {} the calls cost more than the bytes.",
+        words(cost.line.intercept, 1.0)?,
+        words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
         cost.from,
         cost.to,
-        r_squared(cost.line.r_squared),
+        cost.r_squared(),
         cost.even_at(),
     );
-    Some(Found::new("call-cost", cost.line.r_squared, text, cost.evidence()))
+    Some(Candidate::new("call-cost", cost.line.r_squared, text, cost.evidence()))
 }
 
-/// What a message costs by each link, for each placement and wait policy.
-pub(super) fn of_messages(subjects: &[Subject]) -> Vec<Found> {
-    rivals(subjects).iter().filter_map(of_rivals).collect()
-}
-
-fn of_rivals(rivals: &Rivals) -> Option<Found> {
-    let mut costs: Vec<(&str, Cost)> =
-        rivals.all.iter().filter_map(|rival| Some((rival.name.as_str(), Cost::of(&rival.sweep())?))).collect();
+/// What a message costs by each of several links.
+pub(super) fn of_links(rivals: &Rivals) -> Option<Candidate> {
+    let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
+    let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();
     costs.sort_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
     if costs.len() < 2 {
         return None;
     }
-    let job = rivals.example().job;
-    let last = rivals.sizes.last();
-    let clause = |(name, cost): &(&str, Cost)| {
+    let clause = |(name, cost): &(String, Cost)| {
         let (per, unit) = cost.unit();
-        let until = if Some(&cost.to) == last { String::new() } else { format!(" up to {}", cost.to) };
-        format!(
-            "{name} {} + {} per {unit} (R² {}{until})",
-            time(cost.line.intercept.value),
-            time(cost.line.slope.value * per),
-            r_squared(cost.line.r_squared)
-        )
+        let until = if Some(&cost.to) == rivals.sizes.last() { String::new() } else { format!(" up to {}", cost.to) };
+        let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
+        format!("{name} {call} + {bytes} per {unit} ({}{until})", cost.r_squared())
     };
-    let what = match job.mode() {
-        Mode::Throughput => "a block costs",
-        Mode::Latency => "a message costs, half a round trip,",
-    };
+    let what = if rivals.job().is_round_trip() { "a message costs, half a round trip," } else { "a block costs" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
-    let text = format!("What {what} {}, fixed and by its bytes: {}.", situation(job), clauses.join("; "));
-    let by_link: serde_json::Map<String, serde_json::Value> =
-        costs.iter().map(|(name, cost)| ((*name).to_owned(), cost.evidence())).collect();
-    Some(Found::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
-}
-
-fn certain(coefficient: &Coefficient) -> bool {
-    coefficient.low.is_some_and(|low| low > 0.0)
-}
-
-/// What a fit can tell of where two costs are equal.
-fn two_digits(value: f64) -> u64 {
-    let unit = 10f64.powf(value.max(10.0).log10().floor() - 1.0);
-    ((value / unit).round() * unit) as u64
-}
-
-/// R² cut, not rounded: 0.9996 is not 1.
-fn r_squared(value: f64) -> String {
-    format!("{:.3}", (value * 1000.0).floor() / 1000.0)
+    let situation = situation(rivals.job());
+    let text = format!("What {what} {situation}, fixed and by its bytes: {}.", clauses.join("; "));
+    let by_link: Map<String, Value> = costs.iter().map(|(name, cost)| (name.clone(), cost.evidence())).collect();
+    Some(Candidate::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::findings::found;
     use crate::model::Record;
-    use crate::stats::findings::{conversations, streams};
     use crate::stats::fixture::{GIB, STEADY, record, spoken};
 
     const NOISE: [f64; 3] = [1.0, 1.01, 0.99];
     const SIZES: [f64; 7] = [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0];
 
     fn texts(records: &[Record]) -> Vec<String> {
-        of_calls(&streams(records)).into_iter().map(|found| found.finding.text).collect()
+        crate::findings::texts("call-cost", records)
     }
 
     /// `call` ns per call and `byte` ns per byte, off by the given fractions.
@@ -185,12 +158,12 @@ mod tests {
 
     #[test]
     fn a_call_and_a_byte_have_their_cost() {
-        let found = &of_calls(&streams(&line(&NOISE)))[0].finding;
+        let found = &found("call-cost", &line(&NOISE))[0];
         let value = |name: &str| found.evidence[name]["value"].as_f64().unwrap();
         assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
         assert_eq!(
             found.text,
-            "Each block costs about 701 ns (690 ns to 712 ns) for the calls and 307 ns (303 ns to 311 ns) per KiB with write → \
+            "Each block costs about 701 ns (690 ns–712 ns) for the calls and 307 ns (303 ns–311 ns) per KiB with write → \
              read across two cores, by a line from 64 B to 256 KiB with R² 0.999; below about 2300 B the calls cost more than \
              the bytes."
         );
@@ -208,25 +181,23 @@ mod tests {
     fn a_bend_at_large_blocks_ends_the_line() {
         let mut records = line(&NOISE);
         records.push(record("e", &[("block", "1m")], 0.5, &STEADY));
-        let found = &of_calls(&streams(&records))[0].finding;
+        let found = &found("call-cost", &records)[0];
         assert_eq!(found.evidence["to"], 262144);
     }
 
     #[test]
     fn links_in_one_situation_are_told_together() {
         let mut records = line(&NOISE);
-        assert!(of_messages(&streams(&records)).is_empty(), "one link");
+        assert!(found("message-cost", &records).is_empty(), "one link");
         records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));
         records.extend(line_of(&[("link", "tcp")], 90.0, 0.0, &NOISE));
-        let found = of_messages(&streams(&records));
+        let found = found("message-cost", &records);
         assert_eq!(
-            found[0].finding.text,
+            found[0].text,
             "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
              307 ns per KiB (R² 0.999)."
         );
-        assert!(
-            (found[0].finding.evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1
-        );
+        assert!((found[0].evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1);
         assert_eq!(texts(&records), [""; 0], "no link is told twice");
     }
 
@@ -239,7 +210,7 @@ mod tests {
             SIZES.iter().map(at).collect()
         };
         let records = [trips("pipe", 2_000.0), trips("tcp", 9_000.0)].concat();
-        let text = &of_messages(&conversations(&records))[0].finding.text;
+        let text = &found("message-cost", &records)[0].text;
         assert!(
             text.starts_with(
                 "What a message costs, half a round trip, across two cores, fixed and by its bytes: pipe 2.00 µs + 307 ns per KiB"

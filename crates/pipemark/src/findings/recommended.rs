@@ -1,13 +1,10 @@
 //! The settings to use on this machine, of those that were measured.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::contrast::Contrast;
-use super::words::{figures, rate, setting};
-use super::{Found, Subject, fastest};
+use super::words::setting;
+use super::{Candidate, Measured, fastest};
 use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy};
 
 /// As good as the best: at most this much slower.
@@ -17,88 +14,68 @@ const NEARLY: f64 = 0.05;
 ///
 /// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
-pub(super) fn settings<'a>(subjects: &[Subject<'a>]) -> Vec<Found> {
-    let usable = |ends: &Ends| {
-        ends.wait != WaitPolicy::Spin
-            && ends.pairs == 1
-            && (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default())
+pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
+    // Only those that did the same work on the bytes can be ranked; the highest level of proof first.
+    let by_proof = |wanted: fn(&Ends) -> bool| {
+        [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<Measured<'a>> {
+            let usable = |ends: &Ends| {
+                let undelayed = (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default());
+                ends.verify == verify && ends.wait != WaitPolicy::Spin && ends.pairs == 1 && undelayed && wanted(ends)
+            };
+            streams.iter().copied().filter(|one| usable(one.ends())).collect()
+        })
     };
-    let levels = |wanted: fn(&Ends) -> bool| -> Vec<Vec<Subject<'a>>> {
-        by_proof(subjects.iter().copied().filter(|s| usable(s.ends()) && wanted(s.ends())))
-    };
-    let proven = |levels: Vec<Vec<Subject<'a>>>| levels.into_iter().find(|those| those.len() > 1).unwrap_or_default();
-    let most = |levels: Vec<Vec<Subject<'a>>>| levels.into_iter().max_by_key(Vec::len).unwrap_or_default();
     // A source of data that is to be read has to be able to write it; tee sends one page again and again.
-    let read = proven(levels(|ends| ends.recv.touches() && ends.send.sends_fresh_data()));
-    let untouched = most(levels(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
+    let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
+    let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
+    let most = |levels: [Vec<Measured<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
+    let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
     // The plain way of other links is another call, or none.
-    let plain = most(levels(|ends| {
+    let plain = most(by_proof(|ends| {
         (ends.link.is_pipe() || ends.link.is_socket())
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
     }));
-
     let for_reading = choose(&read);
-    let setting_of = |subject: &Subject| setting(subject.job, &[Key::Verify]);
-    let advice = [
-        (for_reading, "For data that must be read", read.len()),
-        (choose(&untouched), "For moving data on untouched", untouched.len()),
-        (
-            choose(&plain).filter(|plain| for_reading.is_none_or(|other| setting_of(&other) != setting_of(plain))),
-            "With plain write and read",
-            plain.len(),
-        ),
-    ];
+    let words = |one: &Measured| setting(one.job, &[Key::Verify]);
+    let same = |plain: &Measured| for_reading.is_some_and(|other| words(&other) == words(plain));
     // Earlier ones count more, so that they stay in this order.
-    advice
-        .into_iter()
-        .zip([3.0, 2.0, 1.0])
-        .filter_map(|((choice, purpose, of), effect)| {
-            let choice = choice?;
-            let proof = match choice.ends().verify {
-                Verify::Full => ", each byte written anew and checked",
-                Verify::Xor => ", each byte checked",
-                Verify::None | Verify::Count => "",
-            };
-            let text = format!("{purpose}: {}, {}{proof}.", setting_of(&choice), rate(choice));
-            let evidence = json!({ "setting": figures(choice), "of_settings": of, "params": choice.job });
-            Some(Found::new("recommended", effect, text, evidence))
-        })
-        .collect()
-}
-
-/// Only those that did the same work on the bytes can be ranked; the highest level of proof first.
-fn by_proof<'a>(subjects: impl Iterator<Item = Subject<'a>>) -> Vec<Vec<Subject<'a>>> {
-    let mut levels: BTreeMap<Reverse<Verify>, Vec<Subject>> = BTreeMap::new();
-    for subject in subjects {
-        levels.entry(Reverse(subject.ends().verify)).or_default().push(subject);
-    }
-    levels.into_values().collect()
+    let advice = [
+        (3.0, for_reading, "For data that must be read", read.len()),
+        (2.0, choose(&untouched), "For moving data on untouched", untouched.len()),
+        (1.0, choose(&plain).filter(|plain| !same(plain)), "With plain write and read", plain.len()),
+    ];
+    let candidate = |(effect, choice, purpose, of): (f64, Option<Measured>, &str, usize)| {
+        let choice = choice?;
+        let proof = match choice.ends().verify {
+            Verify::Full => ", each byte written anew and checked",
+            Verify::Xor => ", each byte checked",
+            Verify::None | Verify::Count => "",
+        };
+        let text = format!("{purpose}: {}, {}{proof}.", words(&choice), choice.headline());
+        let evidence = json!({ "setting": choice.evidence(), "of_settings": of, "params": choice.job });
+        Some(Candidate::new("recommended", effect, text, evidence))
+    };
+    advice.into_iter().filter_map(candidate).collect()
 }
 
 /// The best of `those`; `None` when it cannot be told from any other.
-fn choose<'a>(those: &[Subject<'a>]) -> Option<Subject<'a>> {
+fn choose<'a>(those: &[Measured<'a>]) -> Option<Measured<'a>> {
     let best = fastest(those.iter().copied())?;
-    let slower = |other: &Subject| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
-    if !those.iter().any(slower) {
-        return None;
-    }
-    those
-        .iter()
-        .filter(|other| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput())
-        .min_by(|one, other| one.cpu_seconds_per_gib().total_cmp(&other.cpu_seconds_per_gib()))
-        .copied()
+    let slower = |other: &Measured| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
+    let as_good = |other: &&Measured| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
+    let cost = |one: &Measured| one.estimates.cpu_seconds_per_gib().median;
+    let cheapest = those.iter().filter(as_good).min_by(|one, other| cost(one).total_cmp(&cost(other)));
+    cheapest.filter(|_| those.iter().any(slower)).copied()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::Record;
-    use crate::stats::findings::streams;
     use crate::stats::fixture::{STEADY, outcome, record};
     use crate::stats::records::records;
 
     fn texts(records: &[Record]) -> Vec<String> {
-        settings(&streams(records)).into_iter().map(|found| found.finding.text).collect()
+        crate::findings::texts("recommended", records)
     }
 
     #[test]

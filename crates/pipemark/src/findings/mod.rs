@@ -1,141 +1,133 @@
 //! Sentences computed from records, each with the figures it rests on.
 //!
-//! The rules look at what varies between records, never at the names of suites, so any user's suite gets the findings
-//! that its trials support. A rule says nothing where intervals leave the answer open.
+//! A rule looks at groups of trials that differ in some parameters only, never at the names of suites, so any user's suite
+//! gets the findings that its trials support. A rule says nothing where intervals leave the answer open.
 
 mod block;
 mod capacity;
 mod chain;
+
 mod contrast;
 mod copying;
 mod cost;
 mod filters;
-mod gains;
+pub mod gains;
 mod gap;
 mod harness;
 mod languages;
-mod limit;
 mod link;
+mod memory_copy;
 mod place;
 mod published;
 mod recommended;
-mod rivals;
 mod roundtrip;
 mod wait;
 mod words;
 
-pub use gains::answers;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value as Json, json};
+use strum::IntoEnumIterator;
 
-use crate::model::{Ends, Estimate, Estimates, Finding, Job, Mode, Nanos, Pace, Record, Settings, Status};
+use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Status, Value};
 
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
 
 /// What the records say, the most telling rules first and the largest effects first within a rule; the settings to use
-/// here come last. `memory_copy` is the machine's own limit, see [`super::records::memory_copy`].
+/// here come last. `memory_copy` is the machine's own limit, see [`crate::stats::records::memory_copy`].
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
-    // A chain of none is measured to be held against the others of its experiment, and is no advice on its own.
-    let (chains, plain) = chains_apart(records);
-    let chained = streams(chains.iter().copied());
-    // What programs of other languages do says nothing of pipemark's own senders and receivers.
-    let (foreign, own): (Vec<&Record>, Vec<&Record>) =
-        plain.iter().copied().partition(|record| record.job.entrant().is_some());
-    let entrants = streams(foreign);
-    // Nor does what filters of lines do.
-    let (of_lines, own): (Vec<&Record>, Vec<&Record>) =
-        own.into_iter().partition(|record| record.job.lines().is_some());
-    let of_lines = streams(of_lines);
-    let (streams, conversations) = (streams(own.iter().copied()), conversations(own));
-    let rules = [
-        link::best(&streams),
-        link::crossing(&streams),
-        link::shared_memory(&streams),
-        cost::of_messages(&streams),
-        roundtrip::shortest(&conversations),
-        link::best(&conversations),
-        link::crossing(&conversations),
-        link::shared_memory(&conversations),
-        cost::of_messages(&conversations),
-        wait::spinning(&conversations),
-        gap::lengthens(&conversations),
-        roundtrip::tail(&conversations),
-        copying::zero_copy(&streams),
-        copying::fresh(&streams),
-        capacity::worth(&streams),
-        place::same_against_cross(&streams),
-        block::best(&streams),
-        cost::of_calls(&streams),
-        wait::spinning(&streams),
-        limit::memory_copy(&streams, memory_copy),
-        harness::share(records),
-        chain::cost(&chained),
-        chain::published(&chains),
-        published::against(plain.iter().copied()),
-        recommended::settings(&streams),
-    ];
-    languages::of_entrants(&entrants, records)
-        .into_iter()
-        .chain(filters::of_lines(&of_lines))
-        .chain(rules)
-        .flat_map(|mut found| {
-            found.sort_by(|one, other| other.effect.total_cmp(&one.effect));
-            found.into_iter().take(MOST_PER_RULE).map(|found| found.finding)
-        })
-        .collect()
-}
-
-/// The records of experiments with chains, and the others.
-fn chains_apart(records: &[Record]) -> (Vec<&Record>, Vec<&Record>) {
-    let chained: BTreeSet<&str> =
+    let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    records.iter().partition(|record| chained.contains(record.experiment.as_str()))
+    // A chain of none is measured to be compared with the others of its experiment, and is no advice on its own.
+    let (chained, plain): (Vec<&Record>, Vec<&Record>) =
+        records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
+    let of = |kind: fn(&Job) -> bool| measured(plain.iter().copied().filter(|record| kind(&record.job)));
+    let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
+    // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
+    let entrants = groups(&of(|job| job.entrant().is_some()), &[Key::Language, Key::Program]);
+    let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
+    let (trips, streams): (Vec<Measured>, Vec<Measured>) =
+        of(|_| true).into_iter().filter(|one| transfers(one.job)).partition(|one| one.job.is_round_trip());
+    let chains = measured(chained.iter().copied());
+    let (of_streams, of_trips) = (link::rivals(&streams), link::rivals(&trips));
+    let links = |rivals: &[link::Rivals], rule: fn(&link::Rivals) -> Option<Candidate>| -> Vec<Candidate> {
+        rivals.iter().filter_map(rule).collect()
+    };
+
+    let mut rules = languages::of_entrants(&entrants, records);
+    rules.extend(filters::of_lines(&lines));
+    rules.extend([
+        links(&of_streams, link::best),
+        links(&of_streams, link::crossover),
+        links(&of_streams, link::shared_memory),
+        links(&of_streams, cost::of_links),
+        roundtrip::shortest(&trips),
+        links(&of_trips, link::best),
+        links(&of_trips, link::crossover),
+        links(&of_trips, link::shared_memory),
+        links(&of_trips, cost::of_links),
+        each(&trips, &[Key::Wait], wait::against_blocking),
+        each(&trips, &[Key::Gap], gap::against_none),
+        each(&trips, &link::VARIES, roundtrip::tail),
+        each(&streams, &[Key::Send, Key::Recv, Key::Pages], copying::zero_copy),
+        each(&streams, &[Key::Send, Key::Pages, Key::Capacity], copying::fresh),
+        each(&streams, &[Key::Capacity], capacity::worth),
+        each(&streams, &[Key::Place, Key::Block], place::against_one_core),
+        each(&streams, &[Key::Block], block::best),
+        cost::of_calls(&streams, &of_streams),
+        each(&streams, &[Key::Wait], wait::against_blocking),
+        memory_copy::share(&streams, memory_copy).into_iter().collect(),
+        each(&measured(records), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], harness::share),
+        each(&chains, &[Key::Length], chain::cost),
+        chain::published(&chains),
+        published::against(&of(|job| !job.is_round_trip())),
+        recommended::settings(&streams),
+    ]);
+    let most_telling = |mut rule: Vec<Candidate>| {
+        rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+        rule.into_iter().take(MOST_PER_RULE).map(|candidate| candidate.finding)
+    };
+    rules.into_iter().flat_map(most_telling).collect()
 }
 
 /// A finding and how much it matters among those of its rule.
-struct Found {
+struct Candidate {
     effect: f64,
     finding: Finding,
 }
 
-impl Found {
-    fn new(rule: &str, effect: f64, text: String, evidence: Value) -> Found {
-        let Value::Object(evidence) = evidence else { unreachable!("evidence is written as an object") };
-        Found { effect, finding: Finding { rule: rule.to_owned(), text, evidence } }
+impl Candidate {
+    fn new(rule: &str, effect: f64, text: String, evidence: Json) -> Candidate {
+        let Json::Object(evidence) = evidence else { unreachable!("evidence is written as an object") };
+        Candidate { effect, finding: Finding { rule: rule.to_owned(), text, evidence } }
     }
 }
 
 /// A record that was measured, and its estimates.
-#[derive(Clone, Copy)]
-struct Subject<'a> {
+#[derive(Debug, Clone, Copy)]
+struct Measured<'a> {
     record: &'a Record,
     job: &'a Job,
     estimates: &'a Estimates,
 }
 
-impl<'a> Subject<'a> {
-    fn of(record: &'a Record) -> Option<Subject<'a>> {
+impl<'a> Measured<'a> {
+    fn of(record: &'a Record) -> Option<Measured<'a>> {
         let estimates = record.estimate.as_ref()?;
-        let throughput = estimates.throughput();
-        let sound = throughput.median.is_finite() && throughput.median > 0.0;
-        (record.status == Status::Ok && record.verified != Some(false) && sound).then_some(Subject {
+        let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
+        let sound = sound(estimates.throughput()) && sound(estimates.headline());
+        let consistent = record.job.is_round_trip() == estimates.round_trip().is_some();
+        (record.status == Status::Ok && record.verified != Some(false) && sound && consistent).then_some(Measured {
             record,
             job: &record.job,
             estimates,
         })
     }
 
-    /// The ends; every rule but those of entrants and filters is asked for subjects that have some.
+    /// The ends; every rule but those of entrants and filters gets only what has some.
     fn ends(self) -> &'a Ends {
-        self.job.ends().expect("subjects of this rule have ends")
-    }
-
-    /// Whether each round trip follows the last at once; so with streams.
-    fn back_to_back(self) -> bool {
-        !matches!(self.job, Job::RoundTrip(trip) if trip.pace != Pace::Gap(Nanos(0)))
+        self.job.ends().expect("what this rule is about has ends")
     }
 
     /// Median throughput in bytes per second.
@@ -143,75 +135,77 @@ impl<'a> Subject<'a> {
         self.estimates.throughput().median
     }
 
-    /// The median round trip; `None` of a stream.
-    fn round_trip(self) -> Option<&'a Estimate> {
-        self.estimates.round_trip()
-    }
-
     /// Median speed, more being faster: bytes per second, or the round trips per second of the median round trip.
     fn speed(self) -> f64 {
-        self.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
+        self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    fn cpu_seconds_per_gib(self) -> f64 {
-        self.estimates.cpu_seconds_per_gib().median
+    /// The figure it is told by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    fn headline(self) -> String {
+        self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
-}
 
-/// What was measured in `mode`. Of trials that differ in nothing but how much a run moves, or that several experiments
-/// share, the one with the most runs.
-fn subjects<'a>(records: impl IntoIterator<Item = &'a Record>, mode: Mode) -> Vec<Subject<'a>> {
-    let mut subjects: Vec<Subject> = Vec::new();
-    let mut seen: BTreeMap<Settings, usize> = BTreeMap::new();
-    for subject in records.into_iter().filter_map(Subject::of).filter(|subject| subject.job.mode() == mode) {
-        let index = *seen.entry(without_volume(subject.job)).or_insert(subjects.len());
-        match subjects.get_mut(index) {
-            Some(known) if known.estimates.throughput().runs < subject.estimates.throughput().runs => *known = subject,
-            Some(_) => {}
-            None => subjects.push(subject),
+    /// The CPU time that it is told with.
+    fn cost(self) -> Figure {
+        if self.job.is_round_trip() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
+    }
+
+    fn evidence(self) -> Json {
+        let mut evidence = json!({ "trial": self.record.id });
+        for figure in [self.estimates.headline_figure(), self.cost()] {
+            evidence[figure.path()[figure.path().len() - 1]] = json!(self.estimates.get(figure));
         }
+        evidence
     }
-    subjects
 }
 
-/// Streams from one process to another.
-fn streams<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
-    let mut streams = subjects(records, Mode::Throughput);
-    streams.retain(|subject| subject.job.link().transfers());
-    streams
+/// What was measured. Of trials that differ in nothing but how much a run moves, or that several experiments share, the one
+/// with the most runs.
+fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Measured<'a>> {
+    let all: Vec<Measured> = records.into_iter().filter_map(Measured::of).collect();
+    let most_runs = |group: Vec<Measured<'a>>| group.into_iter().rev().max_by_key(|one| one.estimates.headline().runs);
+    groups(&all, &[]).into_iter().filter_map(most_runs).collect()
 }
 
-/// Round trips between two processes.
-fn conversations<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Subject<'a>> {
-    let mut conversations = subjects(records, Mode::Latency);
-    let sound = |trip: &Estimate| trip.median.is_finite() && trip.median > 0.0;
-    conversations.retain(|subject| subject.job.link().transfers() && subject.round_trip().is_some_and(sound));
-    conversations
-}
-
-fn without_volume(job: &Job) -> Settings {
-    Settings { total: None, time: None, ..job.settings() }
-}
-
-/// Subjects that differ only in what `level` makes equal, in the order of the first of each group.
-fn groups<'a>(subjects: &[Subject<'a>], level: impl Fn(&mut Settings)) -> Vec<Vec<Subject<'a>>> {
-    let mut groups: Vec<Vec<Subject>> = Vec::new();
-    let mut index: BTreeMap<Settings, usize> = BTreeMap::new();
-    for subject in subjects {
-        let mut key = without_volume(subject.job);
-        level(&mut key);
-        let place = *index.entry(key).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some(group) => group.push(*subject),
-            None => groups.push(vec![*subject]),
-        }
+/// Those that differ only in the parameters of `varies` and in how much a run moves, in the order of the first of each group.
+fn groups<'a>(all: &[Measured<'a>], varies: &[Key]) -> Vec<Vec<Measured<'a>>> {
+    let mut groups: Vec<Vec<Measured>> = Vec::new();
+    let mut index: BTreeMap<Vec<Option<Value>>, usize> = BTreeMap::new();
+    let fixed: Vec<Key> = Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).collect();
+    for one in all {
+        let settings = one.job.settings();
+        let place = *index.entry(fixed.iter().map(|key| settings.get(*key)).collect()).or_insert(groups.len());
+        groups.resize_with(groups.len().max(place + 1), Vec::new);
+        groups[place].push(*one);
     }
     groups
 }
 
+/// What a rule says of each group.
+fn each<'a, T: IntoIterator<Item = Candidate>>(
+    all: &[Measured<'a>],
+    varies: &[Key],
+    rule: impl Fn(&[Measured<'a>]) -> T,
+) -> Vec<Candidate> {
+    groups(all, varies).iter().flat_map(|group| rule(group)).collect()
+}
+
 /// The fastest by its median.
-fn fastest<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
-    subjects.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
+fn fastest<'a>(all: impl IntoIterator<Item = Measured<'a>>) -> Option<Measured<'a>> {
+    all.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
+}
+
+#[cfg(test)]
+fn found(rule: &str, records: &[Record]) -> Vec<Finding> {
+    let limit = crate::stats::records::memory_copy(records);
+    let mut all = findings(records, limit.as_ref());
+    all.retain(|finding| finding.rule == rule);
+    all
+}
+
+#[cfg(test)]
+fn texts(rule: &str, records: &[Record]) -> Vec<String> {
+    found(rule, records).into_iter().map(|finding| finding.text).collect()
 }
 
 #[cfg(test)]
@@ -219,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Key, Value};
+    use crate::model::Settings;
     use crate::stats::fixture::{STEADY, conversation, outcome, record};
     use crate::stats::records::{memory_copy, records};
     use crate::stats::simulations::{Dice, Noise};

@@ -1,0 +1,232 @@
+//! Two records against each other: a ratio with its interval, or nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::Measured;
+use super::words::spans;
+use crate::model::{Better, ByteSize, Estimate, Figure, Sample, three_digits};
+use crate::stats::compare::{MOST_RUNS, Pairing, compare};
+use crate::stats::estimate::FEWEST_RUNS;
+use crate::stats::verdict::Criterion;
+
+/// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
+const TOLERANCE: f64 = 0.03;
+
+/// How many times as much `new` has as `base`, with the 95 % interval of that. As text: `1.52× (1.48–1.55)`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contrast<'a> {
+    pub base: Measured<'a>,
+    pub new: Measured<'a>,
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl<'a> Contrast<'a> {
+    /// Throughput of `new` over that of `base`; `None` when there are too few runs for an interval.
+    pub fn throughput(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        Contrast::of(Figure::Throughput, base, new)
+    }
+
+    /// Speed of `new` over that of `base`, both of one kind: throughput, or the inverse of the median round trip.
+    pub fn speed(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        match base.estimates.headline_figure() {
+            Figure::P50 => Some(Contrast { base, new, ..Contrast::of(Figure::P50, new, base)? }),
+            figure => Contrast::of(figure, base, new),
+        }
+    }
+
+    /// From the rounds in which both were measured if they are enough, otherwise from the two estimates.
+    pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        let value = |sample: &Sample| Some((sample.round, figure.of_sample(sample)?));
+        let by_round: BTreeMap<u32, f64> = base.record.samples.iter().filter_map(value).collect();
+        let news = new.record.samples.iter().filter_map(value);
+        let shared = news.filter_map(|(round, new)| Some((*by_round.get(&round)?, new)));
+        let (bases, news): (Vec<f64>, Vec<f64>) = shared.take(MOST_RUNS).unzip();
+        let of_rounds = || {
+            let comparison = compare(&bases, &news, Pairing::Rounds, Criterion::new(Better::Higher)).ok()?;
+            sound([comparison.change + 1.0, comparison.low? + 1.0, comparison.high? + 1.0])
+        };
+        let rounds = if bases.len() < FEWEST_RUNS { None } else { of_rounds() };
+        let [ratio, low, high] =
+            rounds.or_else(|| ratio_of(base.estimates.get(figure)?, new.estimates.get(figure)?))?;
+        Some(Contrast { base, new, ratio, low, high })
+    }
+
+    /// Whether it is more by over 3 % for certain.
+    pub fn more(&self) -> bool {
+        self.low > 1.0 + TOLERANCE
+    }
+
+    /// Whether it is less by over 3 % for certain.
+    pub fn less(&self) -> bool {
+        self.high < 1.0 - TOLERANCE
+    }
+
+    /// Whether it is the same, within 3 %, for certain.
+    pub fn same(&self) -> bool {
+        self.low >= 1.0 - TOLERANCE && self.high <= 1.0 + TOLERANCE
+    }
+
+    /// The other way round: how many times as much the other has.
+    pub fn inverse(&self) -> Contrast<'a> {
+        let Contrast { base, new, ratio, low, high } = *self;
+        Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low }
+    }
+
+    /// How far from 1, in either direction: twice and half are equally far.
+    pub fn effect(&self) -> f64 {
+        self.ratio.ln().abs()
+    }
+
+    /// `1.52× (1.48–1.55) as fast`; `None` in doubt.
+    pub fn as_fast(&self) -> Option<String> {
+        match (self.more(), self.less(), self.same()) {
+            (true, ..) => Some(format!("{self} as fast")),
+            (_, true, _) => Some(format!("only {self} as fast")),
+            (.., true) => Some("as fast (within 3 %)".to_owned()),
+            _ => None,
+        }
+    }
+
+    pub fn percent(&self) -> String {
+        percent([self.ratio, self.low, self.high])
+    }
+
+    pub fn evidence(&self) -> Value {
+        let (of, to) = (self.new.evidence(), self.base.evidence());
+        json!({ "ratio": self.ratio, "low": self.low, "high": self.high, "of": of, "to": to })
+    }
+}
+
+impl fmt::Display for Contrast<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}× ({}–{})", three_digits(self.ratio), three_digits(self.low), three_digits(self.high))
+    }
+}
+
+/// The ratio of two estimates of which rounds are not known, and its interval: from the one's low end over the other's high
+/// end to the reverse, so a difference is one of intervals that do not overlap.
+pub(super) fn ratio_of(base: &Estimate, new: &Estimate) -> Option<[f64; 3]> {
+    sound([new.median / base.median, new.low? / base.high?, new.high? / base.low?])
+}
+
+fn sound(ratios: [f64; 3]) -> Option<[f64; 3]> {
+    ratios.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0).then_some(ratios)
+}
+
+/// `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
+pub(super) fn percent(share: [f64; 3]) -> String {
+    let [share, low, high] = share.map(|share| match share * 100.0 {
+        small if small < 0.0005 => "<0.001".to_owned(),
+        small if small < 0.0995 => format!("{small:.3}"),
+        more => three_digits(more),
+    });
+    format!("{share} % ({low}–{high})")
+}
+
+/// The farthest from 1.
+pub(super) fn widest<'a, 'c>(contrasts: impl IntoIterator<Item = &'c Contrast<'a>>) -> Option<&'c Contrast<'a>>
+where
+    'a: 'c,
+{
+    contrasts.into_iter().max_by(|one, other| one.effect().total_cmp(&other.effect()))
+}
+
+/// Contrasts at ascending block sizes, of `all` that were measured, in words: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1 MiB,
+/// 0.50× (0.49–0.51)`. `None` where nothing is certain.
+pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
+    let size = |contrast: &Contrast| contrast.new.ends().block;
+    let clause = |word: &str, farthest: &str, wanted: fn(&Contrast) -> bool| {
+        let those: Vec<&Contrast> = contrasts.iter().filter(|contrast| wanted(contrast)).collect();
+        let sizes: Vec<ByteSize> = those.iter().map(|contrast| size(contrast)).collect();
+        let widest = widest(those.iter().copied())?;
+        let figure = match sizes.len() {
+            1 => widest.to_string(),
+            _ => format!("{farthest} {widest} at {}", size(widest)),
+        };
+        Some((sizes[0], format!("{word} with {pieces} of {}, {figure}", spans(&sizes, all))))
+    };
+    let mut clauses: Vec<_> =
+        [clause("faster", "up to", |one| one.more()), clause("slower", "down to", |one| one.less())]
+            .into_iter()
+            .flatten()
+            .collect();
+    clauses.sort();
+    if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
+        let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
+        return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));
+    }
+    let clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
+    (!clauses.is_empty()).then(|| clauses.join("; "))
+}
+
+/// The evidence of [`by_size`].
+pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
+    let at_block = |contrast: &Contrast| {
+        let mut evidence = contrast.evidence();
+        evidence["block"] = json!(contrast.new.ends().block);
+        evidence
+    };
+    contrasts.iter().map(at_block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Record;
+    use crate::stats::fixture::{STEADY, record, spoken};
+
+    fn contrast<'a>(base: &'a Record, new: &'a Record) -> Option<Contrast<'a>> {
+        Contrast::throughput(Measured::of(base)?, Measured::of(new)?)
+    }
+
+    #[test]
+    fn rounds_are_paired_whatever_their_order() {
+        let wild = [1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6];
+        let base = record("e", &[], 1.0, &wild);
+        let mut new = record("e", &[], 1.1, &wild);
+        new.samples.reverse();
+        let paired = contrast(&base, &new).unwrap();
+        assert!(paired.more() && (paired.ratio - 1.1).abs() < 1e-6, "{paired:?}");
+    }
+
+    #[test]
+    fn without_shared_rounds_intervals_decide() {
+        let base = record("e", &[], 1.0, &STEADY);
+        let later = |throughput: f64| {
+            let mut record = record("e", &[], throughput, &STEADY);
+            record.samples.iter_mut().for_each(|sample| sample.round += 100);
+            record
+        };
+        assert!(contrast(&base, &later(1.1)).unwrap().more());
+        assert!(contrast(&base, &later(0.9)).unwrap().less());
+        assert!(contrast(&base, &later(1.0)).unwrap().same());
+        let unclear = later(1.03);
+        let neither = contrast(&base, &unclear).unwrap();
+        assert!(!neither.more() && !neither.same());
+    }
+
+    #[test]
+    fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
+        let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
+        let mut later = fast.clone();
+        later.samples.iter_mut().for_each(|sample| sample.round += 100);
+        for fast in [fast, later] {
+            let speed = Contrast::speed(Measured::of(&slow).unwrap(), Measured::of(&fast).unwrap()).unwrap();
+            assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
+            let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
+            assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
+        }
+    }
+
+    #[test]
+    fn too_few_runs_are_not_compared() {
+        let base = record("e", &[], 1.0, &STEADY[..4]);
+        assert!(contrast(&base, &record("e", &[], 9.0, &STEADY)).is_none());
+        assert!(contrast(&record("e", &[], 1.0, &STEADY), &record("e", &[], 9.0, &STEADY[..1])).is_none());
+    }
+}
