@@ -72,10 +72,10 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
-                 cores (blocks of 64 KiB).",
                 "A capacity of 8 KiB, all that a user over the system's limit gets, instead of 64 KiB cuts throughput to \
                  35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
+                "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
+                 cores (blocks of 64 KiB).",
             ]
         );
     }
