@@ -101,11 +101,6 @@ impl Line {
         self.intercept.value + self.slope.value * x
     }
 
-    /// How far each point lies above the line, in the unit of y.
-    pub fn residuals(&self, x: &[f64], y: &[f64]) -> Vec<f64> {
-        x.iter().zip(y).map(|(&x, &y)| y - self.at(x)).collect()
-    }
-
     /// How far `y` lies above the line at `x`, as a fraction of the line's value there.
     pub fn excess(&self, x: f64, y: f64) -> f64 {
         (y - self.at(x)) / self.at(x).abs()
@@ -190,7 +185,7 @@ mod tests {
         near(line.intercept.value, -0.262323073774029);
         near(line.slope.value, 1.00211681802045);
         near(line.r_squared, 0.999993745883712);
-        let left: f64 = line.residuals(&x, &y).iter().map(|residual| residual * residual).sum();
+        let left: f64 = x.iter().zip(&y).map(|(x, y)| (y - line.at(*x)).powi(2)).sum();
         near((left / 34.0).sqrt(), 0.884796396144373);
         // Certified standard deviation of the slope, times t(0.975; 34).
         let half = line.slope.high.unwrap() - line.slope.value;
