@@ -27,7 +27,7 @@ fn verdicts_have_codes_when_asked_for() {
     let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", "true", "--", slow];
     let ended = ab(&words);
     assert_eq!(ended.code(), Some(10), "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("worse") && ended.stdout.contains("6 runs"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("worse") && ended.stdout.contains("     6  "), "{}", ended.stdout);
     assert_eq!(ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]).code(), Some(13));
     assert_eq!(ab(&["--runs", "2", "--fail-on", "cant-tell", "--", "true", "--", "true"]).code(), Some(12));
 }

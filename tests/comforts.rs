@@ -169,10 +169,12 @@ fn formats_are_chosen_in_one_way() {
             assert!(!rows.is_empty(), "{words:?}: {csv}");
             let markdown = pipemark(&[words, &["--format", "markdown"], tail].concat()).stdout;
             assert!(markdown.contains("| --"), "{words:?}: {markdown}");
+            let page = pipemark(&[words, &["--format", "html"], tail].concat()).stdout;
+            assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<table>"), "{words:?}: {page}");
         }
         let ended = pipemark(&[words, &["--format", "xml"], tail].concat());
         assert_eq!(ended.code(), Some(2));
-        assert!(ended.stderr.contains("table, markdown, csv, json"), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("text, markdown, html, csv, json"), "{words:?}: {}", ended.stderr);
     }
     let json = pipemark(&[&bw[..], &["--quiet", "--format", "json"]].concat());
     assert_eq!(json.document()["schema"], "pipemark/1", "what was chosen is printed, quiet or not");

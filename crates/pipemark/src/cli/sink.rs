@@ -10,7 +10,7 @@ use pipeio::recv::{self, Method, Receiver};
 use pipeio::wait::Wait;
 use rustix::fs::FileType;
 
-use super::output::FormatOption;
+use super::output::{Format, FormatOption};
 use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput};
@@ -76,7 +76,7 @@ pub fn run(options: &SinkOptions) -> Ending {
     let stdin = io::stdin();
     let arrived = receive(stdin.as_fd(), options)
         .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
-    let said = options.format.print(&sheet(&arrived), None);
+    let said = options.format.print(&sheet(&arrived, options.format.format), None);
     match fault(&arrived, options) {
         Some(fault) => Err(Stop::with(exit::NOT_VERIFIED, fault)),
         None => Ok(said?),
@@ -137,16 +137,24 @@ fn fault(arrived: &Arrived, options: &SinkOptions) -> Option<String> {
     (arrived.bytes != expected).then(|| format!("{} bytes arrived, {expected} were expected", arrived.bytes))
 }
 
-/// A sentence for people, a row for programs.
-fn sheet(arrived: &Arrived) -> Sheet {
-    let ns = Nanos::from(arrived.elapsed);
-    let verified = arrived.check.as_ref().map(|check| check.fault().is_none());
-    let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
-    let row =
-        vec![Cell::data(Some(arrived.bytes)), Cell::data(Some(ns.0)), Cell::data(Some(rate)), Cell::data(verified)];
+/// A sentence at a terminal, elsewhere a row.
+fn sheet(arrived: &Arrived, format: Format) -> Sheet {
     let mut sheet = Sheet::default();
-    sheet.text(Style::Plain, [sentence(arrived)]);
-    sheet.grid(Grid::new(["bytes", "ns", "throughput", "verified"].map(Column::data).to_vec(), vec![row]));
+    if format == Format::Text {
+        sheet.text(Style::Plain, [sentence(arrived)]);
+        return sheet;
+    }
+    let ns = Nanos::from(arrived.elapsed);
+    let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
+    let verified = arrived.check.as_ref().map(|check| check.fault().is_none());
+    let row = vec![
+        Cell::of(arrived.bytes.to_string(), arrived.bytes),
+        Cell::of(ns.0.to_string(), ns.0),
+        Cell::of(rate.to_string(), rate),
+        Cell::of(verified.map_or_else(String::new, |verified| verified.to_string()), verified),
+    ];
+    let columns = ["bytes", "ns", "throughput", "verified"].map(|name| Column::figures(name, name)).to_vec();
+    sheet.grid(Grid::new(columns, vec![row]));
     sheet
 }
 
