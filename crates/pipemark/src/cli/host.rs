@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Ending;
 use super::output::{FormatOption, destination};
-use crate::export::Destination;
+use crate::export::{self, Destination};
 use crate::host;
 use crate::model::Host;
 use crate::sheet;
@@ -25,13 +25,13 @@ pub fn run(options: &HostOptions) -> Ending {
     let json = json(&machine)?;
     match &options.json {
         None => options.format.print(&sheet::host(&machine), Some(&json))?,
-        Some(destination) => destination.write("JSON", Ok(json))?,
+        Some(destination) => destination.write("JSON", Ok(export::json_line(&json)))?,
     }
     Ok(())
 }
 
 fn json(machine: &Host) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(machine).map(|json| json + "\n")
+    serde_json::to_string_pretty(machine)
 }
 
 #[cfg(test)]

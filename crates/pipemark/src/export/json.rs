@@ -26,7 +26,8 @@ pub fn line(text: &str) -> String {
     // no such characters.
     let mut safe = String::with_capacity(text.len() + 1);
     for c in text.chars() {
-        match hides(c) {
+        // A line end is between values, where JSON is laid out; in strings it is escaped already.
+        match hides(c) && c != '\n' {
             true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
             false => safe.push(c),
         }
