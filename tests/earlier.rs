@@ -113,8 +113,8 @@ fn facts(trial: &Value) -> Vec<(String, Value)> {
     for (key, value) in params {
         match (key.as_str(), value) {
             ("stage" | "length" | "content" | "exit", _) if !stages => {}
-            // A stream, with the pause between messages that it does not have.
-            ("gap", _) if params["mode"] == "throughput" => {}
+            // Streams, and messages at a rate, with the pause between messages that they do not have.
+            ("gap", _) if params["mode"] == "throughput" || params.contains_key("rate") => {}
             // Entrants and filters were written with the ends that they do not have.
             (key, _) if params.contains_key("language") && !["language", "program", "volume"].contains(&key) => {}
             (key, _) if params.contains_key("filter") && !["feed", "filter", "volume"].contains(&key) => {}
