@@ -169,6 +169,8 @@ fn whatever_is_in_json_is_in_csv() {
                     Some(cell) if says(cell, &value) => continue,
                     // A column of its own for what differs from another only.
                     Some("") if key == "read_block" => continue,
+                    // What has a rate has no gap; it said 0 then.
+                    Some("") if key.starts_with("gap") && trial["params"]["rate"].is_number() => continue,
                     Some(cell) => format!("'{cell}' in place of {value}"),
                 };
                 missing.entry(key).or_insert_with(|| format!("{problem}, {name}, {}", trial["id"]));

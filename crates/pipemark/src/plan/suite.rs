@@ -1,4 +1,4 @@
-//! A suite: experiments that someone wrote down, in a file or as flags, before they are expanded to trials.
+//! A suite: predefined experiments, in a file or as flags, before they are expanded to trials.
 
 use std::fmt;
 use std::str::FromStr;
