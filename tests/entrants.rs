@@ -25,11 +25,11 @@ fn pipemark(words: &[&str]) -> (Option<i32>, String) {
 
 /// The languages that can take part here. What `make test` has installed has to be among them.
 fn languages() -> Vec<String> {
-    let (code, text) = pipemark(&["languages", "list"]);
+    let (code, text) = pipemark(&["languages", "list", "--format", "json"]);
     assert_eq!(code, Some(0));
-    let here = text.split("Not here").next().unwrap_or_default();
-    let names = here.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let languages: Vec<String> = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+    let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let here = listed.iter().filter(|one| one["missing"].is_null());
+    let languages: Vec<String> = here.filter_map(|one| one["language"].as_str()).map(str::to_owned).collect();
     for language in fs::read_to_string(root().join(TOOLCHAINS)).unwrap_or_default().lines() {
         assert!(languages.iter().any(|known| known == language), "{language} is installed and not detected:\n{text}");
     }
