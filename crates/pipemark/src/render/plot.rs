@@ -47,7 +47,11 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let rows = points.iter().map(|&(series, point)| {
         let (row, share) = (&chart.y.names[point.y as usize], point.x / longest);
         let label = if several { format!("{row} ({})", chart.series[series].label) } else { row.clone() };
-        vec![Cell::shown(label), Cell::bar(share, share).style(Style::Series(series)), Cell::shown(&point.figure)]
+        vec![
+            Cell::shown(abridge(&label, room * 2 / 5)),
+            Cell::bar(share, share).style(Style::Series(series)),
+            Cell::shown(&point.figure),
+        ]
     });
     let columns = vec![
         Column::words("", "row").room(crate::sheet::Room::Elastic),

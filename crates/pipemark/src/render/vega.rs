@@ -14,7 +14,7 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         let mut names: Vec<&str> = Vec::new();
         for series in &chart.series {
             let fits = series.role != Role::Limit && (series.role == Role::Published) == published;
-            if fits && !series.label.is_empty() && !names.contains(&series.label.as_str()) {
+            if fits && !names.contains(&series.label.as_str()) {
                 names.push(&series.label);
             }
         }
@@ -135,6 +135,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         // Room for the figure behind the longest bar, however narrow the chart is.
         let longest = longest / along.divisor;
         let most = format!("{longest} / max(0.3, 1 - 78 / width)");
+        channel["axis"]["tickCount"] = json!(6);
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
@@ -164,8 +165,11 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     for series in chart.series.iter().filter(|series| series.role == Role::Limit) {
         for point in &series.points {
             let value = json!({"datum": along.value(point.x), "type": "quantitative", "scale": place("x")["scale"]});
-            layers.push(json!({"mark": {"type": "rule", "style": "limit"}, "encoding": {"x": value}}));
+            let once = json!({"values": [{}]});
+            let rule = json!({"type": "rule", "style": "limit"});
+            layers.push(json!({"data": once, "mark": rule, "encoding": {"x": value}}));
             layers.push(json!({
+                "data": once,
                 "mark": {"type": "text", "style": "limit-name", "align": "right", "dx": -4, "baseline": "top", "y": {"expr": "height - 12"}},
                 "encoding": {"x": value, "text": {"value": series.label}},
             }));
@@ -333,8 +337,11 @@ fn word(role: Role) -> &'static str {
     }
 }
 
-/// More digits than five cannot be seen, and a page that is mailed should be small.
+/// More digits than five cannot be seen, and a page that is mailed should be small. Whole numbers stay, as an axis ends at one.
 fn rounded(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return json!(value as i64);
+    }
     let value = format!("{value:.4e}").parse::<f64>().ok().filter(|value| value.is_finite());
     match value {
         Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
