@@ -5,11 +5,12 @@ mod csv;
 mod destination;
 mod json;
 mod openmetrics;
-#[cfg(test)]
-mod schema;
 
 pub use benchmark::benchmark_json;
 pub use csv::{csv, of_sheet as sheet_as_csv};
 pub use destination::{Destination, OutputError};
 pub use json::{json, line as json_line, of_sheet as sheet_as_json};
 pub use openmetrics::openmetrics;
+
+#[cfg(test)]
+mod schema;

@@ -5,10 +5,11 @@ mod html;
 mod markdown;
 mod plot;
 mod terminal;
-#[cfg(test)]
-mod tests;
 mod vega;
 
 pub use html::{Attachment, html};
 pub use markdown::markdown;
 pub use terminal::{Characters, Colour, Terminal};
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,6 @@ mod charts;
 mod comparison;
 mod document;
 mod experiment;
-#[cfg(test)]
-pub mod fixture;
 mod footnotes;
 mod gains;
 mod history;
@@ -344,3 +342,6 @@ impl Grid {
         (0..self.columns.len()).filter(|&index| self.columns[index].is_for_people() && filled(index)).collect()
     }
 }
+
+#[cfg(test)]
+pub mod fixture;
