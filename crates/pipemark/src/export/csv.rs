@@ -143,11 +143,7 @@ fn first(record: &Record, figure: fn(&Sample) -> Option<u64>) -> String {
 fn row(document: &Document, record: &Record) -> Vec<String> {
     let mut row: Vec<String> = FACTS.iter().map(|(_, fact)| fact(document, record)).collect();
     let settings = record.job.settings();
-    // Round trips that are due at a rate have no pause, which JSON says.
-    let no_pause = |key: Key| key.usual().filter(|_| key == Key::Gap && record.job.is_round_trip());
-    row.extend(Key::iter().map(|key| {
-        settings.get(key).or_else(|| no_pause(key)).map_or_else(String::new, |value| words(&value.plain()))
-    }));
+    row.extend(Key::iter().map(|key| settings.get(key).map_or_else(String::new, |value| words(&value.plain()))));
     for figure in Figure::iter() {
         let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(figure));
         row.extend(match estimate {
