@@ -136,13 +136,13 @@ fn examples_work_as_they_stand() {
 /// Rules of findings are words of the program's own, which the page has to know.
 #[test]
 fn every_rule_of_findings_is_explained() {
-    let folder = root().join("crates/pipemark/src/stats/findings");
+    let folder = root().join("crates/pipemark/src/findings");
     let page = fs::read_to_string(root().join("docs/outputs.md")).unwrap();
     let mut rules = HashSet::new();
     for file in fs::read_dir(folder).unwrap() {
         let source = fs::read_to_string(file.unwrap().path()).unwrap();
         let tests = source.find("#[cfg(test)]").unwrap_or(source.len());
-        for call in source[..tests].split("Found::new(").skip(1) {
+        for call in source[..tests].split("Candidate::new(").skip(1) {
             let rule = call.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
             rules.extend(rule.map(str::to_owned));
         }
