@@ -56,7 +56,6 @@ macro_rules! figures {
             $($(#[doc = $help])+ $figure,)*
         }
 
-        #[allow(dead_code)]
         impl Figure {
             /// What it is, in a sentence.
             pub fn help(self) -> String {
