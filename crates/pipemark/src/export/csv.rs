@@ -182,16 +182,18 @@ mod tests {
         }
     }
 
+    /// A row by the names of its columns.
+    type Row = std::collections::HashMap<String, String>;
+
+    fn rows(document: &Document) -> Vec<Row> {
+        ::csv::Reader::from_reader(written(document).as_bytes()).deserialize().map(Result::unwrap).collect()
+    }
+
     #[test]
     fn a_row_has_what_its_heading_says() {
         let document = fixture::quick();
-        let text = written(&document);
-        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-        let headings = reader.headers().unwrap().clone();
-        let at = |row: &::csv::StringRecord, name: &str| {
-            row[headings.iter().position(|heading| heading == name).unwrap()].to_owned()
-        };
-        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        let rows = rows(&document);
+        let at = |row: &Row, name: &str| row[name].clone();
         assert_eq!(rows.len(), document.trials.len());
         for (row, record) in rows.iter().zip(&document.trials) {
             assert_eq!(at(row, "block"), record.job.block().unwrap().0.to_string());
@@ -207,13 +209,8 @@ mod tests {
     #[test]
     fn round_trips_have_their_columns() {
         let document = fixture::ipc();
-        let text = written(&document);
-        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
-        let headings = reader.headers().unwrap().clone();
-        let at = |row: &::csv::StringRecord, name: &str| {
-            row[headings.iter().position(|heading| heading == name).unwrap()].to_owned()
-        };
-        let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+        let rows = rows(&document);
+        let at = |row: &Row, name: &str| row[name].clone();
         for (row, record) in rows.iter().zip(&document.trials) {
             assert_eq!(at(row, "mode"), record.job.mode().to_string());
             assert_eq!(at(row, "gap_ns").parse().ok(), record.job.settings().gap.map(|gap| gap.0));
