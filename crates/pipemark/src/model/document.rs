@@ -100,7 +100,7 @@ pub struct Finding {
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.
     NearCeiling { end: String, ceiling: f64 },
-    /// Some runs are far from the others.
+    /// Some runs are outliers.
     Outliers { count: u32, runs: u32 },
     /// Later runs are faster or slower than earlier ones.
     Drift { change: f64 },
@@ -140,8 +140,8 @@ impl fmt::Display for Warning {
                 )
             }
             Warning::Outliers { count, runs } => {
-                let lie = if *count == 1 { "lies" } else { "lie" };
-                write!(f, "{count} of {runs} runs {lie} far from the others; close other programs or use more --runs")
+                let are = if *count == 1 { "is an outlier" } else { "are outliers" };
+                write!(f, "{count} of {runs} runs {are}; close other programs or use more --runs")
             }
             Warning::Drift { change } => {
                 write!(
