@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Estimate;
@@ -24,7 +23,8 @@ fn first_workload() -> u32 {
 }
 
 /// Everything one invocation measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -65,7 +65,8 @@ pub struct Document {
 }
 
 /// A group of trials that are shown in one table and compared with each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// The name that a trial's `experiment` refers to; unique in the document.
     pub name: String,
@@ -84,7 +85,8 @@ pub struct Experiment {
 }
 
 /// A sentence computed from estimates, with the figures that support it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Which rule found it: a stable word such as `best-block`.
     pub rule: String,
@@ -95,7 +97,8 @@ pub struct Finding {
 }
 
 /// What a reader has to keep in mind, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.

@@ -3,7 +3,6 @@
 //! [`Settings`] are the flat form that flags, suites and documents use. Making a [`Job`] of them is the one place where
 //! parameters that contradict each other are refused.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoEnumIterator};
 
@@ -22,7 +21,8 @@ use super::value::BadValue;
 pub const USUAL_TIME: Nanos = Nanos(250_000_000);
 
 /// How much one run moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Volume {
     /// At least this many bytes per pair.
@@ -48,7 +48,8 @@ pub enum Kind {
 }
 
 /// One fully specified experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(into = "Flat", try_from = "Flat")]
 pub enum Job {
     /// Bytes per second one way.
@@ -601,8 +602,9 @@ impl From<&Job> for Settings {
 }
 
 /// A job in JSON: its settings, with the volume in one field.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Job")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Job"))]
 struct Flat {
     #[serde(flatten)]
     settings: Settings,

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
@@ -47,8 +46,9 @@ macro_rules! parameters {
         /// (`read-block = "1k"`), in `--baseline read-block=1k` and in table headings.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumIter, EnumString, Display, IntoStaticStr,
-            Serialize, Deserialize, JsonSchema,
+            Serialize, Deserialize,
         )]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         pub enum Key {
@@ -62,7 +62,8 @@ macro_rules! parameters {
         }
 
         /// Values of some parameters: what flags, a suite or a document say before it is known what kind of job they make.
-        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub struct Settings {
             $(
                 $(#[doc = $help])+
@@ -354,7 +355,8 @@ fn as_read_block(block: Value) -> Value {
 }
 
 /// SO_SNDBUF and SO_RCVBUF asked for; `None` leaves the system's. What was granted is in each sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Buffer(pub Option<ByteSize>);
 
@@ -368,7 +370,8 @@ impl fmt::Display for Buffer {
 }
 
 /// Messages per second, each timed from when it was due; `None` sends the next when the last is back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Rate(pub Option<u32>);
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why a quantity could not be read; the text is a sentence for the person who typed it.
@@ -20,7 +19,8 @@ impl fmt::Display for ParseUnitError {
 impl std::error::Error for ParseUnitError {}
 
 /// A number of bytes. Written with binary suffixes: `64k` is 65,536; shown as KiB, MiB, GiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 
@@ -102,7 +102,8 @@ impl fmt::Display for ByteSize {
 }
 
 /// A length of time in whole nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
@@ -165,7 +166,8 @@ impl fmt::Display for Nanos {
 
 /// Busy work per call: the value is the mean, each delay is drawn from 0.5 to 1.5 times of it (as pipeflex does).
 /// A bare number is microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Delay(pub Nanos);
 

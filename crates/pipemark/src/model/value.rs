@@ -46,6 +46,7 @@ macro_rules! serde_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+        #[cfg(test)]
         impl schemars::JsonSchema for $type {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($type).into()
@@ -140,8 +141,9 @@ macro_rules! word_enum {
         $(#[$meta])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-            schemars::JsonSchema, strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+            strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
         )]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         pub enum $name {
