@@ -53,7 +53,7 @@ fn rate(text: &str) -> Result<ByteSize, String> {
     match text.parse() {
         Ok(ByteSize(0)) => Err("a rate of 0 would never write anything".to_owned()),
         Ok(rate) => Ok(rate),
-        Err(error) => Err(crate::model::ParseUnitError::to_string(&error)),
+        Err(error) => Err(crate::model::BadValue::to_string(&error)),
     }
 }
 

@@ -118,7 +118,7 @@ impl FromStr for Threads {
 const LARGEST_BATCH: u64 = 64 << 20;
 
 fn batch(text: &str) -> Result<NonZeroUsize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
+    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
     NonZeroUsize::new(size.as_usize())
         .filter(|_| size.0 <= LARGEST_BATCH)
         .ok_or_else(|| format!("a batch has from 1 byte to {}", ByteSize(LARGEST_BATCH)))

@@ -61,7 +61,7 @@ enum Recv {
 const LARGEST_BLOCK: u64 = 1 << 30;
 
 fn block(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
+    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
     if !(1..=LARGEST_BLOCK).contains(&size.0) {
         return Err(format!("a block has from 1 byte to {}", ByteSize(LARGEST_BLOCK)));
     }

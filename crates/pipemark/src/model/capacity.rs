@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
+use super::bad_value::BadValue;
 use super::units::ByteSize;
-use super::value::BadValue;
 
 /// What F_SETPIPE_SZ is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

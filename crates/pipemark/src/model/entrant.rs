@@ -19,7 +19,7 @@ macro_rules! contestant_name {
         }
 
         impl std::str::FromStr for $type {
-            type Err = $crate::model::value::BadValue;
+            type Err = $crate::model::bad_value::BadValue;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);

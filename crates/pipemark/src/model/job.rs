@@ -6,16 +6,16 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoEnumIterator};
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
 use super::link::LinkKind;
-use super::methods::{Content, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use super::parameter::{Buffer, Key, Rate, Settings, Value};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
-use super::value::BadValue;
 
 /// How long a run measures where nothing else is said.
 pub const USUAL_TIME: Nanos = Nanos(250_000_000);
@@ -142,6 +142,8 @@ ends! {
     write_delay: Delay = Delay(Nanos(0)),
     /// How much is proven about the bytes.
     verify: Verify = Verify::Count,
+    /// Whether the ends have restartable sequences.
+    rseq: Rseq = Rseq::System,
 }
 
 /// When a round trip begins.

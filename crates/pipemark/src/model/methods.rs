@@ -85,6 +85,16 @@ word_enum! {
 }
 
 word_enum! {
+    /// Whether the C library registers restartable sequences (rseq(2)) for the ends.
+    pub enum Rseq {
+        /// As the system has it.
+        System,
+        /// Not: each switch of processes is then a little cheaper.
+        Off,
+    }
+}
+
+word_enum! {
     /// What a trial measures.
     #[derive(Default)]
     pub enum Mode {

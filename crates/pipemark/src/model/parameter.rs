@@ -8,16 +8,17 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
 use super::job::Kind;
 use super::link::LinkKind;
-use super::methods::{Content, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos, Unit};
-use super::value::{BadValue, Words, bounded, word};
+use super::value::{Words, bounded, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -231,6 +232,10 @@ parameters! {
     /// none is for stages that change the bytes or their number. full writes each byte anew and compares it with what
     /// belongs at its place; it needs a receiver that touches bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
+    /// Restartable sequences of the writer and the reader: as the system has them, or off
+    ///
+    /// The C library registers one for each thread; off makes each switch of processes a little cheaper.
+    Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
     /// Bytes per run and pair
     #[serde(skip)]
     Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::value::BadValue;
+use super::bad_value::BadValue;
 
 /// A logical CPU by its number in /sys/devices/system/cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

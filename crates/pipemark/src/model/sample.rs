@@ -138,6 +138,16 @@ pub struct StageStats {
     pub involuntary_switches: u64,
 }
 
+impl StageStats {
+    /// Adds what others used.
+    pub fn add(&mut self, other: &StageStats) {
+        self.user_ns += other.user_ns;
+        self.sys_ns += other.sys_ns;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}
+
 /// What one end (a process) did in the measured window, and in all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use strum::IntoEnumIterator;
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::Language;
 use super::filter::Filter;
@@ -12,25 +13,6 @@ use super::parameter::{Buffer, Rate};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
-
-/// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadValue(String);
-
-impl BadValue {
-    /// The sentence to show.
-    pub fn new(sentence: impl Into<String>) -> Self {
-        BadValue(sentence.into())
-    }
-}
-
-impl fmt::Display for BadValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadValue {}
 
 /// Serialises a type as the text it is shown as and reads it back through `FromStr`.
 macro_rules! serde_as_text {
@@ -64,7 +46,7 @@ pub(super) fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &st
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::iter().map(Into::into).collect();
         let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
-        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
+        BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
 }
 
@@ -81,9 +63,9 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// Reads a value between two others, both allowed.
 pub(super) fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
-    let value = T::read(text, &low, &high).map_err(|sentence| BadValue(format!("{what}: {sentence}")))?;
+    let value = T::read(text, &low, &high).map_err(|sentence| BadValue::new(format!("{what}: {sentence}")))?;
     if value < low || value > high {
-        return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
+        return Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}")));
     }
     Ok(value)
 }
@@ -110,7 +92,7 @@ macro_rules! quantities {
     ($($type:ty)*) => {$(
         impl Quantity for $type {
             fn read(text: &str, _: &Self, _: &Self) -> Result<Self, String> {
-                text.parse().map_err(|error: super::units::ParseUnitError| error.to_string())
+                text.parse().map_err(|error: BadValue| error.to_string())
             }
         }
     )*};
