@@ -221,7 +221,9 @@ fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
 }
 
 /// The published figures of an experiment, to be found by the parameters of a trial; each says whether it was.
-struct PublishedTables<'a>(Vec<(&'a PublishedFigures, HashMap<&'a Value, (&'a PublishedFigure, bool)>)>);
+struct PublishedTables<'a>(Vec<(&'a PublishedFigures, ByValue<'a>)>);
+
+type ByValue<'a> = HashMap<&'a Value, (&'a PublishedFigure, bool)>;
 
 impl<'a> PublishedTables<'a> {
     fn of(published: &'a [PublishedFigures]) -> Self {
