@@ -16,20 +16,6 @@ use crate::model::{Filter, Language, Program};
 use crate::plan::{Plan, Scale};
 use crate::sheet::{self, LanguageChoice, neutral};
 
-const EXAMPLES: &str = "\
-EXAMPLES
-  Which languages can take part here, with their versions, and what the others lack:
-      pipemark languages list
-
-  All of them, 10 GiB each, five times, and four block sizes (about half an hour):
-      pipemark languages run
-
-  Java against C, at a tenth of the volume:
-      pipemark languages run --only c,java --scale 0.1
-
-  A language of your own is a folder with an entrant.toml: see entrants/README.md. 'pipemark run languages' runs the same
-  suite with the languages that it names.";
-
 /// The name of the suite that `languages run` runs.
 const SUITE: &str = "languages";
 
@@ -43,7 +29,7 @@ pub struct EntrantOptions {
 
 /// What `languages` takes.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = examples!("languages"))]
 pub struct LanguagesOptions {
     #[command(subcommand)]
     action: Action,
@@ -56,7 +42,7 @@ enum Action {
     /// Build their programs
     Build(Chosen),
     /// Measure them: the suite 'languages'
-    #[command(after_long_help = EXAMPLES)]
+    #[command(after_long_help = examples!("languages"))]
     Run(Box<RunOptions>),
 }
 

@@ -14,24 +14,6 @@ use pipeio_harness::usage::Usage;
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  How many spaces each line has:
-      echo 'hello world' | pipemark lines
-      [spaces: 1]hello world
-
-  The third field of a CSV file, and what it took:
-      pipemark lines field 3 --delimiter , --stats < table.csv > third.txt
-
-  File names that may hold anything but NUL:
-      find . -print0 | pipemark lines length --zero-terminated | tr '\\0' '\\n'
-
-  How fast is this machine's filter?
-      pipemark gen line:abcdefg | pipemark lines | pipemark sink
-
-Bytes stay as they are: lines need not be UTF-8. A line that comes alone is answered at once: no batch is waited for.
-Exit code 1 says that the input or output failed, or that a line was too long.";
-
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
 #[command(subcommand_value_name = "TRANSFORM", subcommand_help_heading = "Transforms", disable_help_subcommand = true)]

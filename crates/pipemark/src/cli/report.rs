@@ -12,21 +12,6 @@ use crate::model::Document;
 use crate::render::{Characters, Terminal};
 use crate::sheet::{self, neutral};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  Measure, and make a page of it; without a name the newest measurement of the history is taken:
-      pipemark run quick && pipemark report -o quick.html
-
-  Two machines, or before and after, laid over one another:
-      pipemark report here.json there.json -o both.html
-      pipemark report 12 15 -o both.html
-
-
-  The main charts, here in the terminal:
-      pipemark report --terminal
-
-  The page is one file that loads nothing from anywhere: it can be mailed and opened without a network.";
-
 /// The most documents that can be told apart on one page.
 const MOST_FILES: usize = 12;
 

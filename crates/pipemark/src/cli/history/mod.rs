@@ -18,21 +18,6 @@ use crate::export::Destination;
 use crate::sheet::{self, neutral};
 use crate::store::{Filter, History, Id};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  What was measured, the newest first; the last week's measurements of one suite:
-      pipemark history
-      pipemark history --suite quick --since 7d
-
-  One of them again, as it was printed; as the JSON that --json would have written:
-      pipemark history show 12
-      pipemark history export 12 > quick.json
-
-  How one trial went over time, and where it changed for certain:
-      pipemark history trend block=64k send=write place=cross
-
-Everything that run, bw and chain measure is kept, unless --no-save is given. --label gives it a name, --db another place.";
-
 /// What `history` takes.
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, subcommand_value_name = "WHAT")]
