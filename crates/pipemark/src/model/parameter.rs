@@ -18,7 +18,7 @@ use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Veri
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos, Unit};
-use super::value::{Words, bounded, word};
+use super::value::{Word, Words, bounded, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -90,8 +90,8 @@ macro_rules! parameters {
                 match self { $(Key::$key => Unit::$unit,)* }
             }
 
-            /// The words it takes, where it takes some; other values may be possible as well.
-            pub fn words(self) -> Vec<&'static str> {
+            /// The words it takes, each with what it means; other values may be possible as well.
+            pub fn words(self) -> Vec<Word> {
                 match self { $(Key::$key => <$type as Words>::words(),)* }
             }
 
@@ -458,11 +458,13 @@ mod tests {
     #[test]
     fn every_word_that_is_offered_is_taken() {
         for key in Key::iter() {
-            for word in key.words() {
+            for (word, about) in key.words() {
+                assert!(about.len() > 4, "{key}={word} has no meaning");
                 assert_eq!(value(key, word).to_string(), word, "{key}");
             }
             assert!(key.help()[0].len() > 4 && !key.kinds().is_empty(), "{key}");
         }
-        assert!(Key::Send.words().contains(&"vmsplice") && Key::Capacity.words().contains(&"quota"));
+        let has = |key: Key, word: &str| key.words().iter().any(|(own, _)| *own == word);
+        assert!(has(Key::Send, "vmsplice") && has(Key::Capacity, "quota"));
     }
 }

@@ -99,10 +99,13 @@ macro_rules! quantities {
 }
 quantities!(ByteSize Delay Nanos);
 
+/// A word that a parameter takes, and what it means.
+pub type Word = (&'static str, &'static str);
+
 /// The words that a type of value takes.
 pub(super) trait Words {
     /// All of them; none where there is no end of them.
-    fn words() -> Vec<&'static str> {
+    fn words() -> Vec<Word> {
         Vec::new()
     }
 }
@@ -110,20 +113,21 @@ pub(super) trait Words {
 macro_rules! words {
     ($($type:ty: $all:expr;)*) => {$(
         impl Words for $type {
-            fn words() -> Vec<&'static str> {
+            fn words() -> Vec<Word> {
                 $all
             }
         }
     )*};
 }
 
-/// An enum whose values are words: the same in flags, suites, tables and JSON.
+/// An enum whose values are words: the same in flags, suites, tables and JSON. What is documented of each is what help and
+/// `pipemark list` say of it.
 macro_rules! word_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $($variants:tt)* }) => {
         $(#[$meta])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-            strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+            strum::Display, strum::EnumIter, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr,
         )]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
@@ -133,8 +137,10 @@ macro_rules! word_enum {
         }
 
         impl $crate::model::value::Words for $name {
-            fn words() -> Vec<&'static str> {
-                <$name as strum::IntoEnumIterator>::iter().map(Into::into).collect()
+            fn words() -> Vec<$crate::model::value::Word> {
+                use strum::{EnumMessage, IntoEnumIterator};
+                let about = |value: $name| value.get_documentation().unwrap_or_default().trim_end_matches('.');
+                $name::iter().map(|value| (value.into(), about(value))).collect()
             }
         }
     };
@@ -142,10 +148,14 @@ macro_rules! word_enum {
 pub(super) use word_enum;
 
 words! {
-    Place: vec!["free", "same", "cross"];
-    Capacity: vec!["default", "quota"];
-    Buffer: vec!["default"];
-    Rate: vec!["closed"];
+    Place: vec![
+        ("free", "wherever the scheduler puts the ends"),
+        ("same", "both ends on one CPU, the first allowed"),
+        ("cross", "on two cores, of one package if there are two"),
+    ];
+    Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
+    Buffer: vec![("default", "what the system gives")];
+    Rate: vec![("closed", "the next message when the last is back")];
     Language: Vec::new();
     Filter: Vec::new();
     Stages: Vec::new();
