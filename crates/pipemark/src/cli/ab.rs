@@ -89,7 +89,7 @@ struct Side {
 
 /// Runs both and compares.
 pub fn run(options: &AbOptions) -> Ending {
-    options.output.check([])?;
+    options.output.targets().check()?;
     let sides = sides(options).map_err(|sentence| Stop::usage(neutral(&sentence)))?;
     let outcome = measure(options, &sides)?;
     options.output.write(&sheet(&outcome), &serde_json::to_string(&outcome)?)?;

@@ -2,9 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::keep::DbOption;
 use super::noise_floor;
-use super::output::{ExportOptions, Format};
+use super::output::{DbOption, ExportOptions, Format};
 use super::parameters::refuse_twice;
 use super::{Ending, Stop, exit, read};
 use crate::compare::{Party, Report};
@@ -99,13 +98,13 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
 /// Compares, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> Ending {
     let output = &options.output;
-    output.check([])?;
+    output.targets().check()?;
     if options.aa {
         return noise_floor::run(&options.floor, criterion(options.threshold, Better::Higher), output);
     }
     let report = report(options)?;
     // A table has them; for a script they are talk.
-    if output.printed() != Some(Format::Text) {
+    if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }

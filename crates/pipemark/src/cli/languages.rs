@@ -150,7 +150,7 @@ fn build(chosen: &Chosen) -> Ending {
 }
 
 fn measured(options: &RunOptions) -> Ending {
-    options.output.check()?;
+    options.output.targets().check()?;
     let (_, wanted) = found(&options.chosen)?;
     let mut suite = suite_file::find(SUITE)?;
     // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
@@ -164,7 +164,7 @@ fn measured(options: &RunOptions) -> Ending {
     let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE))?;
     plan.precede_with_memory_copy();
     let plans = [plan];
-    let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet())?;
+    let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output)
 }
 

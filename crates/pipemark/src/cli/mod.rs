@@ -17,7 +17,6 @@ mod r#gen;
 mod help;
 mod history;
 mod host;
-mod keep;
 mod languages;
 mod lines;
 mod list;

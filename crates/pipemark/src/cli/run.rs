@@ -31,9 +31,9 @@ pub struct RunOptions {
 
 /// Runs the suites.
 pub fn run(options: &RunOptions) -> Ending {
-    options.output.check()?;
+    options.output.targets().check()?;
     let plans = plans(options)?;
-    let entrants = languages::prepared(&plans, &options.entrants, options.output.quiet())?;
+    let entrants = languages::prepared(&plans, &options.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output)
 }
 

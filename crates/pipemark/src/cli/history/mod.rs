@@ -10,8 +10,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-use super::keep::DbOption;
-use super::output::{Format, FormatOption, destination, writer};
+use super::output::{DbOption, Format, FormatOption, destination};
 use super::parameters::count;
 use super::{Ending, Stop, exit, read};
 use crate::export::Destination;
@@ -82,6 +81,7 @@ impl FilterOptions {
             host: self.host.clone(),
             since: self.since,
             limit: (limit > 0).then_some(limit),
+            trial: None,
         }
     }
 }
@@ -163,15 +163,15 @@ fn list(options: &ListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    Ok(options.format.print(&sheet::measurements(&entries, all as usize), None)?)
+    Ok(options.format.print(&sheet::measurements(&entries, all), None)?)
 }
 
 fn show(options: &ShowOptions) -> Ending {
     let history = present(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
-    let (name, write) = writer(options.format.format);
-    Ok(Destination::Stdout.write(name, write(&document))?)
+    let format = options.format.format;
+    Ok(Destination::Stdout.write(format.name(), format.of_document(&document))?)
 }
 
 fn export(options: &ExportOptions) -> Ending {
