@@ -16,6 +16,8 @@ pub enum Error {
     Write(io::Error),
     /// No memory for a line or its output.
     Memory(io::Error),
+    /// Input and output are one file, which would grow with each line that is read of it.
+    SameFile,
     /// A line is longer than the engine was told to accept.
     LineTooLong {
         /// Where in the input the line starts, in bytes since the run began.
@@ -38,6 +40,9 @@ impl fmt::Display for Error {
             Self::Read(error) => write!(f, "the input can't be read: {error}"),
             Self::Write(error) => write!(f, "the output can't be written: {error}"),
             Self::Memory(error) => write!(f, "no memory for a batch of lines: {error}"),
+            Self::SameFile => {
+                f.write_str("input and output are the same file, which would never end; write to another file")
+            }
             Self::LineTooLong { offset, limit } => {
                 write!(f, "the line at byte {offset} of the input is longer than the limit of {limit} bytes")
             }
@@ -53,7 +58,7 @@ impl error::Error for Error {
         match self {
             Self::Read(error) | Self::Write(error) | Self::Memory(error) => Some(error),
             Self::Transform { source, .. } => Some(source.as_ref()),
-            Self::LineTooLong { .. } => None,
+            Self::SameFile | Self::LineTooLong { .. } => None,
         }
     }
 }

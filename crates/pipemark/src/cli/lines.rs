@@ -20,7 +20,7 @@ use crate::model::{ByteSize, Nanos, Throughput};
 pub struct LinesOptions {
     #[command(subcommand)]
     transform: Option<TransformName>,
-    /// Threads: a number, or auto for up to four on a file and one on anything else
+    /// Threads: at most so many, or auto for up to four on a file and one on anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]
@@ -122,18 +122,18 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Transforms standard input to standard output.
 pub fn run(options: &LinesOptions) -> Ending {
     let start = (Instant::now(), Usage::now());
-    let (report, threads) = transform(options).map_err(|error| match &error {
+    let report = transform(options).map_err(|error| match &error {
         Error::LineTooLong { .. } => Stop::failed(format_args!("{error}; raise --max-line to accept it")),
         _ => Stop::failed(error),
     })?;
     if options.stats {
-        let stats = Stats { report, threads, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
+        let stats = Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
         eprintln!("{stats}");
     }
     Ok(())
 }
 
-fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
+fn transform(options: &LinesOptions) -> Result<Report, Error> {
     let threads = match options.threads {
         Threads::Auto => Engine::suggested_threads(io::stdin())?,
         Threads::Exactly(threads) => threads,
@@ -148,15 +148,14 @@ fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
     if let Some(batch) = options.batch {
         engine = engine.batch(batch);
     }
-    let report = match options.transform.unwrap_or(TransformName::Spaces) {
+    match options.transform.unwrap_or(TransformName::Spaces) {
         TransformName::Spaces => through(&engine, threads, Spaces::new()),
         TransformName::Number => through(&engine, threads, Number::default()),
         TransformName::Length => through(&engine, threads, Length),
         TransformName::Upper => through(&engine, threads, Upper),
         TransformName::Identity => through(&engine, threads, Identity),
         TransformName::Field { number, delimiter } => through(&engine, threads, Field::new(number, delimiter)),
-    }?;
-    Ok((report, threads))
+    }
 }
 
 fn through(
@@ -170,14 +169,13 @@ fn through(
 /// What `--stats` says.
 struct Stats {
     report: Report,
-    threads: NonZeroUsize,
     elapsed: Duration,
     usage: Usage,
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats { report, threads, elapsed, usage } = self;
+        let Stats { report, elapsed, usage } = self;
         let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
         writeln!(
             f,
@@ -191,11 +189,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "time: {}, {} of input; CPU: {} user, {} system; threads: {threads}; context switches: {} voluntary, {} not",
+            "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} not",
             Nanos::from(*elapsed),
             Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
             Nanos(usage.user_ns),
             Nanos(usage.sys_ns),
+            report.threads,
             usage.voluntary_switches,
             usage.involuntary_switches,
         )?;
