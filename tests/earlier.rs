@@ -68,7 +68,7 @@ fn documents_are_shown_with_all_their_experiments() {
     for (name, document) in documents() {
         let past = with(&name);
         for format in ["table", "markdown"] {
-            let shown = past.history(&["show", "--format", format]);
+            let shown = past.history(&["show", "--all", "--format", format]);
             // Where lines end depends on the width.
             let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('\\', "");
             let shown = words(&shown);

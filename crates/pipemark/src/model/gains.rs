@@ -1,13 +1,13 @@
 //! An experiment as a published table of per cent over a base has it: which trial belongs into which cell, and the figure
 //! that was published there.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::Key;
 
 /// A table of gains: rows by a parameter, columns by what was changed, in blocks such as one for each placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gains {
     /// What the rows differ in.
     pub by: Key,
@@ -24,8 +24,7 @@ pub struct Gains {
 }
 
 /// Columns that stand side by side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GainsBlock {
     /// What they have in common.
     pub title: String,
@@ -34,8 +33,7 @@ pub struct GainsBlock {
 }
 
 /// What one change brings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GainsColumn {
     /// The change.
     pub name: String,
@@ -44,8 +42,7 @@ pub struct GainsColumn {
 }
 
 /// One figure and its counterpart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GainsCell {
     /// The id of the trial whose ratio to its baseline is shown.
     pub trial: String,
@@ -54,8 +51,7 @@ pub struct GainsCell {
 }
 
 /// A conclusion of the source, to be held against what is measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// The conclusion, in the words of the source.
     pub says: String,
@@ -76,8 +72,7 @@ pub struct Claim {
 }
 
 /// What makes a conclusion hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimTest {
     /// That gains have the signs that were published.
@@ -88,8 +83,7 @@ pub enum ClaimTest {
 }
 
 /// How far a conclusion reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// This experiment.

@@ -8,33 +8,33 @@ use super::value::word_enum;
 macro_rules! each_link {
     ($use:ident) => {
         $use! {
-            /// an anonymous pipe between two processes
+            /// An anonymous pipe, pipe(2).
             Pipe(pipe): PIPE,
-            /// a named pipe; its name is gone before the first byte
+            /// A named pipe, mkfifo(3); its name is gone before the first byte.
             Fifo(fifo): PIPE,
-            /// a pair of UNIX stream sockets
+            /// A UNIX stream socket pair, socketpair(2).
             Socketpair(socketpair): STREAM_SOCKET,
-            /// a UNIX stream socket, bound, connected and accepted
+            /// A UNIX stream socket that was bound, connected and accepted.
             UnixStream(unix_stream): STREAM_SOCKET,
-            /// a pair of UNIX sockets that keeps messages apart, in order
+            /// A UNIX socket pair that keeps messages apart and in order.
             UnixSeqpacket(unix_seqpacket): MESSAGE_SOCKET,
-            /// a pair of UNIX datagram sockets
+            /// A UNIX datagram socket pair.
             UnixDgram(unix_dgram): MESSAGE_SOCKET,
-            /// TCP over the loopback device
+            /// TCP over the loopback device.
             Tcp(tcp): TCP,
-            /// a System V message queue
+            /// A System V message queue.
             SysvMq(sysv_mq): PLAIN,
-            /// a POSIX message queue
+            /// A POSIX message queue.
             PosixMq(posix_mq): PLAIN,
-            /// a ring in shared memory (a memfd)
+            /// A single-producer single-consumer ring in shared memory (a memfd).
             Shm(shm): RING,
-            /// process_vm_readv(2): copied straight out of the source's memory
+            /// process_vm_readv(2): the sink copies straight out of the source's memory.
             ProcessVm(process_vm): PLAIN,
-            /// a pseudo-terminal in raw mode
+            /// A pseudo-terminal in raw mode.
             Pty(pty): PLAIN,
-            /// no transfer at all: what the harness itself costs
+            /// No transfer at all: what the harness itself costs.
             Null(null): NO_TRANSFER,
-            /// one core copies block to block: the limit that other figures are compared with
+            /// No other process at all: one core copies block to block. The memory-copy limit other figures are held against.
             MemoryCopy(): NO_TRANSFER,
         }
     };

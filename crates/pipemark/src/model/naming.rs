@@ -5,12 +5,16 @@ use std::collections::HashSet;
 use strum::IntoEnumIterator;
 
 use super::job::Job;
+use super::methods::WaitPolicy;
 use super::parameter::{Key, Settings, Value};
 use super::place::Place;
 
 /// The parameters in which jobs differ, those of `first` in front. How much a run moves is one of them only where
 /// nothing else tells them apart, because suites give small blocks a smaller total.
 pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
     let settings: Vec<Settings> = jobs.iter().map(|job| job.settings()).collect();
     // A read block follows the block unless one is set.
     let value = |settings: &Settings, key: Key| match key {
@@ -41,8 +45,8 @@ pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
-/// A job in words, by some of its parameters.
-fn name(job: &Job, keys: &[Key]) -> String {
+/// A job in words, by some of its parameters; what is usual goes without saying where something else is said.
+pub fn name(job: &Job, keys: &[Key]) -> String {
     let settings = job.settings();
     if job.is_memory_copy() {
         return match settings.block {
@@ -50,16 +54,55 @@ fn name(job: &Job, keys: &[Key]) -> String {
             _ => "memory copy".to_owned(),
         };
     }
+    // One of the two alone would not say which end it is of.
+    let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
+    let words = |usual: bool| {
+        let word = |key: &Key| {
+            let value = settings.effective(*key)?;
+            match (&value, settings.send, settings.recv) {
+                (Value::Pages(_) | Value::Wait(_), ..) if !usual && Some(&value) == key.usual().as_ref() => None,
+                (Value::Send(_) | Value::Recv(_), Some(send), Some(recv)) => {
+                    (methods == Some(*key)).then(|| format!("{send} → {recv}"))
+                }
+                _ => Some(phrase(&value)),
+            }
+        };
+        keys.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+    };
+    let telling = words(false);
+    if telling.is_empty() { words(true) } else { telling }
+}
+
+/// The parameters of a copy within one process, which has no ends.
+pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
+
+/// What all jobs have in common, in words; what is usual and says nothing is left out.
+pub fn shared(jobs: &[&Job]) -> Vec<String> {
+    let [first, ..] = jobs else { return Vec::new() };
+    let settings = first.settings();
+    let common = |key: &Key| jobs.iter().all(|job| job.value(*key) == settings.effective(*key));
+    let mut keys = vec![Key::Link, Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Capacity, Key::Place];
+    keys.extend(Key::iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
+    keys.retain(|key| common(key) && (!first.is_memory_copy() || COPIED.contains(key)));
     let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
-    let words = keys.iter().filter_map(|key| {
-        let value = settings.effective(*key)?;
-        match (&value, settings.recv) {
-            (Value::Send(send), Some(recv)) if both_methods => Some(format!("{send} → {recv}")),
-            (Value::Recv(_), _) if both_methods => None,
+    let word = |key: &Key| {
+        let value = settings.get(*key)?;
+        let telling = match key {
+            Key::Send | Key::Recv | Key::Block | Key::Place | Key::Total | Key::Time => true,
+            Key::Wait => false,
+            Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
+            Key::Stage => jobs.iter().any(|job| job.chain().is_some()),
+            _ => Some(&value) != key.usual().as_ref(),
+        };
+        match &value {
+            _ if !telling => None,
+            Value::Send(send) if both_methods => Some(format!("{send} → {}", settings.recv?)),
+            Value::Recv(_) if both_methods => None,
+            Value::Send(_) | Value::Recv(_) => Some(format!("{key} {value}")),
             _ => Some(phrase(&value)),
         }
-    });
-    words.collect::<Vec<_>>().join(", ")
+    };
+    keys.iter().filter_map(word).collect()
 }
 
 /// A value with the words that say what it is: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
@@ -70,8 +113,17 @@ pub fn phrase(value: &Value) -> String {
     };
     match value {
         Value::Feed(feed) => format!("fed by {feed}"),
+        Value::Place(place) => match place {
+            Place::Free => "unpinned".to_owned(),
+            Place::Same => "1 core".to_owned(),
+            Place::Cross => "2 cores".to_owned(),
+            Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
+        },
+        Value::Wait(WaitPolicy::Block) => "blocking".to_owned(),
+        Value::Wait(WaitPolicy::Poll) => "polling".to_owned(),
+        Value::Wait(WaitPolicy::Spin) => "spinning".to_owned(),
         Value::Link(_)
-        | Value::Place(_)
+        | Value::Mode(_)
         | Value::Language(_)
         | Value::Program(_)
         | Value::Filter(_)
@@ -121,7 +173,7 @@ mod tests {
             ["vmsplice → read, capacity default", "write → splice, capacity default", "write → read, capacity 1 MiB"]
         );
         assert_eq!(named(&["length=1", "length=2"]), ["1 stage", "2 stages"]);
-        assert_eq!(named(&[""]), ["pipe, write → read, cross, 64 KiB blocks"]);
+        assert_eq!(named(&[""]), ["pipe, write → read, 2 cores, 64 KiB blocks"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A grid in columns of text: columns give way until they fit, and what still does not fit goes below, labels repeated.
 
 use super::terminal::{Colour, abridge, pad, width, wrap};
-use crate::sheet::{Cell, Fit, Grid, Room, Row, Side, Style};
+use crate::sheet::{Cell, Fit, Grid, Row, Side, Style};
 
 /// Elastic columns keep this much, wrapped ones twice as much.
 const SHORTEST: usize = 6;
@@ -28,7 +28,7 @@ impl Slot {
 }
 
 pub(super) fn lines(grid: &Grid, room: usize, colour: Colour) -> Vec<String> {
-    let (slots, left_out) = fitting(grid, room);
+    let slots = fitting(grid, room);
     let labels = slots.iter().filter(|slot| slot.index < grid.labels).count();
     let mut lines = Vec::new();
     let mut from = labels;
@@ -40,15 +40,11 @@ pub(super) fn lines(grid: &Grid, room: usize, colour: Colour) -> Vec<String> {
         };
         let count = slots[from..].iter().take_while(fits).count().max(1).min(slots.len() - from);
         let strip: Vec<Slot> = [&slots[..labels], &slots[from..from + count]].concat();
-        lines.extend(strip_lines(grid, &strip, room, colour));
+        lines.extend(strip_lines(grid, &strip, from == labels, room, colour));
         from += count;
         if from >= slots.len() {
             break;
         }
-    }
-    if !left_out.is_empty() {
-        let text = format!("no room at this width for: {}", left_out.join(", "));
-        lines.extend(wrap(&text, room).iter().map(|line| colour.paint(Style::Aside, line)));
     }
     lines
 }
@@ -57,8 +53,8 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns that fit, and the headings of those that were left out.
-fn fitting(grid: &Grid, room: usize) -> (Vec<Slot>, Vec<String>) {
+/// The columns, as wide as they fit; bars are left out where there is no room for them.
+fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
         let cells = || {
@@ -68,8 +64,8 @@ fn fitting(grid: &Grid, room: usize) -> (Vec<Slot>, Vec<String>) {
         };
         let widest = |text: fn(&Cell) -> &str| cells().map(|cell| width(text(cell))).max().unwrap_or(0);
         let mark = widest(|cell| &cell.mark);
-        match column.room {
-            Room::Rest => Slot { index, text: *BAR.start(), mark },
+        match column.fit {
+            Fit::Bars => Slot { index, text: *BAR.start(), mark },
             _ => {
                 let text = widest(|cell| &cell.text);
                 Slot { index, text: text.max(in_two_lines(&column.heading).saturating_sub(mark)), mark }
@@ -78,38 +74,35 @@ fn fitting(grid: &Grid, room: usize) -> (Vec<Slot>, Vec<String>) {
     };
     let mut slots: Vec<Slot> = grid.for_people().into_iter().map(slot).collect();
     // What is wrapped is still whole.
-    shrink(grid, &mut slots, room, |column| if column == Room::Wrapped { COMFORTABLE } else { usize::MAX });
-    let mut left_out = Vec::new();
-    while total(&slots) > room {
-        let rank = |slot: &Slot| match grid.columns[slot.index].fit {
-            Fit::Always => 0,
-            Fit::Leave(rank) | Fit::LeaveSilently(rank) => rank,
-        };
-        let Some((at, next)) = slots.iter().enumerate().max_by_key(|(_, slot)| rank(slot)) else { break };
-        if rank(next) == 0 {
-            break;
-        }
-        let column = &grid.columns[slots.remove(at).index];
-        if matches!(column.fit, Fit::Leave(_)) {
-            left_out.push(column.heading.clone());
-        }
+    shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
+    if total(&slots) > room {
+        slots.retain(|slot| grid.columns[slot.index].fit != Fit::Bars);
     }
-    shrink(grid, &mut slots, room, |column| match column {
-        Room::Elastic => SHORTEST,
-        Room::Wrapped => 2 * SHORTEST,
-        Room::Needed | Room::Rest => usize::MAX,
-    });
+    let mut shrunk = slots.clone();
+    let shortest = |column: Fit| match column {
+        Fit::Elastic => SHORTEST,
+        Fit::Wrapped => 2 * SHORTEST,
+        Fit::Needed | Fit::Bars => usize::MAX,
+    };
+    shrink(grid, &mut shrunk, room, shortest);
+    if total(&shrunk) > room {
+        // Some go below anyway: the labels, which are repeated, have half of the line.
+        let labels = slots.iter().take_while(|slot| slot.index < grid.labels).count();
+        shrink(grid, &mut slots[..labels], room / 2, shortest);
+    } else {
+        slots = shrunk;
+    }
     let spare = room.saturating_sub(total(&slots));
-    if let Some(slot) = slots.iter_mut().find(|slot| grid.columns[slot.index].room == Room::Rest) {
+    if let Some(slot) = slots.iter_mut().find(|slot| grid.columns[slot.index].fit == Fit::Bars) {
         slot.text = (slot.text + spare).min(*BAR.end());
     }
-    (slots, left_out)
+    slots
 }
 
 /// Takes from the widest columns, to no less than `least`, until all fit.
-fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Room) -> usize) {
+fn shrink(grid: &Grid, slots: &mut [Slot], room: usize, least: impl Fn(Fit) -> usize) {
     while total(slots) > room {
-        let shrinks = |slot: &&mut Slot| slot.text > least(grid.columns[slot.index].room);
+        let shrinks = |slot: &&mut Slot| slot.text > least(grid.columns[slot.index].fit);
         let Some(slot) = slots.iter_mut().filter(shrinks).max_by_key(|slot| slot.text) else { break };
         slot.text -= 1;
     }
@@ -122,12 +115,13 @@ fn in_two_lines(heading: &str) -> usize {
 }
 
 /// The headings and all rows, in the columns of `slots`.
-fn strip_lines(grid: &Grid, slots: &[Slot], room: usize, colour: Colour) -> Vec<String> {
+fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Colour) -> Vec<String> {
     let headings: Vec<Vec<String>> =
         slots.iter().map(|slot| wrap(&grid.columns[slot.index].heading, slot.width().max(1))).collect();
     let height = headings.iter().map(Vec::len).max().unwrap_or(0);
     let mut lines = Vec::new();
-    for part in 0..height {
+    let headed = headings.iter().flatten().any(|heading| !heading.is_empty());
+    for part in (0..height).filter(|_| headed) {
         let cell = |index: usize| {
             let own: &Vec<String> = &headings[index];
             let text = (part + own.len()).checked_sub(height).and_then(|part| own.get(part));
@@ -154,7 +148,8 @@ fn strip_lines(grid: &Grid, slots: &[Slot], room: usize, colour: Colour) -> Vec<
                 .filter(|_| !group.caption.is_empty())
                 .map(|line| colour.paint(Style::Aside, line)),
         );
-        for row in &group.rows {
+        // What stands instead of figures is said once.
+        for row in group.rows.iter().filter(|row| first || row.instead.is_none()) {
             lines.extend(row_lines(grid, row, slots, room, colour));
         }
     }
@@ -168,9 +163,9 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
         .filter(shown)
         .map(|slot| {
             let (cell, column) = (&row.cells[slot.index], &grid.columns[slot.index]);
-            let lines = match (cell.bar, column.room) {
+            let lines = match (cell.bar, column.fit) {
                 (Some((low, high)), _) => vec![bar(low, high, slot.text)],
-                (None, Room::Wrapped) => wrap(&cell.text, slot.text),
+                (None, Fit::Wrapped) => wrap(&cell.text, slot.text),
                 (None, _) => vec![abridge(&cell.text, slot.text)],
             };
             (slot, cell, lines)

@@ -16,7 +16,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::vega;
-use crate::sheet::{Block, Grid, Group, Kind, Note, Room, Row, Sheet, Side, Style};
+use crate::sheet::{Block, Fit, Grid, Group, Kind, Note, Row, Sheet, Side, Style};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -151,6 +151,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<serde_json::Value>) -> Vec<Section> {
             Block::Code(text) => items.push(Item::Code { text: text.clone() }),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
             Block::Notes(notes) => items.push(of_notes(notes)),
+            Block::Gap => {}
             Block::Chart(chart) => {
                 let (spec, legend) = vega::spec(chart);
                 specs.push(spec);
@@ -201,7 +202,7 @@ fn of_notes(notes: &[Note]) -> Item {
 
 fn table(grid: &Grid, group: &Group) -> Item {
     let columns: Vec<usize> =
-        grid.for_people().into_iter().filter(|&index| grid.columns[index].room != Room::Rest).collect();
+        grid.for_people().into_iter().filter(|&index| grid.columns[index].fit != Fit::Bars).collect();
     let side = |index: usize| if grid.columns[index].side == Side::Right { "f" } else { "" };
     let row = |row: &Row| {
         let shown = columns.iter().filter(|&&index| row.instead.is_none() || index < grid.labels);

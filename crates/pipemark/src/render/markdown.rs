@@ -1,6 +1,6 @@
 //! A sheet as GitHub's Markdown, for issues and pages.
 
-use crate::sheet::{Block, Grid, Room, Sheet, Side, Style};
+use crate::sheet::{Block, Fit, Grid, Sheet, Side, Style};
 
 /// The sheet as Markdown.
 pub fn markdown(sheet: &Sheet) -> String {
@@ -14,6 +14,7 @@ fn block(block: &Block) -> String {
         Block::Text(Style::Caution | Style::Failure, parts) => format!("**{}**", escaped(&parts.join(" · "))),
         Block::Text(_, parts) => escaped(&parts.join(" · ")),
         Block::Code(text) => text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n"),
+        Block::Gap => String::new(),
         Block::Grid(own) => grid(own),
         Block::Chart(chart) => format!("*{}: a chart, which a page shows*", escaped(&chart.title)),
         Block::Notes(notes) => {
@@ -28,7 +29,7 @@ fn block(block: &Block) -> String {
 
 fn grid(grid: &Grid) -> String {
     let columns: Vec<usize> =
-        grid.for_people().into_iter().filter(|&index| grid.columns[index].room != Room::Rest).collect();
+        grid.for_people().into_iter().filter(|&index| grid.columns[index].fit != Fit::Bars).collect();
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let headings = line(columns.iter().map(|&index| escaped(&grid.columns[index].heading)).collect());
     let rule = |index: &usize| if grid.columns[*index].side == Side::Right { "---:" } else { "---" };

@@ -53,12 +53,9 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
             Cell::shown(&point.figure),
         ]
     });
-    let columns = vec![
-        Column::words("", "row").room(crate::sheet::Room::Elastic),
-        Column::bars(""),
-        Column::figures("", "figure"),
-    ];
-    grid::lines(&Grid::new(columns, rows.collect()), room, colour).into_iter().skip(1).collect()
+    let columns =
+        vec![Column::words("", "").fit(crate::sheet::Fit::Elastic), Column::bars(""), Column::figures("", "")];
+    grid::lines(&Grid::new(columns, rows.collect()), room, colour)
 }
 
 fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
@@ -242,7 +239,18 @@ pub(super) fn ascii(text: &str) -> String {
         // Less than a column is nothing.
         '▏' | '▎' | '▍' => Some(' '),
         '▌' | '▋' | '▊' | '▉' => Some('#'),
-        '…' => Some('~'),
+        '…' => Some('.'),
+        '•' => Some('-'),
+        '→' => Some('>'),
+        '≠' => Some('#'),
+        '≈' => Some('~'),
+        '●' => Some('*'),
+        '◐' => Some('%'),
+        '○' => Some('o'),
+        '▁' | '▂' => Some('_'),
+        '▃' | '▄' => Some('-'),
+        '▅' | '▆' => Some('='),
+        '▇' => Some('%'),
         c => symbol(c).map(|index| char::from(b'A' + index as u8)),
     };
     text.chars().map(|c| plain(c).unwrap_or('?')).collect()

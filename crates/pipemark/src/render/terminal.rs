@@ -65,6 +65,10 @@ impl Terminal {
                 Block::Code(text) => text.lines().map(|line| format!("{}{line}", " ".repeat(INDENT))).collect(),
                 Block::Grid(grid) => grid::lines(grid, room, self.colour),
                 Block::Chart(chart) => plot::lines(chart, room, self.colour),
+                Block::Gap => {
+                    indent = 0;
+                    vec![String::new()]
+                }
                 Block::Notes(notes) => notes.iter().flat_map(|note| self.note(note, room.min(WIDEST_TEXT))).collect(),
             };
             let shift = if matches!(block, Block::Heading(..)) { 0 } else { indent };
@@ -95,8 +99,7 @@ impl Terminal {
 /// Sections are set apart, and within them a table from one before it.
 fn needs_a_gap(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
-        (None, _) => false,
-        (Some(Block::Heading(..)), _) => false,
+        (None | Some(Block::Heading(..) | Block::Gap), _) | (_, Block::Gap) => false,
         (_, Block::Heading(..)) => true,
         (Some(Block::Grid(_)), Block::Grid(_)) => true,
         // Paragraphs; facts in other styles stand close together.

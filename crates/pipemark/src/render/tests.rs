@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::compare::{Party, Report};
-use crate::model::{Document, Unit};
+use crate::model::{Document, Record, Unit};
 use crate::sheet::fixture::{self, assert_file};
 use crate::sheet::{self, Axis, Block, Chart, Kind, Point, Role, Scale, Series, Sheet};
 use crate::stats::verdict::Criterion;
@@ -37,6 +37,43 @@ fn sheets() -> Vec<(&'static str, Sheet)> {
     documents.chain([("comparison", comparison()), ("comparison-hostile", hostile)]).collect()
 }
 
+/// Documents on one screen.
+fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
+    let pointers = ["all tables: pipemark history show 1 --all".to_owned(), "page: pipemark report 1".to_owned()];
+    fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
+}
+
+#[test]
+fn one_screen_is_one_screen() {
+    for (name, sheet) in briefs().filter(|(name, _)| !["ipc", "hostile"].contains(name)) {
+        let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
+        assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
+    }
+    // One experiment of more trials than a screen has lines.
+    let mut document = fixture::quick();
+    let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
+    document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
+    let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+    assert!(text.lines().count() <= 45 && text.contains("more with --all"), "{text}");
+    // What was measured alone takes eight lines.
+    let mut document = fixture::interrupted();
+    document.warnings = fixture::quick().warnings;
+    document.partial = false;
+    let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
+    assert!(text.lines().count() <= 8 && text.contains("2.50 GiB/s"), "{text}");
+}
+
+#[test]
+fn ascii_is_ascii_and_as_wide() {
+    for (name, sheet) in sheets().into_iter().chain(briefs()) {
+        let unicode = shown(&sheet, 80, Colour::Never);
+        let ascii = Terminal { width: 80, colour: Colour::Never, characters: Characters::Ascii }.render(&sheet);
+        let widths = |text: &str| text.lines().map(terminal::width).collect::<Vec<_>>();
+        assert_eq!(widths(&ascii), widths(&unicode), "{name}");
+        assert!(ascii.is_ascii() && (!ascii.contains('?') || unicode.contains('?')), "{name}:\n{ascii}");
+    }
+}
+
 #[test]
 fn sheets_are_as_kept() {
     for (name, sheet) in sheets() {
@@ -44,6 +81,9 @@ fn sheets_are_as_kept() {
             assert_file(&format!("src/sheet/snapshots/{name}.{width}.txt"), &shown(&sheet, width, Colour::Never));
         }
         assert_file(&format!("src/sheet/snapshots/{name}.md"), &markdown(&sheet));
+    }
+    for (name, sheet) in briefs() {
+        assert_file(&format!("src/sheet/snapshots/{name}.brief.txt"), &shown(&sheet, 80, Colour::Never));
     }
     let csv = crate::export::sheet_as_csv(&comparison()).unwrap();
     assert_file("src/sheet/snapshots/comparison.csv", &csv);
@@ -59,8 +99,8 @@ fn charts_are_as_kept() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for (name, sheet) in sheets() {
-        for columns in [60, 72, 80, 100, 120, 140, 250] {
+    for (name, sheet) in sheets().into_iter().chain(briefs()) {
+        for columns in [60, 72, 80, 100, 120, 140, 200, 250] {
             for line in shown(&sheet, columns, Colour::Never).lines() {
                 assert!(terminal::width(line) <= columns, "{name} at {columns}: {line:?}");
             }

@@ -132,7 +132,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let beside = several && bars > chart.y.names.len();
     let place = |field: &str| {
         let mut channel = along.channel(field);
-        // Room for the figure behind the longest bar, however narrow the chart is.
+        // Fit for the figure behind the longest bar, however narrow the chart is.
         let longest = longest / along.divisor;
         let most = format!("{longest} / max(0.3, 1 - 78 / width)");
         channel["axis"]["tickCount"] = json!(6);

@@ -75,7 +75,7 @@ impl RunningStages {
         }
         match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
-            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| used(&usage)).collect()),
+            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| stats(usage)).collect()),
         }
     }
 
@@ -105,8 +105,7 @@ impl RunningStages {
     }
 }
 
-/// What a process used, in the words of the model.
-pub fn used(usage: &Usage) -> StageStats {
+fn stats(usage: Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
         sys_ns: usage.sys_ns,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Cell, Column, Fit, Grid, Group, Note, Room, Row, Sheet, Style, counted, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, neutral};
 use crate::compare::{self, Change, Missing, Origin, Report};
 use crate::model::{Mode, Unit, signed_percent};
 use crate::stats::compare::{Comparison, Pairing};
@@ -34,7 +34,7 @@ pub fn comparison(report: &Report) -> Sheet {
 /// `base` and `new` are bytes per second, or in latency mode nanoseconds. `change`, `low` and `high` are fractions; `low`
 /// and `high` are empty where too few runs allow no interval. `p` is of the test for no difference.
 fn columns() -> Vec<Column> {
-    let mut columns = vec![Column::words("name", "trial").room(Room::Wrapped)];
+    let mut columns = vec![Column::words("name", "trial").fit(Fit::Wrapped)];
     columns.extend(["experiment", "mode", "kind", "base_id", "new_id"].map(Column::data));
     columns.extend([
         Column::figures("base", "BASE"),
@@ -172,7 +172,7 @@ fn legend(report: &Report) -> String {
     let changes = || report.groups.iter().flat_map(|group| &group.changes);
     let paired = changes().any(|change| change.comparison.pairing == Pairing::Rounds);
     let mut text = format!(
-        "worse, better: the whole interval is past {}; same: it is within ±{}; can't tell: neither, measure with more --runs",
+        "worse, better: the whole interval is past {}; same: it is within {} of 0; can't tell: neither, measure with more --runs",
         percent(report.threshold),
         percent(report.same_within)
     );
@@ -201,12 +201,12 @@ pub struct Pipeline<'a> {
 pub fn pipelines(sides: [Pipeline<'_>; 2], comparison: &Comparison, output: u64) -> Sheet {
     let columns = vec![
         Column::words("side", "side"),
-        Column::words("pipeline", "pipeline").room(Room::Wrapped),
+        Column::words("pipeline", "pipeline").fit(Fit::Wrapped),
         Column::figures("capacity", "capacity"),
         Column::figures("median_ns", "time"),
         Column::figures("", "95\u{a0}% interval"),
         Column::figures("runs", "runs"),
-        Column::figures("", "output").fit(Fit::Leave(1)),
+        Column::figures("", "output"),
         Column::data("low_ns"),
         Column::data("high_ns"),
         Column::data("change"),

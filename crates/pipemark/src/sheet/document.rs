@@ -1,7 +1,7 @@
 //! A document: the machine, a table for each experiment, what follows from them.
 
 use super::experiment::Experiment;
-use super::{Note, Sheet, Style, gains, matrix, words};
+use super::{Note, Sheet, Style, gains, marks, matrix, words};
 use crate::model::{self, Document};
 
 /// A document as it is read after a measurement.
@@ -17,7 +17,7 @@ pub fn document(document: &Document) -> Sheet {
         sheet.text(Style::Aside, experiment.shared());
         tables(&mut sheet, document, about, "");
     }
-    let legend = words::legend(document);
+    let legend = marks::legend(document);
     if !legend.is_empty() {
         sheet.heading(2, "Marks");
         sheet.notes(legend);

@@ -2,7 +2,7 @@
 //! beside each.
 
 use super::experiment::Experiment;
-use super::footnotes::Footnotes;
+use super::marks::warnings_by_trial;
 use super::matrix::{NONE, headline, short};
 use super::words::missing;
 use super::{Cell, Column, Grid, Group, Note, Row, counted};
@@ -43,10 +43,10 @@ fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document)
     record(id, experiment.about, &document.trials)
 }
 
-/// `~+3 (-18)`: the gain with its marks, and in brackets as published.
+/// `=+3 (-18)`: the gain with its marks, and in brackets as published.
 fn shown(gain: &Gain) -> String {
-    let unclear = if gain.differs_by(0.0) { "" } else { "~" };
-    let reversed = if gain.sign() == Sign::Reversed { "!" } else { "" };
+    let unclear = if gain.differs_by(0.0) { "" } else { "=" };
+    let reversed = if gain.sign() == Sign::Reversed { "≠" } else { "" };
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{unclear}{}{reversed}{published}", signed(gain.percent))
 }
@@ -77,11 +77,11 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
     if gained().any(|gain| !gain.differs_by(0.0)) {
-        let text = "~ the 95 % interval includes 0, or there are too few runs for one: not told from the base";
+        let text = "= tied with the base: the 95 % interval includes 0, or there are too few runs for one";
         notes.push(text.to_owned());
     }
     if gained().any(|gain| gain.sign() == Sign::Reversed) {
-        notes.push("! the other sign than published, for certain".to_owned());
+        notes.push("≠ the other sign than published, for certain".to_owned());
     }
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for reason in shown.iter().filter_map(|record| missing(record)) {
@@ -91,6 +91,6 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
         }
     }
     notes.extend(reasons.into_iter().map(|(reason, count)| format!("{NONE} {}: {reason}", counted(count, "trial"))));
-    notes.extend(Footnotes::of(&shown).named(&shown, "trial", |record| record.name.clone()));
+    notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
     notes
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words, word};
-use super::{Cell, Column, Grid, Note, Room, Sheet, Style};
+use super::{Cell, Column, Fit, Grid, Note, Sheet, Style};
 use crate::model::{Estimate, Unit};
 use crate::stats::compare::Comparison;
 use crate::stats::verdict::Verdict;
@@ -17,12 +17,12 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
     let columns = vec![
         Column::figures("id", "id"),
         Column::words("started", "when"),
-        Column::words("suite", "suite").room(Room::Elastic),
-        Column::words("label", "label").room(Room::Elastic),
-        Column::words("host", "host").room(Room::Elastic),
+        Column::words("suite", "suite").fit(Fit::Elastic),
+        Column::words("label", "label").fit(Fit::Elastic),
+        Column::words("host", "host").fit(Fit::Elastic),
         Column::figures("measured", "trials"),
         Column::words("outcome", "outcome"),
-        Column::words("headline", "figures").room(Room::Elastic),
+        Column::words("headline", "figures").fit(Fit::Elastic),
         Column::data("trials"),
         Column::data("title"),
         Column::data("kernel"),
@@ -65,7 +65,7 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
 
 /// The trials that there are.
 pub fn trials(trials: &[KnownTrial]) -> Sheet {
-    let columns = vec![Column::figures("runs", "runs"), Column::words("trial", "trial").room(Room::Elastic)];
+    let columns = vec![Column::figures("runs", "runs"), Column::words("trial", "trial").fit(Fit::Elastic)];
     let row = |trial: &KnownTrial| vec![Cell::of(trial.runs.to_string(), trial.runs), Cell::text(&trial.key)];
     let mut sheet = Sheet::default();
     sheet.grid(Grid::new(columns, trials.iter().map(row).collect()));
@@ -93,14 +93,14 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let mut columns = vec![
         Column::words("started", "when"),
         Column::figures("id", "id"),
-        Column::words("label", "label").room(Room::Elastic),
+        Column::words("label", "label").fit(Fit::Elastic),
         Column::figures("median", if unit == Unit::Nanoseconds { "round trip" } else { "throughput" }),
-        Column::figures("runs", "95\u{a0}%"),
-        Column::bars("from 0"),
+        Column::figures("runs", "runs"),
+        Column::bars("95\u{a0}% interval, from 0"),
         Column::figures("change", "change"),
     ];
     columns.extend(["verdict", "change_low", "change_high", "differs", "low", "high", "unit"].map(Column::data));
-    columns.push(Column::words("host", if machines.len() > 1 { "host" } else { "" }).room(Room::Elastic));
+    columns.push(Column::words("host", if machines.len() > 1 { "host" } else { "" }).fit(Fit::Elastic));
     columns.extend(["suite", "kernel", "version"].map(Column::data));
     let ends =
         |estimate: &Estimate| (estimate.low.unwrap_or(estimate.median), estimate.high.unwrap_or(estimate.median));
@@ -113,7 +113,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
             Cell::of(entry.id.to_string(), entry.id.number()),
             entry.label.as_ref().map_or_else(Cell::default, Cell::text),
             Cell::of(unit.show(estimate.median), estimate.median),
-            Cell::of(margin(estimate), estimate.runs),
+            Cell::of(estimate.runs.to_string(), estimate.runs),
             Cell::bar(low / most, high / most),
         ];
         row.extend(verdict(change.as_ref()));
@@ -138,17 +138,6 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
                   within 3 %.";
     sheet.notes(news.chain([legend.to_owned()]).map(Note::plain));
     sheet
-}
-
-/// How far the interval reaches, in per cent of the median.
-fn margin(estimate: &Estimate) -> String {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => {
-            let reach = (high - estimate.median).max(estimate.median - low) / estimate.median * 100.0;
-            format!("±{reach:.0} %")
-        }
-        _ => format!("n={}", estimate.runs),
-    }
 }
 
 /// The cells change, verdict, change_low and change_high.

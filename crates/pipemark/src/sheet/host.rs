@@ -1,12 +1,12 @@
 //! What matters about a machine.
 
-use super::{Cell, Column, Grid, Group, Room, Row, Sheet, counted};
+use super::{Cell, Column, Fit, Grid, Group, Row, Sheet, counted};
 use crate::host::show_cpu_list;
 use crate::model::{ByteSize, Cpu, Host};
 
 /// The machine, and what can't be used on it.
 pub fn host(host: &Host) -> Sheet {
-    let columns = vec![Column::words("name", "name"), Column::words("about", "about").room(Room::Wrapped)];
+    let columns = vec![Column::words("name", "name"), Column::words("about", "about").fit(Fit::Wrapped)];
     let row = |name: &str, about: Cell| Row { cells: vec![Cell::text(name), about], instead: None };
     let machine = machine(host).into_iter().map(|(name, text)| row(name, Cell::text(text))).collect();
     let missing = host.permissions.iter().filter_map(|permission| {

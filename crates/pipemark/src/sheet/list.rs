@@ -1,6 +1,6 @@
 //! What there is to choose from, and why some of it can't be used here.
 
-use super::{Cell, Column, Grid, Group, Room, Row, Sheet};
+use super::{Cell, Column, Fit, Grid, Group, Row, Sheet};
 
 /// Something that can be chosen.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub fn choices(sections: &[(String, Vec<Choice>)]) -> Sheet {
     let columns = vec![
         Column::data("kind"),
         Column::words("name", "name"),
-        Column::words("about", "about").room(Room::Wrapped),
+        Column::words("about", "about").fit(Fit::Wrapped),
         Column::data("missing"),
     ];
     let row = |kind: &str, choice: &Choice| {
@@ -60,7 +60,7 @@ pub struct LanguageChoice {
 /// The languages that can take part, and those that can't.
 pub fn languages(all: &[LanguageChoice]) -> Sheet {
     let mut columns = vec![Column::words("language", "language")];
-    columns.extend(["name", "tools", "idiomatic", "tuned"].map(|name| Column::words(name, name).room(Room::Wrapped)));
+    columns.extend(["name", "tools", "idiomatic", "tuned"].map(|name| Column::words(name, name).fit(Fit::Wrapped)));
     columns.push(Column::data("missing"));
     let row = |own: &LanguageChoice| {
         let about =

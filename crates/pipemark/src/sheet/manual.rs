@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{Block, Cell, Column, Grid, Note, Room, Sheet, Style};
+use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style};
 
 /// A page, or only the section below the heading `section`.
 pub fn manual(page: &str, section: Option<&str>) -> Sheet {
@@ -41,7 +41,7 @@ pub fn manual(page: &str, section: Option<&str>) -> Sheet {
             Event::End(TagEnd::TableCell) => rows.last_mut().expect("a cell is in a row").push(Cell::shown(block())),
             Event::End(TagEnd::Table) => {
                 let rows = std::mem::take(&mut rows);
-                let columns = rows[0].iter().map(|cell| Column::words("", &cell.text).room(Room::Wrapped));
+                let columns = rows[0].iter().map(|cell| Column::words("", &cell.text).fit(Fit::Wrapped));
                 sheet.grid(Grid::new(columns.collect(), rows[1..].to_vec()));
             }
             _ => {}

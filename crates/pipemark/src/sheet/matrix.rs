@@ -1,9 +1,9 @@
 //! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
 
 use super::experiment::Experiment;
-use super::footnotes::Footnotes;
+use super::marks::warnings_by_trial;
 use super::words::{missing, ranked};
-use super::{Cell, Column, Grid, Group, Note, Room, Row, Style, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Style, neutral};
 use crate::model::{Better, Estimate, Key, LinkKind, Record, Unit, differing};
 
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
@@ -39,7 +39,7 @@ pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
     let group = |(caption, own): (String, Vec<&Record>)| Group { caption, rows: rows(&own, across, &columns) };
     let groups = groups.into_iter().map(group).collect();
     let headings = columns.iter().map(|column| Column::figures("", &short(column)));
-    let labels = Column::words("", &format!("by {across}")).room(Room::Elastic);
+    let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
     let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
     Some((grid, notes(records).into_iter().map(Note::plain).collect()))
 }
@@ -123,6 +123,6 @@ fn notes(records: &[&Record]) -> Vec<String> {
         }
     }
     notes.extend(reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", labels.join(", "))));
-    notes.extend(Footnotes::of(records).named(records, "cell", Record::mechanism));
+    notes.extend(warnings_by_trial(records, "cell", Record::mechanism));
     notes
 }

@@ -3,23 +3,25 @@
 //! Producers know trials and no widths, colours or escapes; `render` knows those and no trials. Text from elsewhere is made
 //! harmless here, when it becomes part of a block.
 
+mod brief;
 mod chart;
 mod charts;
 mod comparison;
 mod document;
 mod experiment;
-mod footnotes;
 mod gains;
 mod history;
 mod host;
 mod list;
 mod manual;
+mod marks;
 mod matrix;
 mod report;
 mod words;
 
 use serde_json::Value;
 
+pub use brief::brief;
 pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
 pub use comparison::{Pipeline, comparison, noise_floor, pipelines};
 pub use document::document;
@@ -46,6 +48,8 @@ pub enum Block {
     Chart(Box<Chart>),
     /// Sentences, each behind a mark.
     Notes(Vec<Note>),
+    /// What follows is set apart.
+    Gap,
 }
 
 /// What a piece of text is; how it looks is decided where it is rendered.
@@ -145,28 +149,17 @@ pub enum Side {
     Right,
 }
 
-/// How a column gives way where the table is too wide.
+/// How a column gives way where the table is too wide; what does not fit even so goes below, labels repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum Fit {
     /// It has what its widest cell needs.
     Needed,
     /// Its cells are cut.
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It has what is left of the line: for bars, which only terminals show.
-    Rest,
-}
-
-/// When a column is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fit {
-    /// Never.
-    Always,
-    /// Where there is not enough room, the highest first, and that is said.
-    Leave(u8),
-    /// The same, but nothing is lost by it that would have to be said.
-    LeaveSilently(u8),
+    /// It has what is left of the line, or is left out: for bars, which only terminals show.
+    Bars,
 }
 
 /// A column.
@@ -174,26 +167,18 @@ pub enum Fit {
 pub struct Column {
     /// What programs call it; a column without is for people only.
     pub key: String,
-    /// What stands above it; a column without is for programs only.
+    /// What stands above it; a column with a key and no heading is for programs only.
     pub heading: String,
     /// Which side its cells keep to.
     pub side: Side,
     /// How it gives way.
-    pub room: Room,
-    /// Whether it gives way altogether.
     pub fit: Fit,
 }
 
 impl Column {
     /// Words, which keep left.
     pub fn words(key: &str, heading: &str) -> Column {
-        Column {
-            key: key.to_owned(),
-            heading: neutral(heading),
-            side: Side::Left,
-            room: Room::Needed,
-            fit: Fit::Always,
-        }
+        Column { key: key.to_owned(), heading: neutral(heading), side: Side::Left, fit: Fit::Needed }
     }
 
     /// Figures, which keep right.
@@ -208,22 +193,17 @@ impl Column {
 
     /// A column of bars, which is for people only.
     pub fn bars(heading: &str) -> Column {
-        Column { room: Room::Rest, ..Column::words("", heading) }
+        Column { fit: Fit::Bars, ..Column::words("", heading) }
     }
 
     /// Giving way so.
-    pub fn room(self, room: Room) -> Column {
-        Column { room, ..self }
-    }
-
-    /// Left out so.
     pub fn fit(self, fit: Fit) -> Column {
         Column { fit, ..self }
     }
 
     /// Whether people see it.
     pub fn is_for_people(&self) -> bool {
-        !self.heading.is_empty() || self.room == Room::Rest
+        !self.heading.is_empty() || self.key.is_empty()
     }
 
     /// Whether programs see it.

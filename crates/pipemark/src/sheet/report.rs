@@ -2,7 +2,7 @@
 
 use super::charts::{Section, charts, labels};
 use super::document::{findings, heading, tables, warnings};
-use super::{Block, Note, Sheet, Style, words};
+use super::{Block, Note, Sheet, Style, marks, words};
 use crate::model::{Document, Nanos};
 
 /// Everything that the documents say, the findings first.
@@ -61,7 +61,7 @@ pub fn report(documents: &[Document]) -> Sheet {
             format!("started {}", document.started),
         ];
         let facts = words::method(document).into_iter().chain(facts).filter(|fact| !fact.is_empty());
-        sheet.notes(facts.map(Note::plain).chain(words::legend(document)).collect::<Vec<_>>());
+        sheet.notes(facts.map(Note::plain).chain(marks::legend(document)).collect::<Vec<_>>());
         sheet.notes(warnings(document));
     }
     sheet.text(Style::Aside, [

@@ -1,8 +1,11 @@
 //! What stands around the tables of a document, in words: the machine, how it was measured, what was proven, whether it is
 //! complete, what marks mean.
 
-use super::{Note, Style, counted, neutral};
-use crate::model::{Document, Estimate, LinkKind, Nanos, Record, Status, Throughput, Verify};
+use strum::IntoEnumIterator;
+
+use super::experiment::interval;
+use super::{counted, neutral};
+use crate::model::{Document, Job, Key, LinkKind, Nanos, Record, Status, Throughput, Unit, Verify};
 
 /// The machine.
 pub(super) fn host(document: &Document) -> Vec<String> {
@@ -16,6 +19,25 @@ pub(super) fn host(document: &Document) -> Vec<String> {
         (None, false) => "not virtualised".to_owned(),
     };
     vec![host.cpu.clone(), counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU"), kernel, underneath]
+}
+
+/// The machine in brief, without what says nothing: `vm · AMD EPYC, 2 CPUs · Linux 6.18 · KVM`.
+pub(super) fn machine(document: &Document) -> Vec<String> {
+    let host = &document.host;
+    let cpu = ["(R)", "(TM)", " Processor", " CPU"].iter().fold(host.cpu.clone(), |cpu, noise| cpu.replace(noise, ""));
+    let kernel = host.kernel.split([' ', '-']).next().unwrap_or_default();
+    let cpus = counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU");
+    let mut words = vec![host.name.clone(), format!("{cpu}, {cpus}"), format!("Linux {kernel}")];
+    words.extend(host.virtualization.clone());
+    words
+}
+
+/// Whether it is what programs do that never heard of anything else: 64 KiB by write and read through a pipe as it comes,
+/// on two cores.
+pub(super) fn is_plain(job: &Job) -> bool {
+    let plain = Job::default().settings();
+    let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
+    keys.filter(|key| *key != Key::Mode).all(|key| job.value(key) == plain.effective(key)) && !job.is_round_trip()
 }
 
 /// How it was measured: order, seed, time, what was proven, and the limit that figures are compared with.
@@ -35,7 +57,8 @@ pub(super) fn method(document: &Document) -> Vec<String> {
 /// Copying within one process.
 pub(super) fn memory_copy(document: &Document) -> Option<String> {
     let copy = document.memory_copy.as_ref()?;
-    Some(format!("memory copy here {} {}", Throughput(copy.median), margin_or_runs(copy)))
+    let ends = interval(copy, |end| Unit::BytesPerSecond.show(end));
+    Some(format!("memory copy {} ({ends})", Throughput(copy.median)))
 }
 
 /// What was proven about the bytes, by level.
@@ -92,37 +115,6 @@ impl Touched {
             (false, false) => Touched::Unseen,
         }
     }
-
-    pub(super) fn mark(self) -> &'static str {
-        match self {
-            Touched::Read => "●",
-            Touched::Copied => "◐",
-            Touched::Unseen => "○",
-        }
-    }
-
-    fn meaning(self) -> &'static str {
-        match self {
-            Touched::Read => "the sink looked at every byte",
-            Touched::Copied => "the bytes reached the sink's memory, and it did not look at them",
-            Touched::Unseen => "the bytes never reached the sink's memory",
-        }
-    }
-}
-
-/// The legend of the marks that a document's tables use.
-pub(super) fn legend(document: &Document) -> Vec<Note> {
-    let measured = || document.trials.iter().filter(|record| record.estimate.is_some());
-    let mut marks: Vec<Touched> = measured().filter(|record| record.job.lines().is_none()).map(Touched::of).collect();
-    marks.sort_unstable();
-    marks.dedup();
-    let mut legend: Vec<Note> =
-        marks.into_iter().map(|mark| Note::new(mark.mark(), Style::Plain, mark.meaning())).collect();
-    if measured().any(|record| record.estimate.as_ref().is_some_and(|e| margin(e.headline()).is_none())) {
-        let text = "too few runs for an interval: take such a figure as a hint";
-        legend.push(Note::new("n=…", Style::Plain, text));
-    }
-    legend
 }
 
 /// How the record ended when it has no figures to show: `skipped: why`.
@@ -144,23 +136,4 @@ pub(super) fn missing(record: &Record) -> Option<String> {
 /// Whether it is measured and moves bytes from one process to another: what moves nothing is not ranked with what does.
 pub(super) fn ranked(record: &Record) -> bool {
     record.job.link().transfers() && record.estimate.is_some() && missing(record).is_none()
-}
-
-/// Half the interval's width as a share of the median: the larger half, because a bootstrap interval is lopsided.
-fn margin(estimate: &Estimate) -> Option<f64> {
-    let (low, high) = (estimate.low?, estimate.high?);
-    (estimate.median > 0.0).then(|| (high - estimate.median).max(estimate.median - low).max(0.0) / estimate.median)
-}
-
-/// A margin in per cent, rounded up, as ±0.0 % would promise too much; the number of runs where they are too few for one.
-pub(super) fn margin_or_runs(estimate: &Estimate) -> String {
-    let Some(share) = margin(estimate) else { return format!("n={}", estimate.runs) };
-    // A tenth of a millionth of a per cent is the arithmetic's own.
-    let percent = (share * 1000.0 - 1e-6).ceil().max(1.0) / 10.0;
-    match percent {
-        p if p < 10.0 => format!("±{p:.1} %"),
-        p if p <= 999.0 => format!("±{:.0} %", p.ceil()),
-        // How much more does not matter, and would make the column wide.
-        _ => "±>999 %".to_owned(),
-    }
 }

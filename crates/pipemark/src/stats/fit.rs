@@ -2,6 +2,7 @@
 //! such a line ends.
 
 use super::estimate::CONFIDENCE;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -9,8 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const FEWEST_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Coefficient {
     /// The fitted value.
     pub value: f64,
@@ -21,8 +21,7 @@ pub struct Coefficient {
 }
 
 /// A least-squares line y = intercept + slope · x.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
     /// y where x is 0, in the unit of y: the cost of a call.
     pub intercept: Coefficient,
@@ -109,8 +108,7 @@ impl Line {
 }
 
 /// How far a relation is a straight line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Linearity {
     /// The line through the straight part.
     pub line: Line,
@@ -121,8 +119,7 @@ pub struct Linearity {
 }
 
 /// The first point that is off the line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Departure {
     /// Where it is.
     pub x: f64,

@@ -97,9 +97,14 @@ fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
     if !measured(outcome) || !measured(baseline) || trial.job.mode() != baseline.trial.job.mode() {
         return None;
     }
-    let base = by_round(&baseline.samples);
+    ratio_of(&outcome.samples, &baseline.samples)
+}
+
+/// How many times as fast, of the rounds in which both were measured.
+pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
+    let base = by_round(base);
     let ratios: Vec<f64> =
-        by_round(&outcome.samples).into_iter().filter_map(|(round, figure)| Some(figure / base.get(&round)?)).collect();
+        by_round(samples).into_iter().filter_map(|(round, figure)| Some(figure / base.get(&round)?)).collect();
     Estimate::of(&ratios)
 }
 
@@ -205,7 +210,7 @@ mod tests {
             let outcomes = trials.iter().map(|params| outcome("e", params, 1.0, &STEADY)).collect();
             records(outcomes).into_iter().map(|record| record.name).collect()
         };
-        assert_eq!(named(&[&[("block", "64")]]), ["pipe, write → read, cross, 64 B blocks"]);
+        assert_eq!(named(&[&[("block", "64")]]), ["pipe, write → read, 2 cores, 64 B blocks"]);
         assert_eq!(
             named(&[&[("block", "64"), ("total", "1g")], &[("block", "1k"), ("total", "2g")]]),
             ["64 B blocks", "1 KiB blocks"]
@@ -213,9 +218,9 @@ mod tests {
         assert_eq!(named(&[&[("total", "1g")], &[("total", "2g")]]), ["1 GiB per run", "2 GiB per run"]);
         assert_eq!(
             named(&[&[], &[("send", "vmsplice"), ("recv", "splice"), ("pages", "huge")]]),
-            ["write → read, base pages", "vmsplice → splice, huge pages"]
+            ["write → read", "vmsplice → splice, huge pages"]
         );
-        assert_eq!(named(&[&[("wait", "spin")], &[("capacity", "1m")]])[1], "wait block, capacity 1 MiB");
+        assert_eq!(named(&[&[("wait", "spin")], &[("capacity", "1m")]])[1], "capacity 1 MiB");
     }
 
     #[test]

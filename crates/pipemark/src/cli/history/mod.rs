@@ -10,12 +10,28 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-use super::output::{DbOption, Format, FormatOption, destination};
+use super::keep::DbOption;
+use super::output::{Format, FormatOption, destination, printed};
 use super::parameters::count;
 use super::{Ending, Stop, exit, read};
 use crate::export::Destination;
 use crate::sheet::{self, neutral};
 use crate::store::{Filter, History, Id};
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  What was measured, the newest first; the last week's measurements of one suite:
+      pipemark history
+      pipemark history --suite quick --since 7d
+
+  One of them again, as it was printed; as the JSON that --json would have written:
+      pipemark history show 12
+      pipemark history export 12 > quick.json
+
+  How one trial went over time, and where it changed for certain:
+      pipemark history trend block=64k send=write place=cross
+
+Everything that run, bw and chain measure is kept, unless --no-save is given. --label gives it a name, --db another place.";
 
 /// What `history` takes.
 #[derive(Debug, Clone, Args)]
@@ -81,7 +97,6 @@ impl FilterOptions {
             host: self.host.clone(),
             since: self.since,
             limit: (limit > 0).then_some(limit),
-            trial: None,
         }
     }
 }
@@ -91,6 +106,9 @@ struct ShowOptions {
     /// Its number in the list, or its label
     #[arg(value_name = "RUN")]
     run: Option<String>,
+    /// Print all tables with all figures and findings, not the one screen of the most telling
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     format: FormatOption,
     #[command(flatten)]
@@ -163,7 +181,7 @@ fn list(options: &ListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    Ok(options.format.print(&sheet::measurements(&entries, all), None)?)
+    Ok(options.format.print(&sheet::measurements(&entries, all as usize), None)?)
 }
 
 fn show(options: &ShowOptions) -> Ending {
@@ -171,7 +189,7 @@ fn show(options: &ShowOptions) -> Ending {
     let id = read::run(&history, options.run.as_deref())?;
     let document = history.document(id)?.ok_or_else(|| read::no_run(id))?;
     let format = options.format.format;
-    Ok(Destination::Stdout.write(format.name(), format.of_document(&document))?)
+    Ok(Destination::Stdout.write(format.name(), printed(format, options.all, &document, Some(id)))?)
 }
 
 fn export(options: &ExportOptions) -> Ending {

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use strum::IntoEnumIterator;
-
-use crate::model::{Document, Estimates, Job, Key, Place, Record, Status, WaitPolicy};
+use crate::model::{Document, Estimates, Job, Key, Record, Status, differing, name};
 use crate::sheet::neutral;
 
 /// A trial that was measured and went well.
@@ -80,78 +78,20 @@ impl<'a> Section<'a> {
             }
         }
         for section in &mut sections {
-            section.keys = section.telling_keys();
+            let mut jobs: Vec<&Job> = Vec::new();
+            for trial in section.trials.iter().filter(|trial| !trial.job().is_memory_copy()) {
+                if !jobs.contains(&trial.job()) {
+                    jobs.push(trial.job());
+                }
+            }
+            section.keys = differing(&jobs, &section.keys);
         }
         sections
     }
 
-    /// `keys` as given by the suite, then all others; without those that tell nothing apart which the others do not.
-    fn telling_keys(&self) -> Vec<Key> {
-        let mut keys = self.keys.clone();
-        keys.extend(Key::iter().filter(|key| !self.keys.contains(key)));
-        let value = |trial: &Trial, key: Key| trial.job().value(key);
-        keys.retain(|key| {
-            let values: HashSet<_> = self.trials.iter().map(|trial| value(trial, *key)).collect();
-            values.len() > 1
-        });
-        let apart = |keys: &[Key]| -> usize {
-            let all = self.trials.iter();
-            all.map(|trial| keys.iter().map(|key| value(trial, *key)).collect::<Vec<_>>()).collect::<HashSet<_>>().len()
-        };
-        let all = apart(&keys);
-        // How much is moved follows from what is moved more often than the other way round.
-        let minor = |key: &Key| matches!(key, Key::Total | Key::Time | Key::Verify | Key::ReadBlock);
-        let mut order: Vec<Key> = keys.iter().copied().rev().collect();
-        order.sort_by_key(|key| !minor(key));
-        for key in order {
-            let fewer: Vec<Key> = keys.iter().copied().filter(|other| *other != key).collect();
-            if apart(&fewer) == all {
-                keys = fewer;
-            }
-        }
-        keys
-    }
-
-    /// What tells a trial from the others, in words, by `keys` alone.
+    /// A trial in words, by some of the parameters.
     pub(in crate::sheet) fn name_of(&self, trial: &Trial, keys: &[Key]) -> String {
-        let job = trial.job();
-        let both = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
-        let mut words = Vec::new();
-        for key in keys {
-            let word = trial.word(*key);
-            words.push(match key {
-                _ if word.is_empty() => continue,
-                // What is usual goes without saying.
-                Key::Pages if job.value(*key) == key.usual() => continue,
-                Key::Wait if job.wait() == WaitPolicy::Block => continue,
-                Key::Recv if both => continue,
-                Key::Send if both => format!("{word} → {}", trial.word(Key::Recv)),
-                Key::Place => match job.place() {
-                    Place::Same => "one CPU".to_owned(),
-                    Place::Cross => "two cores".to_owned(),
-                    Place::Free => "any CPUs".to_owned(),
-                    Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
-                },
-                Key::Wait if job.wait() == WaitPolicy::Spin => "spinning".to_owned(),
-                Key::Link
-                | Key::Send
-                | Key::Recv
-                | Key::Stage
-                | Key::Language
-                | Key::Program
-                | Key::Feed
-                | Key::Filter
-                | Key::Mode => word,
-                Key::Pages => format!("{word} pages"),
-                Key::Length => format!("{word} stages"),
-                _ => format!("{} {word}", key.to_string().replace('-', " ")),
-            });
-        }
-        match words.is_empty() && !keys.is_empty() {
-            // All of it is usual, in an experiment where others are not.
-            true => keys.iter().map(|key| trial.word(*key)).collect::<Vec<_>>().join(", "),
-            false => words.join(", "),
-        }
+        neutral(&name(trial.job(), keys))
     }
 
     /// The values of a parameter as numbers, where all trials have one.

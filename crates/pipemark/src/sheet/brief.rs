@@ -1,0 +1,407 @@
+//! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
+
+use std::collections::BTreeMap;
+
+use super::experiment::{Experiment, interval, times};
+use super::marks::{doubts, legend_in_brief, of_bytes};
+use super::words::{is_plain, missing, ranked};
+use super::{Block, Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, gains, matrix, words};
+use crate::model::{
+    Capacity, Document, Figure, Job, Key, LinkKind, Nanos, Record, RecvMethod, SendMethod, Throughput, Unit, Verify,
+    WaitPolicy, differing, name, names, shared,
+};
+use crate::stats::records::ratio_of;
+
+/// Lines of the whole, on a terminal of 80 columns.
+const LINES: usize = 45;
+/// Characters of a line of text.
+const LINE: usize = 76;
+/// Lines of findings, and the most findings.
+const LINES_OF_FINDINGS: usize = 9;
+const MOST_FINDINGS: usize = 5;
+/// Each experiment shows at least as many rows, if it has them.
+const FEWEST_ROWS: usize = 3;
+/// Fewer values of a parameter are rows rather than columns.
+const FEWEST_COLUMNS: usize = 5;
+/// More values don't fit beside each other.
+const MOST_COLUMNS: usize = 12;
+/// Different reasons why trials have no figures.
+const MOST_REASONS: usize = 2;
+
+/// The document in brief; `pointers` say where the rest of it is.
+pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
+    let mut sheet = Sheet::default();
+    let experiments: Vec<Experiment> =
+        document.experiments.iter().filter_map(|about| Experiment::of(document, about)).collect();
+    let experiments: Vec<&Experiment> =
+        experiments.iter().filter(|own| own.records.iter().any(|record| !record.job.is_memory_copy())).collect();
+    let machine = [vec![format!("pipemark {}", document.suite)], words::machine(document)].concat();
+    sheet.text(Style::Heading, machine);
+    sheet.text(Style::Caution, words::partial(document));
+    let warnings = document.warnings.iter().map(|warning| Note::new("!", Style::Caution, &warning.to_string()));
+    sheet.notes(warnings);
+    if let [experiment] = experiments[..]
+        && let [record] = experiment.records[..]
+    {
+        single(&mut sheet, document, record);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
+    let (summary, findings) = (summary(document), findings(document));
+    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len(), &findings);
+    let mut signs = String::new();
+    for (experiment, rows) in experiments.iter().zip(rows) {
+        sheet.heading(2, &heading(experiment));
+        table(&mut sheet, document, experiment, rows, &mut signs);
+    }
+    let legend = legend_in_brief(&signs);
+    if !legend.is_empty() {
+        sheet.blocks.push(Block::Gap);
+        sheet.text(Style::Aside, legend);
+    }
+    let measured = document.trials.iter().filter(|record| record.estimate.is_some()).count();
+    if !summary.is_empty() || !findings.is_empty() {
+        sheet.heading(2, &format!("Summary ({}, {})", Nanos(document.elapsed_ns), counted(measured, "trial")));
+    }
+    sheet.grid(Grid::new(
+        vec![Column::words("", ""), Column::figures("", ""), Column::words("", "").fit(Fit::Wrapped)],
+        summary,
+    ));
+    if !findings.is_empty() {
+        sheet.blocks.push(Block::Gap);
+    }
+    let several = findings.len() > 1;
+    let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
+    let findings = findings.into_iter().enumerate();
+    sheet.notes(findings.map(|(index, text)| Note::new(&mark(index), Style::Heading, text)));
+    sheet.blocks.push(Block::Gap);
+    sheet.text(Style::Aside, pointers);
+    sheet
+}
+
+/// One trial.
+fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
+    sheet.text(Style::Aside, shared(&[&record.job]).into_iter().filter(|word| !word.ends_with(" per run")));
+    if let Some(reason) = missing(record) {
+        sheet.text(Style::Failure, [reason]);
+        return;
+    }
+    let Some(estimates) = &record.estimate else { return };
+    let (unit, headline) = (estimates.headline_figure().unit(), estimates.headline());
+    let doubts = doubts(record);
+    let ends = match headline.low {
+        Some(_) => format!("{}, {}", interval(headline, |end| unit.show(end)), counted(headline.runs as usize, "run")),
+        None => format!("{}, too few for an interval", counted(headline.runs as usize, "run")),
+    };
+    let figure = Cell::shown(unit.show(headline.median)).style(Style::Heading).mark(doubts.clone());
+    let mut row = vec![figure, Cell::shown(format!("({ends})"))];
+    let median = |figure: Figure| estimates.get(figure).map(|estimate| figure.unit().show(estimate.median));
+    let more = match estimates.headline_figure() {
+        Figure::P50 => median(Figure::P99).map(|p99| format!("99 % within {p99}")),
+        _ => median(Figure::CpuSecondsPerGib).map(|cpu| format!("CPU {cpu} s/GiB")),
+    };
+    let copy = document.memory_copy.filter(|_| estimates.headline_figure() != Figure::P50);
+    let copy = copy.map(|copy| format!("memory copy {}", Throughput(copy.median)));
+    row.push(Cell::shown([more, copy].into_iter().flatten().collect::<Vec<_>>().join(", ")));
+    let columns = (0..row.len()).map(|_| Column::words("", "").fit(Fit::Wrapped));
+    sheet.grid(Grid::new(columns.collect(), vec![row]));
+    sheet.text(Style::Aside, legend_in_brief(&doubts.replace('?', "")));
+    let warnings = super::marks::warnings_by_trial(&[record], "row", |_| String::new());
+    sheet
+        .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
+}
+
+/// Its title and, in brackets, as much of what its trials share as the line holds.
+fn heading(experiment: &Experiment) -> String {
+    let mut heading = experiment.title().to_owned();
+    let mut shared = String::new();
+    for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
+        let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
+        if heading.chars().count() + longer.chars().count() + 3 <= LINE {
+            shared = longer;
+        }
+    }
+    if !shared.is_empty() {
+        heading.push_str(&format!(" ({shared})"));
+    }
+    heading
+}
+
+/// The findings that fit: the first are the most useful.
+fn findings(document: &Document) -> Vec<&str> {
+    let mut lines = 0;
+    let fits = |text: &&str| {
+        lines += text.chars().count().div_ceil(LINE);
+        lines <= LINES_OF_FINDINGS
+    };
+    document.findings.iter().map(|finding| finding.text.as_str()).take_while(fits).take(MOST_FINDINGS).collect()
+}
+
+/// How many rows each experiment shows, so that all fits one screen.
+fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings: &[&str]) -> Vec<usize> {
+    let lines = |text: &str| text.chars().count().div_ceil(LINE);
+    let notes = |block: &Block| match block {
+        Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
+        _ => 1,
+    };
+    let above: usize = above.blocks.iter().map(notes).sum();
+    let below: usize = summary + findings.iter().map(|text| lines(text) - 1).sum::<usize>();
+    // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
+    let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
+    let room = LINES.saturating_sub(above + below + reasons + 8 + 2 * experiments.len());
+    let rows = |own: &&Experiment| sweep(own).map_or(own.records.len(), |own| 1 + own.1.len());
+    let wanted: Vec<usize> = experiments.iter().map(rows).collect();
+    let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
+    // Where rows are left out, a line says so.
+    let lines = |most: usize| wanted.iter().map(|rows| if *rows > most { most + 1 } else { *rows }).sum::<usize>();
+    let fits = |most: &usize| lines(*most) <= room;
+    let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
+    shown(most.unwrap_or(FEWEST_ROWS))
+}
+
+/// The table of an experiment, and why some of its trials are not in it.
+fn table(sheet: &mut Sheet, document: &Document, experiment: &Experiment, rows: usize, signs: &mut String) {
+    if let Some((grids, notes)) = gains::grids(document, experiment) {
+        grids.into_iter().for_each(|grid| sheet.grid(grid));
+        sheet.notes(notes.into_iter().take(1));
+        return;
+    }
+    if let Some((grid, notes)) = matrix::grid(experiment) {
+        sheet.grid(grid);
+        sheet.notes(notes.into_iter().take(1));
+    } else if let Some((columns, own)) = sweep(experiment) {
+        sheet.grid(as_columns(&columns, &own, signs));
+    } else {
+        sheet.grid(as_bars(experiment, rows, signs));
+    }
+    let shown = rows_shown(experiment, rows);
+    let hidden = experiment.records.iter().filter(|record| missing(record).is_none()).count() - shown.len();
+    let hidden = (hidden > 0 && sweep(experiment).is_none() && experiment.about.across.is_none())
+        .then(|| Note::plain(format!("{hidden} more with --all")));
+    let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::NONE, Style::Aside, &text));
+    sheet.notes(reasons.chain(hidden));
+}
+
+/// Why some of its trials have no figures, each reason once.
+fn reasons(experiment: &Experiment) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for record in &experiment.records {
+        if let Some(reason) = missing(record) {
+            reasons.entry(reason).or_default().push(label(experiment, record));
+        }
+    }
+    let sentence = |(reason, own): (String, Vec<String>)| match own.len() {
+        1 | 2 => format!("{}: {reason}", own.join("; ")),
+        several => format!("{}: {reason}", counted(several, "trial")),
+    };
+    reasons.into_iter().take(MOST_REASONS).map(sentence).collect()
+}
+
+/// What tells a trial from the others of its experiment.
+fn label(experiment: &Experiment, record: &Record) -> String {
+    let keys = experiment.varying();
+    let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
+    match (&keys[..], record.job.ends().map(|ends| ends.capacity), granted) {
+        ([], ..) => record.name.clone(),
+        ([Key::Capacity], Some(Capacity::Named(named)), Some(granted)) => {
+            format!("{} ({named})", Unit::Bytes.show(granted as f64))
+        }
+        ([Key::Capacity], ..) => record.shown(Key::Capacity),
+        _ => name(&record.job, &keys),
+    }
+}
+
+/// The values of a parameter that becomes columns, and for each combination of the others a trial for each of them.
+type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
+
+/// Throughput or round trips by a number, where every combination of the others was measured with each.
+fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
+    let keys = experiment.varying();
+    let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
+        let mut values: Vec<_> = experiment.records.iter().map(|record| record.job.value(key)).collect();
+        values.dedup();
+        values.sort();
+        values.dedup();
+        let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
+        let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
+        fits.then_some((key, values))
+    });
+    let (across, values) = across?;
+    let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
+    let mut rows: Vec<(String, Vec<&Record>)> = Vec::new();
+    for value in &values {
+        for record in experiment.records.iter().filter(|record| record.job.value(across) == *value) {
+            let label = if others.is_empty() { String::new() } else { name(&record.job, &others) };
+            match rows.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, row)) => row.push(record),
+                None => rows.push((label, vec![record])),
+            }
+        }
+    }
+    let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
+    let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
+    whole.then_some((headings, rows))
+}
+
+/// A row for each combination, and a line of blocks that shows its shape.
+fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
+    let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
+    columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
+    columns.push(Column::words("", ""));
+    let row = |(label, records): &(String, Vec<&Record>)| {
+        let mut cells = vec![Cell::shown(label)];
+        let figure = |record: &&Record| {
+            let (unit, figure) = headline(record);
+            signs.push_str(&doubts(record));
+            Cell::shown(unit.brief(figure)).mark(doubts(record))
+        };
+        cells.extend(records.iter().map(figure));
+        cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
+        Row { cells, instead: None }
+    };
+    let rows = rows.iter().map(row).collect();
+    Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+}
+
+/// The figure that it is told by.
+fn headline(record: &Record) -> (Unit, f64) {
+    matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
+}
+
+/// `▁▃█▅`: each figure beside the highest.
+fn sparkline(records: &[&Record]) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
+    let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    figures.iter().map(|figure| BLOCKS[((figure / most * 8.0).ceil() as usize).clamp(1, 8) - 1]).collect()
+}
+
+/// The rows that are shown: what ratios are taken to, and the best.
+fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
+    let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
+    let speed = |record: &&Record| {
+        let (unit, figure) = headline(record);
+        if unit == Unit::Nanoseconds { -figure } else { figure }
+    };
+    let mut best: Vec<&Record> = measured().collect();
+    best.sort_by(|one, other| {
+        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
+        first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
+    });
+    best.truncate(most);
+    measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record))).collect()
+}
+
+/// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
+fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
+    let latency = experiment.is_latency();
+    let shown = rows_shown(experiment, most);
+    let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
+    let longest = shown.iter().filter(|record| ranked(record)).map(|record| headline(record).1);
+    let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let row = |record: &&Record| {
+        let estimates = record.estimate.as_ref();
+        let (unit, figure) = headline(record);
+        let ratio = match estimates.and_then(|own| own.ratio()) {
+            _ if experiment.is_baseline(record) => "base".to_owned(),
+            ratio => ratio.map_or_else(String::new, times),
+        };
+        let bytes = if differs { of_bytes(record) } else { "" };
+        signs.push_str(bytes);
+        signs.push_str(&doubts(record));
+        let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
+        let more = match (latency, record.job.chain().is_some()) {
+            (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
+            (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
+            _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
+        };
+        let cells = vec![
+            Cell::shown(bytes),
+            Cell::shown(label(experiment, record)),
+            Cell::shown(unit.show(figure)).mark(doubts(record)),
+            Cell::shown(ratio),
+            Cell::shown(more.unwrap_or_default()),
+            if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
+        ];
+        Row { cells, instead: None }
+    };
+    let rows = shown.iter().map(row).collect();
+    let columns = vec![
+        Column::words("", ""),
+        Column::words("", "").fit(Fit::Elastic),
+        Column::figures("", ""),
+        Column::figures("", ""),
+        Column::words("", ""),
+        Column::bars(""),
+    ];
+    Grid { labels: 2, columns, groups: vec![Group { caption: String::new(), rows }] }
+}
+
+/// A job by what is not as in `plain`; without one, by what matters most.
+fn told_from(job: &Job, plain: Option<&Job>) -> String {
+    let Some(plain) = plain else { return names(&[job], &[]).concat() };
+    let keys = differing(&[plain, job], &[]);
+    let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
+    name(job, &keys)
+}
+
+/// The headline figures: what programs get today, the best by the same calls, the best that is proven, and what a copy
+/// within one process reaches.
+pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
+    let streams: Vec<&Record> = document
+        .trials
+        .iter()
+        .filter(|record| ranked(record) && record.job.mode() == crate::model::Mode::Throughput)
+        .collect();
+    let plain = streams.iter().copied().find(|record| is_plain(&record.job));
+    let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
+    let best = |of: &dyn Fn(&Record) -> bool| {
+        let own = streams.iter().copied().filter(|record| record.job.wait() == WaitPolicy::Block && of(record));
+        own.max_by(|one, other| speed(one).total_cmp(&speed(other)))
+    };
+    let ends = |record: &Record, send: SendMethod| {
+        record
+            .job
+            .ends()
+            .is_some_and(|own| own.link == LinkKind::Pipe && own.send == send && own.recv == RecvMethod::Read)
+    };
+    let copied = best(&|record| ends(record, SendMethod::Write) && record.job.chain().is_none());
+    let checked = best(&|record| record.verify == Verify::Full && record.touched && record.job.ends().is_some());
+    let mut rows = Vec::new();
+    let mut told: Vec<&str> = Vec::new();
+    let mut row = |what: &str, figure: String, details: String| {
+        rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
+    };
+    for (what, record) in [
+        ("plain pipe, as programs use it", plain),
+        ("best with write and read", copied),
+        ("best, each byte new and checked", checked),
+    ] {
+        let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };
+        told.push(&record.id);
+        let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
+        let settings = told_from(&record.job, plain.map(|plain| &plain.job));
+        let details = match plain {
+            Some(plain) if plain.id != record.id => {
+                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| format!("{} plain: ", times(&ratio)));
+                format!("{}{settings}", ratio.unwrap_or_default())
+            }
+            Some(_) => format!("({})", interval(own, |end| Unit::BytesPerSecond.show(end))),
+            None => settings,
+        };
+        row(what, Unit::BytesPerSecond.show(own.median), details);
+    }
+    let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
+    let trip = |record: &&Record| record.estimate.as_ref().and_then(|own| own.round_trip()).copied();
+    let trips = trips
+        .filter(|record| record.job.wait() == WaitPolicy::Block)
+        .filter_map(|record| Some((record, trip(&record)?)));
+    if let Some((record, own)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
+        row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
+    }
+    if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
+        let figure = Cell::shown(Unit::BytesPerSecond.show(copy.median)).style(Style::Heading);
+        rows.push(vec![Cell::shown("memory copy, for scale"), figure, Cell::default()]);
+    }
+    rows
+}

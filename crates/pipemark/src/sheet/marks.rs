@@ -1,0 +1,140 @@
+//! Marks behind figures: each has one meaning in every table. And the warnings of trials, in sentences below their table.
+
+use std::mem;
+
+use strum::{EnumIter, IntoEnumIterator};
+
+use super::words::{Touched, missing};
+use super::{Note, Style, counted};
+use crate::model::{Document, Estimate, Record, Warning};
+
+/// A warning of more trials than this does not name them.
+const MOST_NAMED: usize = 3;
+
+/// What a mark behind a figure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter)]
+pub(super) enum Mark {
+    Read,
+    Copied,
+    Unseen,
+    Wide,
+    Few,
+    Warned,
+}
+
+impl Mark {
+    pub(super) fn sign(self) -> &'static str {
+        match self {
+            Mark::Read => "●",
+            Mark::Copied => "◐",
+            Mark::Unseen => "○",
+            Mark::Wide => "~",
+            Mark::Few => "?",
+            Mark::Warned => "!",
+        }
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Mark::Read => "reader looked at each byte",
+            Mark::Copied => "reader got the bytes and did not look at them",
+            Mark::Unseen => "reader never saw the bytes",
+            Mark::Wide => "the ends of the 95 % interval are more than a factor of two apart",
+            Mark::Few => "too few runs for an interval: a hint",
+            Mark::Warned => "see the sentence below the table",
+        }
+    }
+
+    fn applies(self, record: &Record) -> bool {
+        let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
+        let touched = record.job.lines().is_none().then(|| Touched::of(record));
+        match self {
+            Mark::Read => touched == Some(Touched::Read),
+            Mark::Copied => touched == Some(Touched::Copied),
+            Mark::Unseen => touched == Some(Touched::Unseen),
+            Mark::Wide => is_wide(estimates.headline()),
+            Mark::Few => estimates.headline().low.is_none(),
+            Mark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),
+        }
+    }
+
+    fn is_of_bytes(self) -> bool {
+        matches!(self, Mark::Read | Mark::Copied | Mark::Unseen)
+    }
+}
+
+/// Whether the ends of an interval are more than a factor of two apart.
+pub(super) fn is_wide(estimate: &Estimate) -> bool {
+    matches!((estimate.low, estimate.high), (Some(low), Some(high)) if high > 2.0 * low)
+}
+
+/// All marks of a row: ` ● ~`.
+pub(super) fn marks(record: &Record) -> String {
+    let marks = Mark::iter().filter(|mark| mark.applies(record));
+    marks.map(|mark| format!(" {}", mark.sign())).collect()
+}
+
+/// The marks of a row that tell it from those that are otherwise of its kind: `~`.
+pub(super) fn doubts(record: &Record) -> String {
+    let marks = [Mark::Wide, Mark::Few].into_iter().filter(|mark| mark.applies(record));
+    marks.map(Mark::sign).collect()
+}
+
+/// What became of the bytes: `●`.
+pub(super) fn of_bytes(record: &Record) -> &'static str {
+    Mark::iter().find(|mark| mark.is_of_bytes() && mark.applies(record)).map_or("", Mark::sign)
+}
+
+/// What the marks of a document's tables mean.
+pub(super) fn legend(document: &Document) -> Vec<Note> {
+    let used = Mark::iter().filter(|mark| document.trials.iter().any(|record| mark.applies(record)));
+    used.map(|mark| Note::new(mark.sign(), Style::Plain, mark.meaning())).collect()
+}
+
+/// The same in a line, of some marks.
+pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
+    let used = Mark::iter().filter(|mark| signs.contains(mark.sign()));
+    used.map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect()
+}
+
+/// Warnings of trials that `~` does not tell, each once: the worst case, and which trials it is of.
+pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
+    let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
+    for (record, warning) in records.iter().flat_map(|record| record.warnings.iter().map(move |own| (record, own))) {
+        let same = |known: &Warning| match (magnitude(warning), magnitude(known)) {
+            (Some(_), Some(_)) => mem::discriminant(warning) == mem::discriminant(known),
+            _ => warning.to_string() == known.to_string(),
+        };
+        match notes.iter_mut().find(|(known, _)| same(known)) {
+            _ if matches!(warning, Warning::Wide { .. }) => {}
+            Some((known, rows)) => {
+                if magnitude(warning) > magnitude(known) {
+                    *known = warning.clone();
+                }
+                if !rows.iter().any(|row| row.id == record.id) {
+                    rows.push(record);
+                }
+            }
+            None => notes.push((warning.clone(), vec![record])),
+        }
+    }
+    let sentence = |(warning, rows): (Warning, Vec<&Record>)| {
+        let mut names: Vec<String> = rows.iter().map(|record| name(record)).collect();
+        names.dedup();
+        let whose = if names.len() > MOST_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
+        let worst = if rows.len() > 1 && magnitude(&warning).is_some() { " (the worst of them)" } else { "" };
+        format!("{whose}: {warning}{worst}")
+    };
+    notes.into_iter().map(sentence).collect()
+}
+
+/// How bad a warning is, for those that differ from row to row only in this.
+fn magnitude(warning: &Warning) -> Option<f64> {
+    match warning {
+        Warning::Drift { change } => Some(change.abs()),
+        Warning::Outliers { count, runs } => Some(f64::from(*count) / f64::from((*runs).max(1))),
+        Warning::Steal { percent } | Warning::CpuPressure { percent } => Some(*percent),
+        Warning::Load { busy } => Some(*busy),
+        _ => None,
+    }
+}
