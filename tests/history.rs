@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use crate::program::past::{Past, at, document, small};
@@ -19,10 +20,14 @@ fn what_is_exported_is_what_json_wrote() {
     let copy = past.file("copy.json");
     past.history(&["export", "1", "--output", copy.to_str().unwrap()]);
     assert_eq!(fs::read(&copy).unwrap(), written);
-    // And back in again.
+    // What is there already is not taken in again, and what was deleted is.
+    assert!(past.history(&["import", copy.to_str().unwrap()]).contains("is run 1"));
+    assert_eq!(past.ids(&[]), [1]);
+    past.history(&["delete", "--yes", "1"]);
     past.history(&["import", copy.to_str().unwrap()]);
     assert_eq!(past.history(&["export", "2"]).as_bytes(), written);
-    assert_eq!(past.history(&["show", "1", "--format", "json"]).as_bytes(), written);
+    assert_eq!(past.ids(&[]), [2]);
+    assert_eq!(past.history(&["show", "2", "--format", "json"]).as_bytes(), written);
 }
 
 #[test]
@@ -102,11 +107,25 @@ fn without_a_place_the_measurement_goes_on() {
     if rustix::process::getuid().is_root() {
         let home = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
-        let mut command = Command::new(PIPEMARK);
-        command.args(small(&[])).env_remove("XDG_DATA_HOME").env("HOME", home.path());
-        let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
-        assert!(said.contains("root's in another user's home"), "{said}");
+        let refused = |data: Option<&Path>| {
+            let mut command = Command::new(PIPEMARK);
+            command.args(small(&[])).env_remove("XDG_DATA_HOME").env("HOME", home.path());
+            command.envs(data.map(|data| ("XDG_DATA_HOME", data)));
+            let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+            assert!(said.contains("belongs to user 65534"), "{said}");
+        };
+        refused(None);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        // Nor does a link into it help, or that the folder is there.
+        let data = tempfile::tempdir().unwrap();
+        symlink(home.path(), data.path().join("pipemark")).unwrap();
+        refused(Some(data.path()));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+        let own = home.path().join(".local/share/pipemark");
+        fs::create_dir_all(&own).unwrap();
+        std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
+        refused(None);
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     }
 }
 
@@ -159,7 +178,11 @@ fn listing_reads_no_document() {
     assert_eq!(past.list(&[])[0]["label"], "kept");
     let ended = past.run(&["history", "show"]);
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.stderr.contains("run 1 of") && ended.stderr.contains("export 1"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("a run 1 that can't be read") && ended.stderr.contains("export 1"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(past.history(&["export"]), "broken");
 }
 
@@ -324,7 +347,7 @@ fn bad_usage_is_a_sentence() {
         (&["history", "import"], "required"),
         (&["bw", "--label", ""], "an empty label"),
         (&["bw", "--label", &"x".repeat(201)], "at most 200"),
-        (&["bw", "--db", ""], "empty file name"),
+        (&["bw", "--db", ""], "a value is required"),
         (&["bw", "--json", "-", "--format", "csv"], "both want standard output"),
     ] {
         let ended = pipemark(words);
@@ -338,7 +361,7 @@ fn nothing_but_a_result_is_taken_in() {
     let past = Past::new();
     let mut document = document();
     for (field, value, expected) in
-        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "no time of measurement")]
+        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "'soon', isn't a time")]
     {
         let before = document[field].take();
         document[field] = value.into();

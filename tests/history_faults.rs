@@ -233,7 +233,7 @@ fn a_full_disk_loses_nothing() {
     }
     assert!(output.status.success(), "{}", said(&output));
     let sentence = fs::read_to_string(past.file("said")).unwrap();
-    assert!(sentence.contains("disk of") && sentence.contains("is full"), "{sentence}");
+    assert!(sentence.contains("on a disk that is full"), "{sentence}");
     assert!(fs::read_to_string(&result).unwrap().starts_with('{'), "the measurement is there");
     assert_eq!(past.intact(), [Some("before".to_owned()), Some("after".to_owned())]);
 }

@@ -3,12 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{PipeReader, Read, Write, pipe};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
-use crate::program::PIPEMARK;
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use crate::program::{PIPEMARK, left_out};
+use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 fn lines(words: &[&str]) -> Command {
@@ -323,4 +324,116 @@ fn an_input_that_is_closed_is_said_to_be() {
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: the input can't be read: Bad file descriptor"), "{output:?}");
+}
+
+#[test]
+fn a_file_is_not_its_own_output() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lines-same-file");
+    fs::write(&path, "one\ntwo\n").unwrap();
+    let read = || File::open(&path).unwrap();
+    let ways: [fn(&mut OpenOptions) -> &mut OpenOptions; 2] =
+        [|options| options.append(true), |options| options.write(true)];
+    for way in ways {
+        for threads in ["1", "3"] {
+            let output = way(&mut OpenOptions::new()).open(&path).unwrap();
+            let result = lines(&["--threads", threads]).stdin(read()).stdout(output).output().unwrap();
+            assert_eq!(result.status.code(), Some(1));
+            assert!(text(&result.stderr).starts_with("error: input and output are the same file"), "{result:?}");
+            assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
+        }
+    }
+    // With nothing left to read there is nothing to refuse.
+    fs::write(&path, "").unwrap();
+    let output = OpenOptions::new().append(true).open(&path).unwrap();
+    assert!(lines(&[]).stdin(read()).stdout(output).status().unwrap().success());
+}
+
+#[test]
+fn messages_are_read_whole() {
+    for threads in ["1", "2"] {
+        let kind = (AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (to_filter, stdin) = rustix::net::socketpair(kind.0, kind.1, kind.2, None).unwrap();
+        let mut expected = Vec::new();
+        let child = lines(&["--threads", threads]).stdin(stdin).stdout(Stdio::piped()).spawn().unwrap();
+        let sender = thread::spawn(move || {
+            // The largest that the socket takes, some that fit, one byte, none, and lines across messages.
+            for length in [150_000, 70_000, 1, 0, 100, 65_537].into_iter().cycle().take(60) {
+                let message: Vec<u8> = (0..length).map(|at| if at % 91 == 90 { b'\n' } else { b'a' }).collect();
+                assert_eq!(rustix::net::send(&to_filter, &message, SendFlags::empty()).unwrap(), length);
+                expected.extend(message);
+            }
+            reference(&expected)
+        });
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        assert!(output.stdout == sender.join().unwrap(), "{threads} threads");
+    }
+}
+
+/// A thread that came after the one that met the long line found the line in memory that was elsewhere by then.
+#[test]
+fn a_line_too_long_ends_all_threads() {
+    let input = format!("{}{}\n{}", "ab\n".repeat(50), "x".repeat(20_000), "ab\n".repeat(5000));
+    for _ in 0..40 {
+        let output = filter(lines(&["--threads", "4", "--batch", "40", "--max-line", "5000"]), input.as_bytes());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "[spaces: 0]ab\n".repeat(50));
+    }
+}
+
+/// With `ulimit`, which limits what a shell starts.
+fn limited(limit: &str, words: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit {limit} || exit 99; exec \"$0\" lines {words}")]).arg(PIPEMARK);
+    command
+}
+
+#[test]
+fn with_little_memory_there_are_fewer_threads_or_a_sentence() {
+    let input = sample_text();
+    let expected = reference(input.as_bytes());
+    let long = format!("{}\n{}", "x".repeat(30 << 20), sample_text());
+    let mut fewer = false;
+    for mib in (4..64).step_by(4).chain([96, 128, 256, 512]) {
+        let limit = format!("-v {}", mib << 10);
+        if !limited(&limit, "--help").stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success() {
+            continue;
+        }
+        for threads in ["1", "3", "200"] {
+            let output = filter(limited(&limit, &format!("--stats --threads {threads}")), input.as_bytes());
+            let said = text(&output.stderr);
+            match output.status.code() {
+                Some(0) => assert!(output.stdout == expected, "{mib} MiB, {threads} threads"),
+                Some(1) => assert!(said.starts_with("error: ") && said.lines().count() == 1, "{mib} MiB: {said}"),
+                code => panic!("{mib} MiB, {threads} threads: {code:?}, {said}"),
+            }
+            fewer |= threads == "200" && output.status.success() && !said.contains("threads: 200;");
+            let output = filter(limited(&limit, &format!("--threads {threads}")), long.as_bytes());
+            let code = output.status.code();
+            assert!(matches!(code, Some(0 | 1)), "{mib} MiB, {threads} threads, a long line: {output:?}");
+            assert!(code != Some(1) || text(&output.stderr).starts_with("error: "), "{output:?}");
+        }
+    }
+    assert!(fewer, "no limit left some of the threads out");
+}
+
+#[test]
+fn a_file_that_is_read_past_the_page_cache() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lines-direct");
+    let input = sample_text().repeat(20);
+    fs::write(&path, &input).unwrap();
+    let flags = OFlags::RDONLY | OFlags::DIRECT;
+    let Ok(direct) = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()) else {
+        return left_out("lines of a file read with O_DIRECT", "the file system of target/ has none");
+    };
+    let expected = reference(input.as_bytes());
+    for threads in ["1", "4"] {
+        rustix::fs::seek(&direct, SeekFrom::Start(0)).unwrap();
+        let stdin = direct.try_clone().unwrap();
+        let output = lines(&["--threads", threads]).stdin(stdin).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(output.stdout == expected, "{threads} threads");
+        let end = rustix::fs::seek(&direct, SeekFrom::Current(0)).unwrap();
+        assert_eq!(end, input.len() as u64, "whoever reads on does so behind the last line");
+    }
 }

@@ -16,9 +16,11 @@
 //! * [`shared`]: counters and gates that several processes share.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
+//! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
 //! * [`probe`]: what the kernel permits here, found by trying.
 
 mod handover;
+pub mod memory;
 pub mod message;
 pub mod mq;
 pub mod pattern;

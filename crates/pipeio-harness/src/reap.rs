@@ -12,14 +12,8 @@ pub struct Reaped {
     pub pid: u32,
     /// How it ended.
     pub status: ExitStatus,
-    /// CPU time in user mode, of itself and of the children that it reaped, in nanoseconds.
-    pub user_ns: u64,
-    /// CPU time in the kernel, likewise.
-    pub sys_ns: u64,
-    /// Times the CPU was given up to wait, likewise.
-    pub voluntary_switches: u64,
-    /// Times the CPU was taken away, likewise.
-    pub involuntary_switches: u64,
+    /// What it used, with the children that it reaped.
+    pub usage: Usage,
     /// The most memory that it, or one of the children that it reaped, had resident, in bytes. The kernel counts from
     /// the fork, so this is never less than what the process that started it had resident then.
     pub max_rss: u64,
@@ -50,6 +44,5 @@ pub fn reap() -> io::Result<Reap> {
     };
     // Linux counts in KiB.
     let max_rss = u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024;
-    let Usage { user_ns, sys_ns, voluntary_switches, involuntary_switches, .. } = Usage::of(&usage);
-    Ok(Reap::Ended(Reaped { pid, status, user_ns, sys_ns, voluntary_switches, involuntary_switches, max_rss }))
+    Ok(Reap::Ended(Reaped { pid, status, usage: Usage::of(&usage), max_rss }))
 }

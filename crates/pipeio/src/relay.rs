@@ -4,6 +4,10 @@
 //! copy_file_range); where it says that it cannot, the bytes are read and written. A way that fails in the middle is
 //! replaced where it stopped: both descriptors' own positions are used, so nothing is lost or repeated.
 //!
+//! splice(2) between a pipe and anything else keeps the pipe locked while it waits for the other side, and whoever reads or
+//! writes that pipe meanwhile sleeps where no signal reaches it. So the relay splices directly only where the kernel waits
+//! without the lock, and through a pipe of its own elsewhere: the table in `relay/ways.rs` says why each way is safe.
+//!
 //! Moving references has a price that the other end may notice. A process that fills a pipe by vmsplice and reuses its
 //! memory once the pipe is empty, and one that overwrites the file being sent, changes bytes that have been passed on but
 //! not yet been read. [`Choice::ReadWrite`] copies, and so ends their influence.
@@ -15,13 +19,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::event::PollFlags;
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
-use rustix::net::SocketType;
 use rustix::pipe::{SpliceFlags, splice};
-use rustix::termios::isatty;
 
+use self::ways::{Kind, ways};
 use crate::memory::{Buffer, Pages};
 use crate::pipe::{self, Pipe};
 use crate::wait::{Direction, Wait, poll_once};
+
+mod messages;
+mod ways;
 
 /// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
@@ -38,9 +44,9 @@ const RAISED: usize = 1 << 20;
 /// A way to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// splice(2): page references move; one side is a pipe.
+    /// splice(2): page references move from one pipe to the other.
     Splice,
-    /// splice(2) into a pipe of our own and out of it again: for sockets.
+    /// splice(2) into a pipe of our own and out of it again: no lock that others need is held while one side is waited for.
     SpliceThroughPipe,
     /// copy_file_range(2): the file system copies, or shares, extents.
     CopyFileRange,
@@ -129,54 +135,18 @@ pub struct Report {
     pub end: End,
 }
 
-/// What a descriptor is, as far as it matters here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Pipe,
-    File,
-    Stream,
-    Null,
-    Other,
-}
-
-impl Kind {
-    fn of(fd: BorrowedFd<'_>) -> io::Result<Kind> {
-        let stat = fstat(fd)?;
-        Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Fifo => Kind::Pipe,
-            FileType::RegularFile | FileType::BlockDevice => Kind::File,
-            // The others keep messages apart, which splice would join.
-            FileType::Socket if rustix::net::sockopt::socket_type(fd)? == SocketType::STREAM => Kind::Stream,
-            FileType::CharacterDevice if stat.st_rdev == rustix::fs::makedev(1, 3) => Kind::Null,
-            _ => Kind::Other,
-        })
-    }
-}
-
-/// The ways to try between two descriptors, the fastest first. Read and write are the last resort and not listed.
-fn ways(input: (Kind, BorrowedFd<'_>), output: Kind) -> &'static [Method] {
-    match (input.0, output) {
-        // The end of a terminal's input is a read of nothing, after which it goes on: it must be met exactly once.
-        (Kind::Other, _) if isatty(input.1) => &[],
-        (_, Kind::Pipe) | (Kind::Pipe, Kind::File | Kind::Stream | Kind::Null) => &[Method::Splice],
-        (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
-        (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
-        (Kind::Stream, Kind::File | Kind::Stream | Kind::Null) => &[Method::SpliceThroughPipe],
-        // Messages would be joined, and from devices the kernel would copy into new pages: no gain over a buffer that
-        // stays in cache.
-        _ => &[],
-    }
-}
-
 /// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
 ///
 /// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
 /// programs do, or it dies where this would report [`End::Output`].
 ///
+/// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. An empty message
+/// ends a datagram socket's input, which has no other end.
+///
 /// # Errors
 /// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
-/// `InvalidInput` if both descriptors are the same file and the copy would never end; a capacity that was
-/// [set](Capacity::Set) and refused.
+/// `InvalidInput` if both descriptors are the same file and the copy would never end; `Unsupported` if one is a socket that
+/// may lose messages without a word, as UDP does; a capacity that was [set](Capacity::Set) and refused.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -197,10 +167,16 @@ pub fn relay(input: impl AsFd, output: impl AsFd, options: &Options) -> io::Resu
     let kinds = [Kind::of(input)?, Kind::of(output)?];
     refuse_endless_copy(input, output)?;
     let capacities = [capacity(input, kinds[0], options.capacity)?, capacity(output, kinds[1], options.capacity)?];
-    let ways = if options.method == Choice::ReadWrite { &[] } else { ways((kinds[0], input), kinds[1]) };
-    let mut relay = Relay { input, output, bytes: 0, calls: 0 };
+    if kinds.contains(&Kind::Lossy) {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
+        ));
+    }
+    let ways = if options.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
+    let mut relay = Relay { input, output, kinds, bytes: 0, calls: 0 };
     let mut fallbacks = Vec::new();
-    let (method, end) = relay.run(ways, kinds[0], &mut fallbacks)?;
+    let (method, end) = relay.run(ways, &mut fallbacks)?;
     Ok(Report { bytes: relay.bytes, calls: relay.calls, method, fallbacks, capacities, end })
 }
 
@@ -263,16 +239,33 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Opti
     pipe::capacity(fd).map(Some)
 }
 
+/// Why a way came to its end before the bytes did.
+enum Stop {
+    /// Not this way. Everything that was taken from the input has been passed on.
+    Refused(Errno),
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match Errno::from_io_error(&error) {
+            Some(errno) if is_refusal(errno) => Stop::Refused(errno),
+            _ => Stop::Failed(error),
+        }
+    }
+}
+
 struct Relay<'a> {
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
+    kinds: [Kind; 2],
     bytes: u64,
     calls: u64,
 }
 
 impl Relay<'_> {
     /// Goes the first of the ways that leads to the end.
-    fn run(&mut self, ways: &[Method], input: Kind, fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
+    fn run(&mut self, ways: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
         let mut complete = None;
         for &method in ways {
             let moved = match method {
@@ -280,21 +273,21 @@ impl Relay<'_> {
                 Method::CopyFileRange => self.repeat(|input, output| copy_file_range(input, None, output, None, MOST)),
                 Method::Sendfile => self.repeat(|input, output| sendfile(output, input, None, MOST)),
                 Method::SpliceThroughPipe => self.splice_through_pipe(),
-                Method::ReadWrite => self.read_write(),
+                Method::ReadWrite => self.read_write().map_err(Stop::Failed),
             };
             match moved {
                 // A file that seems to be at its end may be one of /proc, whose size is 0 and whose content only read(2)
                 // shows: read and write have the last word.
-                Ok(()) if input == Kind::File => {
+                Ok(()) if self.kinds[0] == Kind::File => {
                     complete = Some(method);
                     break;
                 }
                 Ok(()) => return Ok((method, End::Input)),
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok((method, End::Output)),
-                Err(error) => match Errno::from_io_error(&error).filter(|&errno| is_refusal(errno)) {
-                    Some(errno) => fallbacks.push(Fallback { from: method, errno: Some(errno) }),
-                    None => return Err(error),
-                },
+                Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok((method, End::Output));
+                }
+                Err(Stop::Refused(errno)) => fallbacks.push(Fallback { from: method, errno: Some(errno) }),
+                Err(Stop::Failed(error)) => return Err(error),
             }
         }
         let before = self.bytes;
@@ -316,7 +309,7 @@ impl Relay<'_> {
     fn repeat(
         &mut self,
         mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
-    ) -> io::Result<()> {
+    ) -> Result<(), Stop> {
         loop {
             self.calls += 1;
             match call(self.input, self.output) {
@@ -328,7 +321,7 @@ impl Relay<'_> {
                     self.wait_for(self.input, PollFlags::IN)?;
                     self.wait_for(self.output, PollFlags::OUT)?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(io::Error::from(error).into()),
             }
         }
     }
@@ -352,7 +345,7 @@ impl Relay<'_> {
     }
 
     /// Fills a pipe of our own and empties it again. What the output does not take by splice is written.
-    fn splice_through_pipe(&mut self) -> io::Result<()> {
+    fn splice_through_pipe(&mut self) -> Result<(), Stop> {
         let between = Pipe::new()?;
         let _ = pipe::set_capacity(&between.writer, RAISED);
         let (input, output) = (self.input, self.output);
@@ -365,19 +358,17 @@ impl Relay<'_> {
             while left > 0 {
                 let given =
                     self.once(output, Direction::Out, || splice(&between.reader, None, output, None, left, BLOCK));
-                let refused = |error: &io::Error| Errno::from_io_error(error).is_some_and(is_refusal);
-                match given {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                match given.map_err(Stop::from) {
+                    Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
                     Ok(moved) => {
                         self.bytes += moved as u64;
                         left -= moved;
                     }
-                    Err(error) => {
-                        if refused(&error) {
-                            self.drain(between.reader.as_fd(), left)?;
-                        }
-                        return Err(error);
+                    Err(Stop::Refused(errno)) => {
+                        self.drain(between.reader.as_fd(), left).map_err(Stop::Failed)?;
+                        return Err(Stop::Refused(errno));
                     }
+                    Err(failed) => return Err(failed),
                 }
             }
         }
@@ -399,6 +390,9 @@ impl Relay<'_> {
     }
 
     fn read_write(&mut self) -> io::Result<()> {
+        if self.kinds[0].has_messages() {
+            return self.pass_messages();
+        }
         let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
         loop {
             let got = self.read(self.input, buffer.bytes_mut())?;
@@ -410,10 +404,20 @@ impl Relay<'_> {
     }
 
     fn read(&mut self, from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-        self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer))
+        let got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
+        match got {
+            // The last program has closed the terminal behind this end.
+            Err(error) if self.kinds[0] == Kind::TerminalMaster && Errno::from_io_error(&error) == Some(Errno::IO) => {
+                Ok(0)
+            }
+            got => got,
+        }
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if self.kinds[1].has_messages() {
+            return self.write_messages(bytes);
+        }
         let output = self.output;
         while !bytes.is_empty() {
             let taken = self.once(output, Direction::Out, || rustix::io::write(output, bytes))?;

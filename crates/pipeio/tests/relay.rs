@@ -12,23 +12,58 @@ use std::thread::{self, JoinHandle};
 use pipeio::pipe::{self, Pipe};
 use pipeio::relay::{Capacity, Choice, End, Method, Options, Report, relay};
 use pipeio::wait::Wait;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcsetattr};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Pipe,
+    Packets,
+    Fifo,
     File,
+    Memfd,
     Append,
     Unix,
     Tcp,
+    Messages,
+    Datagrams,
     Tty,
+    Master,
     Null,
 }
 
-const INPUTS: [Kind; 6] = [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp, Kind::Tty, Kind::Null];
-const OUTPUTS: [Kind; 7] = [Kind::Pipe, Kind::File, Kind::Append, Kind::Unix, Kind::Tcp, Kind::Tty, Kind::Null];
+const INPUTS: [Kind; 12] = [
+    Kind::Pipe,
+    Kind::Packets,
+    Kind::Fifo,
+    Kind::File,
+    Kind::Memfd,
+    Kind::Unix,
+    Kind::Tcp,
+    Kind::Messages,
+    Kind::Datagrams,
+    Kind::Tty,
+    Kind::Master,
+    Kind::Null,
+];
+const OUTPUTS: [Kind; 13] = [
+    Kind::Pipe,
+    Kind::Packets,
+    Kind::Fifo,
+    Kind::File,
+    Kind::Memfd,
+    Kind::Append,
+    Kind::Unix,
+    Kind::Tcp,
+    Kind::Messages,
+    Kind::Datagrams,
+    Kind::Tty,
+    Kind::Master,
+    Kind::Null,
+];
 
 /// Lines that differ, because a terminal takes lines; no whole number of pages.
 fn content(bytes: usize) -> Vec<u8> {
@@ -61,6 +96,29 @@ fn tcp() -> (TcpStream, TcpStream) {
     (near, listener.accept().unwrap().0)
 }
 
+/// A connection that carries messages.
+fn messages() -> (OwnedFd, OwnedFd) {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// A FIFO's ends, the reader first.
+fn fifo() -> (OwnedFd, OwnedFd) {
+    let (path, _) = scratch();
+    fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    // The first end would wait for the other.
+    let both = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let reader = File::open(&path).unwrap();
+    let writer = OpenOptions::new().write(true).open(&path).unwrap();
+    fs::remove_file(path).unwrap();
+    drop(both);
+    (reader.into(), writer.into())
+}
+
+fn memfd() -> File {
+    rustix::fs::memfd_create("content", rustix::fs::MemfdFlags::CLOEXEC).unwrap().into()
+}
+
 /// A terminal: what the person has, and what the program has.
 fn tty() -> (OwnedFd, OwnedFd) {
     let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
@@ -87,6 +145,25 @@ fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     })
 }
 
+/// The same in messages of many lengths, some longer than what is usual; and an empty one at the end.
+fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
+    let fd = fd.into();
+    thread::spawn(move || {
+        let (mut text, mut length) = (&text[..], 1);
+        while !text.is_empty() {
+            let (message, rest) = text.split_at(length.min(text.len()));
+            if rustix::io::write(&fd, message).is_err() {
+                return None;
+            }
+            (text, length) = (rest, length * 3 % 150_001);
+        }
+        let _ = rustix::net::send(&fd, &[], rustix::net::SendFlags::empty());
+        let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Write);
+        // Datagrams that nobody has read yet stay only while their sender is there.
+        Some(File::from(fd))
+    })
+}
+
 /// A descriptor of this kind from which `text` comes, and who writes it.
 fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
     match kind {
@@ -94,8 +171,28 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
             let pipe = Pipe::new().unwrap();
             (pipe.reader, Some(feed(pipe.writer, text.to_vec())))
         }
-        Kind::File => {
-            let mut file = unnamed();
+        Kind::Packets => {
+            let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+            (reader, Some(feed(writer, text.to_vec())))
+        }
+        Kind::Fifo => {
+            let (reader, writer) = fifo();
+            (reader, Some(feed(writer, text.to_vec())))
+        }
+        Kind::Messages => {
+            let (near, far) = messages();
+            (near, Some(feed_messages(far, text.to_vec())))
+        }
+        Kind::Datagrams => {
+            let (near, far) = UnixDatagram::pair().unwrap();
+            (near.into(), Some(feed_messages(far, text.to_vec())))
+        }
+        Kind::Master => {
+            let (person, program) = tty();
+            (person, Some(feed(program, text.to_vec())))
+        }
+        Kind::File | Kind::Memfd => {
+            let mut file = if kind == Kind::File { unnamed() } else { memfd() };
             file.write_all(text).unwrap();
             file.rewind().unwrap();
             (file.into(), None)
@@ -128,7 +225,7 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
 fn collect(fd: impl Into<OwnedFd>) -> JoinHandle<Vec<u8>> {
     let mut file = File::from(fd.into());
     thread::spawn(move || {
-        let (mut all, mut piece) = (Vec::new(), vec![0; 50_000]);
+        let (mut all, mut piece) = (Vec::new(), vec![0; 200_000]);
         loop {
             match file.read(&mut piece) {
                 Ok(0) => return all,
@@ -152,8 +249,40 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             let pipe = Pipe::new().unwrap();
             (pipe.writer, joined(collect(pipe.reader)))
         }
-        Kind::File => {
-            let mut file = unnamed();
+        Kind::Packets => {
+            let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+            (writer, joined(collect(reader)))
+        }
+        Kind::Fifo => {
+            let (reader, writer) = fifo();
+            (writer, joined(collect(reader)))
+        }
+        Kind::Messages => {
+            let (near, far) = messages();
+            (near, joined(collect(far)))
+        }
+        Kind::Datagrams => {
+            let (near, far) = UnixDatagram::pair().unwrap();
+            let end = near.try_clone().unwrap();
+            let reader = collect(far);
+            let arrived = move || {
+                end.send(&[]).unwrap();
+                Some(reader.join().unwrap())
+            };
+            (near.into(), Box::new(arrived))
+        }
+        Kind::Master => {
+            let (person, program) = tty();
+            let mut typing = File::from(person.try_clone().unwrap());
+            let reader = collect(program);
+            let arrived = move || {
+                typing.write_all(b"\x04").unwrap();
+                Some(reader.join().unwrap())
+            };
+            (person, Box::new(arrived))
+        }
+        Kind::File | Kind::Memfd => {
+            let mut file = if kind == Kind::File { unnamed() } else { memfd() };
             let fd = file.try_clone().unwrap().into();
             (
                 fd,
@@ -238,16 +367,19 @@ fn pages_move_where_they_can() {
     let text = content(300_007);
     for (from, to, method) in [
         (Kind::Pipe, Kind::Pipe, Method::Splice),
-        (Kind::File, Kind::Pipe, Method::Splice),
-        (Kind::Pipe, Kind::File, Method::Splice),
+        (Kind::Fifo, Kind::Pipe, Method::Splice),
+        (Kind::File, Kind::Pipe, Method::SpliceThroughPipe),
+        (Kind::Memfd, Kind::Pipe, Method::SpliceThroughPipe),
+        (Kind::Pipe, Kind::File, Method::SpliceThroughPipe),
         (Kind::Pipe, Kind::Null, Method::Splice),
-        (Kind::Pipe, Kind::Unix, Method::Splice),
-        (Kind::Tcp, Kind::Pipe, Method::Splice),
+        (Kind::Pipe, Kind::Unix, Method::SpliceThroughPipe),
+        (Kind::Tcp, Kind::Pipe, Method::SpliceThroughPipe),
         (Kind::File, Kind::Tcp, Method::Sendfile),
         (Kind::File, Kind::Null, Method::Sendfile),
         (Kind::Unix, Kind::Tcp, Method::SpliceThroughPipe),
         (Kind::Tcp, Kind::File, Method::SpliceThroughPipe),
         (Kind::Tty, Kind::Pipe, Method::ReadWrite),
+        (Kind::Messages, Kind::Pipe, Method::ReadWrite),
     ] {
         let report = pass(from, to, &text, Wait::Block, &Options::default());
         assert_eq!((report.method, report.fallbacks), (method, vec![]), "{from:?} to {to:?}");
@@ -355,7 +487,7 @@ fn more_than_4_gib_are_counted_right() {
     });
     let report = relay(big(), &writer, &Options::default()).unwrap();
     drop(writer);
-    assert_eq!((report.bytes, report.method), (SIZE, Method::Splice));
+    assert_eq!((report.bytes, report.method), (SIZE, Method::SpliceThroughPipe));
     assert_eq!(counter.join().unwrap(), (SIZE, b'!', 0));
     let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
     let report = relay(big(), null, &Options::default()).unwrap();
@@ -408,18 +540,55 @@ fn a_file_is_not_copied_behind_its_own_end() {
 }
 
 #[test]
-fn messages_stay_apart() {
-    let (source, feeder) = UnixDatagram::pair().unwrap();
-    let (sink, reader) = UnixDatagram::pair().unwrap();
-    for word in ["one", "two", ""] {
-        feeder.send(word.as_bytes()).unwrap();
+fn messages_stay_apart_and_whole() {
+    let long = content(190_000);
+    for connected in [false, true] {
+        let pair = || {
+            if connected {
+                return messages();
+            }
+            let (one, other) = UnixDatagram::pair().unwrap();
+            (one.into(), other.into())
+        };
+        let ((source, feeder), (sink, reader)) = (pair(), pair());
+        let sent = [b"one", &long[..], b"two"];
+        let all = if connected { [b"one", &long[..], b"", b"two"].to_vec() } else { sent.to_vec() };
+        let expected = all.clone();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for message in &all {
+                    rustix::net::send(&feeder, message, rustix::net::SendFlags::empty()).unwrap();
+                }
+                // An empty datagram ends it, as it ends cat; a connection has an end of its own.
+                if connected {
+                    rustix::net::shutdown(&feeder, rustix::net::Shutdown::Write).unwrap();
+                } else {
+                    rustix::net::send(&feeder, &[], rustix::net::SendFlags::empty()).unwrap();
+                }
+            });
+            scope.spawn(|| {
+                let mut buffer = vec![0; 200_000];
+                for message in &expected {
+                    let got = rustix::io::read(&reader, &mut buffer).unwrap();
+                    assert!(&buffer[..got] == *message, "{got} bytes of {}", message.len());
+                }
+            });
+            let report = relay(&source, &sink, &Options::default()).unwrap();
+            assert_eq!((report.bytes, report.method), (190_006, Method::ReadWrite));
+        });
     }
-    // An empty message ends it, as it ends cat.
-    relay(&source, &sink, &Options::default()).unwrap();
-    let mut buffer = [0; 100];
-    for word in ["one", "two"] {
-        let got = reader.recv(&mut buffer).unwrap();
-        assert_eq!(&buffer[..got], word.as_bytes());
+}
+
+#[test]
+fn sockets_that_lose_messages_are_refused() {
+    let udp = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let pipe = Pipe::new().unwrap();
+    for error in [
+        relay(udp(), &pipe.writer, &Options::default()).unwrap_err(),
+        relay(&pipe.reader, udp(), &Options { method: Choice::ReadWrite, ..Options::default() }).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("use a stream"), "{error}");
     }
 }
 

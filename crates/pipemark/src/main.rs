@@ -22,6 +22,9 @@ mod store;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: pipeio_harness::memory::OrExit = pipeio_harness::memory::OrExit;
+
 fn main() -> ExitCode {
     // Ends and stages of runs start thousands of times: nothing comes before them.
     let mut words: Vec<OsString> = std::env::args_os().collect();

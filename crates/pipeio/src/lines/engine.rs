@@ -3,13 +3,15 @@
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, seek};
+use rustix::io::Errno;
 
 use super::batch::Batch;
 use super::error::Error;
+use super::fault;
 use super::output::Output;
 use super::parallel;
-use super::reader::{Extent, Next, Plan, Reader, WhenIdle};
+use super::reader::{Extent, Next, Plan, Reader, WhenIdle, open_again};
 use super::region::Region;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
@@ -88,10 +90,14 @@ impl Engine {
     /// See [`Error`]. That the reader of `output` went away is none, see [`Ended`], if the process ignores SIGPIPE as
     /// Rust programs do.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
-        let mut reader = self.reader(input.as_fd(), None, transform.numbered())?;
-        let mut writer = self.writer(output.as_fd())?;
-        let ended = self.drain(&mut reader, &mut writer, transform)?;
-        Ok(Report::of(ended, &reader, &writer))
+        let output = output.as_fd();
+        refuse_same_file(input.as_fd(), output)?;
+        through_cache(input.as_fd(), |input| {
+            let mut reader = self.reader(input, None, transform.numbered())?;
+            let mut writer = self.writer(output)?;
+            let ended = self.drain(&mut reader, &mut writer, transform)?;
+            Ok(Report::of(ended, 1, &reader, &writer))
+        })
     }
 
     /// Takes what is left of the input.
@@ -101,7 +107,7 @@ impl Engine {
         writer: &mut Writer<'_>,
         transform: &mut T,
     ) -> Result<Ended, Error> {
-        let (mut buffer, mut store) = reader.memory()?;
+        let (mut buffer, mut store) = reader.plan().memory()?;
         let mut held = 0;
         Ok(loop {
             let when_idle = if store.is_empty() { WhenIdle::Wait } else { WhenIdle::Return };
@@ -121,6 +127,7 @@ impl Engine {
             };
             let mut output = Output::new(store);
             let flow = transform.batch(&self.whole(&buffer, extent), &mut output);
+            let flow = output.settle(flow);
             let is_little = output.unlent().is_some_and(|bytes| bytes.len() < writer.hold());
             if matches!(flow, Ok(Flow::Continue)) && is_little && held < HOLD_READS {
                 store = output.into_store();
@@ -165,7 +172,9 @@ impl Engine {
         if threads.get() == 1 {
             return self.run(input, output, &mut transform);
         }
-        parallel::run(self, input.as_fd(), output.as_fd(), transform, threads)
+        let output = output.as_fd();
+        refuse_same_file(input.as_fd(), output)?;
+        through_cache(input.as_fd(), |input| parallel::run(self, input, output, transform, threads))
     }
 
     pub(super) fn reader<'fd>(
@@ -197,8 +206,44 @@ impl Engine {
 
 /// Whether `input` is a regular file.
 fn is_file(input: BorrowedFd<'_>) -> Result<bool, Error> {
-    let stat = rustix::fs::fstat(input).map_err(|error| Error::Read(error.into()))?;
+    let stat = fault::point().and_then(|()| fstat(input)).map_err(cannot_read)?;
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+}
+
+fn cannot_read(errno: Errno) -> Error {
+    Error::Read(errno.into())
+}
+
+/// Refuses a file as output of itself unless nothing of it is left to read: lines may become longer, so it would be
+/// overwritten before it is read, or read what was written, for ever.
+fn refuse_same_file(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<(), Error> {
+    if !is_file(input)? {
+        return Ok(());
+    }
+    let (from, to) = (fstat(input).map_err(cannot_read)?, fstat(output).map_err(|errno| Error::Write(errno.into()))?);
+    let is_same = (from.st_dev, from.st_ino) == (to.st_dev, to.st_ino);
+    if is_same && seek(input, SeekFrom::Current(0)).map_err(cannot_read)? < from.st_size.cast_unsigned() {
+        return Err(Error::SameFile);
+    }
+    Ok(())
+}
+
+/// Calls `run` with `input`, or, where that reads past the page cache (O_DIRECT), with the same file read through it: a read
+/// past it starts and ends on blocks of the disk, and lines don't.
+fn through_cache(
+    input: BorrowedFd<'_>,
+    run: impl FnOnce(BorrowedFd<'_>) -> Result<Report, Error>,
+) -> Result<Report, Error> {
+    if !fcntl_getfl(input).map_err(cannot_read)?.contains(OFlags::DIRECT) || !is_file(input)? {
+        return run(input);
+    }
+    let Some(cached) = open_again(input, OFlags::empty()) else { return run(input) };
+    let start = seek(input, SeekFrom::Current(0)).map_err(cannot_read)?;
+    seek(&cached, SeekFrom::Start(start)).map_err(cannot_read)?;
+    let report = run(cached.as_fd());
+    let end = seek(&cached, SeekFrom::Current(0)).map_err(cannot_read)?;
+    seek(input, SeekFrom::Start(end)).map_err(cannot_read)?;
+    report
 }
 
 /// Bytes of a batch of a file. Of a file in memory, 285-byte lines to /dev/null, on a core with 1 MiB of second-level
@@ -230,6 +275,8 @@ pub enum Ended {
 pub struct Report {
     /// How it ended.
     pub ended: Ended,
+    /// Threads that worked: as many as there were to have, up to what was asked for.
+    pub threads: usize,
     /// Bytes of all lines taken from the input. After an early end that may be more than was transformed.
     pub bytes_in: u64,
     /// Bytes written or given away.
@@ -243,9 +290,10 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(ended: Ended, reader: &Reader<'_>, writer: &Writer<'_>) -> Self {
+    pub(super) fn of(ended: Ended, threads: usize, reader: &Reader<'_>, writer: &Writer<'_>) -> Self {
         Self {
             ended,
+            threads,
             bytes_in: reader.offset(),
             bytes_out: writer.bytes,
             given_away: writer.given_away,

@@ -1,26 +1,24 @@
 //! What can end a run of lines before its input does.
 
-use std::{error, io};
+use std::{error, fmt, io};
 
 /// What a transform's own failure travels in.
 pub type Failure = Box<dyn error::Error + Send + Sync>;
 
 /// Why a run of lines failed. Everything before the failure has reached the output, unless the output is what failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The input could not be read.
-    #[error("the input can't be read: {0}")]
-    Read(#[source] io::Error),
+    Read(io::Error),
     /// The output could not be written: a full disk, say. A reader which went away is no error, see
     /// [`Ended`](super::Ended).
-    #[error("the output can't be written: {0}")]
-    Write(#[source] io::Error),
+    Write(io::Error),
     /// No memory for a line or its output.
-    #[error("no memory for a batch of lines: {0}")]
-    Memory(#[source] io::Error),
+    Memory(io::Error),
+    /// Input and output are one file, which would grow with each line that is read of it.
+    SameFile,
     /// A line is longer than the engine was told to accept.
-    #[error("the line at byte {offset} of the input is longer than the limit of {limit} bytes")]
     LineTooLong {
         /// Where in the input the line starts, in bytes since the run began.
         offset: u64,
@@ -28,11 +26,39 @@ pub enum Error {
         limit: usize,
     },
     /// The transform failed.
-    #[error("the line at byte {offset} of the input can't be transformed: {source}")]
     Transform {
         /// Where in the input the line starts which it failed on, in bytes since the run began.
         offset: u64,
         /// What the transform said.
         source: Failure,
     },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "the input can't be read: {error}"),
+            Self::Write(error) => write!(f, "the output can't be written: {error}"),
+            Self::Memory(error) => write!(f, "no memory for a batch of lines: {error}"),
+            Self::SameFile => {
+                f.write_str("input and output are the same file, which would never end; write to another file")
+            }
+            Self::LineTooLong { offset, limit } => {
+                write!(f, "the line at byte {offset} of the input is longer than the limit of {limit} bytes")
+            }
+            Self::Transform { offset, source } => {
+                write!(f, "the line at byte {offset} of the input can't be transformed: {source}")
+            }
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Read(error) | Self::Write(error) | Self::Memory(error) => Some(error),
+            Self::Transform { source, .. } => Some(source.as_ref()),
+            Self::SameFile | Self::LineTooLong { .. } => None,
+        }
+    }
 }

@@ -9,6 +9,8 @@
 //! - **Nothing waits.** Output is held back only while more whole lines can be read without waiting, and no more than a
 //!   few reads of it.
 //! - **All is bounded.** Memory grows with the longest line only, which is bounded by [`Engine::max_line`].
+//! - **Messages are whole.** Of a socket that keeps messages apart each is read with room for all of it.
+//! - **What is short is said.** No memory is an error, never a panic; where threads can't be started there are fewer.
 //! - **Interrupted calls** are repeated, **non-blocking descriptors** waited for, a **reader which went away** ends the
 //!   run without an error.
 //!
@@ -40,12 +42,14 @@
 mod batch;
 mod engine;
 mod error;
+mod fault;
 mod output;
 mod parallel;
 mod reader;
 mod region;
 mod simd;
 mod stretches;
+mod threads;
 mod transform;
 pub mod transforms;
 mod writer;

@@ -1,9 +1,13 @@
 //! Where a transform puts its lines: bytes of its own, and bytes of the batch lent without a copy.
 
+use std::collections::TryReserveError;
 use std::io::{self, IoSlice};
+use std::marker::PhantomData;
 
 use super::error::Error;
+use super::fault;
 use super::region::{PAGE, Region};
+use super::transform::Flow;
 
 /// From this length on, lending a piece of the batch costs less than copying it.
 const LEND: usize = 32 << 10;
@@ -23,6 +27,8 @@ pub struct Output<'b> {
     /// Where this batch's begins, behind what was held back of others before.
     begin: usize,
     lent: Vec<Lent<'b>>,
+    /// There was no memory for something that was appended.
+    short: bool,
 }
 
 /// Bytes of the batch, and how many bytes of the store go before them.
@@ -40,11 +46,27 @@ pub(super) struct Store {
     end: usize,
 }
 
-/// A place in an output to go back to.
+/// A place in an output to go back to, of the same batch: what came before it may be with a reader already.
+///
+/// ```compile_fail,E0308
+/// use pipeio::lines::{Batch, Error, Failure, Fate, Flow, Mark, Output, Transform};
+///
+/// struct Keeps<'m>(Option<Mark<'m>>);
+///
+/// impl<'m> Transform for Keeps<'m> {
+///     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+///         let mark: Mark<'m> = output.mark();
+///         self.0 = Some(mark);
+///         Ok(Fate::Keep)
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Mark {
+pub struct Mark<'b> {
     end: usize,
     lent: usize,
+    /// Exactly this lifetime, for which a transform has no name outside of one call.
+    batch: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 
 impl Store {
@@ -69,6 +91,7 @@ impl Store {
         self.start = self.end;
         // Half a region is always left, so one grows only for an output larger than that, whatever the others were.
         if self.start > self.region.len() / 2 {
+            fault::point().map_err(|errno| Error::Memory(errno.into()))?;
             self.region.drop_pages().map_err(Error::Memory)?;
             self.start = STAGGER;
             self.end = STAGGER;
@@ -79,7 +102,17 @@ impl Store {
 
 impl<'b> Output<'b> {
     pub(super) fn new(store: Store) -> Self {
-        Self { begin: store.end, store, lent: Vec::new() }
+        Self { begin: store.end, store, lent: Vec::new(), short: false }
+    }
+
+    /// What the transform said of the batch. If there was no memory for all that it appended nothing of it is kept.
+    pub(super) fn settle(&mut self, flow: Result<Flow, Error>) -> Result<Flow, Error> {
+        if !self.short {
+            return flow;
+        }
+        self.lent.clear();
+        self.store.end = self.begin;
+        Err(Error::Memory(io::ErrorKind::OutOfMemory.into()))
     }
 
     pub(super) fn into_store(self) -> Store {
@@ -101,53 +134,44 @@ impl<'b> Output<'b> {
     }
 
     /// Appends a copy of `bytes`.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory for them, as a `Vec` would.
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
-        self.spare(bytes.len())[..bytes.len()].copy_from_slice(bytes);
-        self.advance(bytes.len());
+        if let Ok(spare) = self.spare(bytes.len()) {
+            spare[..bytes.len()].copy_from_slice(bytes);
+            self.store.end += bytes.len();
+        }
     }
 
     /// Appends one byte.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory for it, as a `Vec` would.
     #[inline]
     pub fn push(&mut self, byte: u8) {
-        self.spare(1)[0] = byte;
-        self.advance(1);
+        self.extend(&[byte]);
     }
 
     /// Appends `bytes` of the batch: by reference if they are many, which saves copying a huge line, else by copy.
-    ///
-    /// # Panics
-    ///
-    /// If there is no memory for the copy, as a `Vec` would.
     #[inline]
     pub fn lend(&mut self, bytes: &'b [u8]) {
         if bytes.len() < LEND {
             self.extend(bytes);
-        } else {
+        } else if self.lent.try_reserve(1).is_ok() {
             self.lent.push(Lent { after: self.store.end, bytes });
+        } else {
+            self.short = true;
         }
     }
 
     /// At least `len` bytes to write to, of which [`advance`](Self::advance) then makes some part of the output. What
     /// they hold before is arbitrary.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If there is no memory for them, as a `Vec` would.
+    /// If there is no memory for them. The run then fails with [`Error::Memory`], whatever the transform says.
     #[inline]
-    pub fn spare(&mut self, len: usize) -> &mut [u8] {
+    pub fn spare(&mut self, len: usize) -> io::Result<&mut [u8]> {
         if self.store.region.len() - self.store.end < len {
-            self.grow(len);
+            self.grow(len)?;
         }
-        &mut self.store.region[self.store.end..]
+        Ok(&mut self.store.region[self.store.end..])
     }
 
     /// Appends the first `len` bytes of what [`spare`](Self::spare) returned.
@@ -162,22 +186,25 @@ impl<'b> Output<'b> {
     }
 
     #[cold]
-    fn grow(&mut self, len: usize) {
-        let len = self.store.end.checked_add(len).expect("an output larger than the address space");
-        if let Err(error) = self.store.region.grow(len) {
-            panic!("no memory for {len} bytes of output: {error}");
-        }
+    fn grow(&mut self, len: usize) -> io::Result<()> {
+        let grown = self.store.region.grow(self.store.end.saturating_add(len));
+        self.short |= grown.is_err();
+        grown
     }
 
     /// The place to go [back](Self::back_to) to.
     #[inline]
-    pub fn mark(&self) -> Mark {
-        Mark { end: self.store.end, lent: self.lent.len() }
+    pub fn mark(&self) -> Mark<'b> {
+        Mark { end: self.store.end, lent: self.lent.len(), batch: PhantomData }
     }
 
-    /// Takes back what was appended since `mark` was taken of this output.
-    pub fn back_to(&mut self, mark: Mark) {
-        assert!(mark.end <= self.store.end && mark.lent <= self.lent.len(), "a mark of another output");
+    /// Takes back what was appended since `mark` was taken.
+    ///
+    /// # Panics
+    ///
+    /// If that was before something that was taken back already.
+    pub fn back_to(&mut self, mark: Mark<'b>) {
+        assert!(mark.end <= self.store.end && mark.lent <= self.lent.len(), "a mark of what was taken back");
         self.store.end = mark.end;
         self.lent.truncate(mark.lent);
     }
@@ -198,8 +225,9 @@ impl<'b> Output<'b> {
     }
 
     /// All of it and what was held back before, in order and in pieces, none of which is empty.
-    pub(super) fn pieces(&self) -> Vec<IoSlice<'_>> {
-        let mut pieces = Vec::with_capacity(2 * self.lent.len() + 1);
+    pub(super) fn pieces(&self) -> Result<Vec<IoSlice<'_>>, TryReserveError> {
+        let mut pieces = Vec::new();
+        pieces.try_reserve_exact(2 * self.lent.len() + 1)?;
         let mut from = self.store.start;
         for lent in &self.lent {
             if from < lent.after {
@@ -211,7 +239,7 @@ impl<'b> Output<'b> {
         if from < self.store.end {
             pieces.push(IoSlice::new(&self.store.region[from..self.store.end]));
         }
-        pieces
+        Ok(pieces)
     }
 
     /// All that isn't lent.
@@ -220,11 +248,12 @@ impl<'b> Output<'b> {
     }
 }
 
-/// So that `write!` works. It can't fail.
+/// So that `write!` works.
 impl io::Write for Output<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.extend(bytes);
+        self.spare(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
+        self.advance(bytes.len());
         Ok(bytes.len())
     }
 
@@ -238,7 +267,7 @@ mod tests {
     use super::*;
 
     fn content(output: &Output<'_>) -> Vec<u8> {
-        output.pieces().iter().flat_map(|piece| piece.iter().copied()).collect()
+        output.pieces().unwrap().iter().flat_map(|piece| piece.iter().copied()).collect()
     }
 
     #[test]

@@ -11,10 +11,12 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::engine::{Ended, Engine, Report};
 use super::error::Error;
+use super::fault;
 use super::output::{Output, Store};
 use super::reader::{Next, Reader, WhenIdle};
 use super::region::Region;
 use super::stretches::Stretches;
+use super::threads;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, Writer};
 
@@ -58,14 +60,15 @@ pub(super) fn run<T: Transform + Clone + Send>(
     mut transform: T,
     threads: NonZeroUsize,
 ) -> Result<Report, Error> {
-    let cancel = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|e| Error::Read(e.into()))?;
+    let cancel = fault::point().and_then(|()| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK));
+    let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
     let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered())?;
     let writer = engine.writer(output)?;
     // A pipe's other end may take its time and may want this CPU; between files it is another thread's turn that is
     // waited for, which is over sooner than a sleeper is awake.
     let patience = if reader.never_waits() && writer.never_waits() { PATIENCE } else { Duration::ZERO };
-    let memory = (0..threads.get()).map(|_| reader.memory()).collect::<Result<Vec<_>, _>>()?;
-    let stretches = Stretches::of(input, reader.plan());
+    let plan = reader.plan();
+    let stretches = Stretches::of(input, plan);
     let run = Run {
         engine,
         stretches,
@@ -77,17 +80,13 @@ pub(super) fn run<T: Transform + Clone + Send>(
         cancel: &cancel,
         patience,
     };
-    thread::scope(|scope| {
-        let mut memory = memory.into_iter();
-        let own = memory.next();
-        for (buffer, store) in memory {
-            let (mut transform, run) = (transform.clone(), &run);
-            scope.spawn(move || run.work(&mut transform, buffer, store));
-        }
-        if let Some((buffer, store)) = own {
-            run.work(&mut transform, buffer, store);
-        }
-    });
+    let work = |(buffer, store)| {
+        let (mut transform, run) = (transform.clone(), &run);
+        move || run.work(&mut transform, buffer, store)
+    };
+    // As many as there is memory for.
+    let others = (1..threads.get()).map(|_| plan.memory().ok().map(work));
+    let threads = threads::run(work(plan.memory()?), others);
     let Input { mut reader, .. } = run.input.into_inner().unwrap_or_else(PoisonError::into_inner);
     let Turns { mut writer, ended } = run.output.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut ended = ended.unwrap_or(Ok(Ended::Input))?;
@@ -99,7 +98,7 @@ pub(super) fn run<T: Transform + Clone + Send>(
             ended = engine.drain(&mut reader, &mut writer, &mut transform)?;
         }
     }
-    Ok(Report::of(ended, &reader, &writer))
+    Ok(Report::of(ended, threads, &reader, &writer))
 }
 
 impl<'fd> Run<'_, 'fd> {
@@ -130,6 +129,7 @@ impl<'fd> Run<'_, 'fd> {
                 0 => Ok(Flow::Continue),
                 _ => transform.batch(&self.engine.whole(&buffer, extent), &mut output),
             };
+            let flow = output.settle(flow);
             let Some(mut turns) = self.turn_of(batch) else { return };
             if self.stretches.as_ref().is_some_and(|stretches| stretches.is_behind(batch)) {
                 return self.end(Some(turns), Ok(Ended::Input));

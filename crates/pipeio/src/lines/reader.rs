@@ -1,13 +1,17 @@
 //! From a descriptor to batches of whole lines.
 
+use std::io::Write;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SocketType, recv, sockopt};
+use rustix::time::Timespec;
 
 use super::error::Error;
+use super::fault;
 use super::output::Store;
 use super::region::{PAGE, Region};
 use crate::wait::poll_once;
@@ -30,6 +34,13 @@ pub(super) struct Plan {
     pub(super) numbered: bool,
 }
 
+impl Plan {
+    /// The memory of one thread: for a batch, and for what becomes of it.
+    pub(super) fn memory(self) -> Result<(Region, Store), Error> {
+        Ok((Region::new(self.block).map_err(Error::Memory)?, Store::new(self.block.max(STORE))?))
+    }
+}
+
 /// Reads batches. One read makes one batch, so nothing waits for input which isn't there yet.
 #[derive(Debug)]
 pub(super) struct Reader<'fd> {
@@ -37,6 +48,8 @@ pub(super) struct Reader<'fd> {
     /// Readable when reading is to end. Not looked at for files, which never make a reader wait.
     cancel: Option<BorrowedFd<'fd>>,
     kind: FileType,
+    /// Whether it is a socket that keeps messages apart, and drops what of one there is no room for.
+    messages: bool,
     plan: Plan,
     /// The start of a line whose end hasn't been read: so many bytes, from here on.
     pending: Region,
@@ -90,12 +103,15 @@ impl<'fd> Reader<'fd> {
     pub(super) fn new(input: BorrowedFd<'fd>, cancel: Option<BorrowedFd<'fd>>, plan: Plan) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(|e| Error::Read(e.into()))?.st_mode);
         let cancel = cancel.filter(|_| kind != FileType::RegularFile);
+        let messages = kind == FileType::Socket
+            && sockopt::socket_type(input).map_err(|e| Error::Read(e.into()))? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
         Ok(Self {
             input,
             cancel,
             kind,
+            messages,
             plan,
             pending,
             start: 0,
@@ -104,7 +120,7 @@ impl<'fd> Reader<'fd> {
             line: 1,
             state: State::Open,
             ask: Ask::new(plan.block, is_pipe && !plan.fixed),
-            look: (is_pipe && cancel.is_none()).then(|| open_again(input)).flatten(),
+            look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
             reads: 0,
         })
     }
@@ -119,12 +135,6 @@ impl<'fd> Reader<'fd> {
         self.kind == FileType::RegularFile
     }
 
-    /// The memory of one thread: for a batch, and for what becomes of it.
-    pub(super) fn memory(&self) -> Result<(Region, Store), Error> {
-        let block = self.plan.block;
-        Ok((Region::new(block).map_err(Error::Memory)?, Store::new(block.max(STORE))?))
-    }
-
     /// Goes on behind what others have read: so many bytes of whole lines, by so many calls.
     pub(super) fn go_on_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
@@ -136,8 +146,16 @@ impl<'fd> Reader<'fd> {
         self.offset
     }
 
-    /// Puts the next lines into `buffer`, whose content is lost.
+    /// Puts the next lines into `buffer`, whose content is lost. After an error there are no more.
     pub(super) fn next(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
+        let next = self.next_lines(buffer, when_idle);
+        if next.is_err() {
+            (self.state, self.filled) = (State::Ended, 0);
+        }
+        next
+    }
+
+    fn next_lines(&mut self, buffer: &mut Region, when_idle: WhenIdle) -> Result<Next, Error> {
         let start = self.take_pending(buffer)?;
         loop {
             if !matches!(self.state, State::Open) {
@@ -151,10 +169,17 @@ impl<'fd> Reader<'fd> {
                 };
             }
             let old = start + self.filled;
-            buffer.grow(old + self.ask.bytes).map_err(Error::Memory)?;
-            let space = &mut buffer[old..old + self.ask.bytes];
-            let read = match when_idle {
-                WhenIdle::Return if !self.never_waits() => match self.look(space) {
+            let at_once = when_idle == WhenIdle::Return && !self.never_waits();
+            if at_once && self.look.is_none() {
+                return Ok(self.leave_pending(buffer, start));
+            }
+            let message = if self.messages { self.message()? } else { None };
+            let wanted = self.ask.bytes.max(message.unwrap_or(0));
+            buffer.grow(old + wanted).map_err(Error::Memory)?;
+            let space = &mut buffer[old..old + wanted];
+            let read = match (self.messages, message) {
+                (true, None) => 0,
+                _ if at_once => match self.look(space) {
                     Some(read) => read,
                     None => return Ok(self.leave_pending(buffer, start)),
                 },
@@ -191,9 +216,14 @@ impl<'fd> Reader<'fd> {
                 0
             };
             let rest = &bytes[whole..];
-            self.pending.grow(rest.len()).map_err(Error::Memory)?;
-            self.pending[..rest.len()].copy_from_slice(rest);
-            (self.start, self.filled) = (0, rest.len());
+            (self.start, self.filled) = (0, 0);
+            match self.pending.grow(rest.len()) {
+                Ok(()) => {
+                    self.pending[..rest.len()].copy_from_slice(rest);
+                    self.filled = rest.len();
+                }
+                Err(error) => self.state = State::Failed(Error::Memory(error)),
+            }
             return Ok(Next::Batch(self.pass(start, whole, lines)));
         }
     }
@@ -252,10 +282,44 @@ impl<'fd> Reader<'fd> {
     fn look(&mut self, space: &mut [u8]) -> Option<usize> {
         let look = self.look.as_ref()?;
         self.reads += 1;
-        rustix::io::read(look, space).ok()
+        fault::point().and_then(|()| rustix::io::read(look, space)).ok()
     }
 
     fn read(&mut self, space: &mut [u8]) -> Result<usize, Error> {
+        self.reads += 1;
+        let read = self.call(|input| match self.messages {
+            false => rustix::io::read(input, &mut *space),
+            true => match recv(input, &mut *space, RecvFlags::TRUNC)? {
+                // Someone else has taken the one that there was room for.
+                (read, len) if len > read => Err(Errno::MSGSIZE),
+                (read, _) => Ok(read),
+            },
+        })?;
+        Ok(read.unwrap_or(0))
+    }
+
+    /// Waits for a message; returns its length. None at the end.
+    fn message(&self) -> Result<Option<usize>, Error> {
+        loop {
+            let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
+            let len = self.call(|input| recv(input, &mut [0; 1], peek).map(|(_, len)| len))?;
+            if len != Some(0) || self.peer_is_gone().map_err(|errno| Error::Read(errno.into()))? {
+                return Ok(len.filter(|&len| len > 0));
+            }
+            // One without bytes, which a read can't tell from the end.
+            self.call(|input| recv(input, &mut [0; 1], RecvFlags::DONTWAIT))?;
+        }
+    }
+
+    /// Whether a socket has no more to come.
+    fn peer_is_gone(&self) -> rustix::io::Result<bool> {
+        let mut polled = [PollFd::from_borrowed_fd(self.input, PollFlags::RDHUP)];
+        poll(&mut polled, Some(&Timespec::default()))?;
+        Ok(!polled[0].revents().is_empty() && rustix::io::ioctl_fionread(self.input)? == 0)
+    }
+
+    /// Makes a call until it neither was interrupted nor has to wait. None if reading is to end instead.
+    fn call<T>(&self, mut call: impl FnMut(BorrowedFd<'fd>) -> rustix::io::Result<T>) -> Result<Option<T>, Error> {
         loop {
             if let Some(cancel) = self.cancel {
                 let mut ready = [
@@ -263,15 +327,14 @@ impl<'fd> Reader<'fd> {
                     PollFd::from_borrowed_fd(cancel, PollFlags::IN),
                 ];
                 match poll(&mut ready, None) {
-                    Ok(_) if !ready[1].revents().is_empty() => return Ok(0),
+                    Ok(_) if !ready[1].revents().is_empty() => return Ok(None),
                     Ok(_) => {}
                     Err(Errno::INTR) => continue,
                     Err(error) => return Err(Error::Read(error.into())),
                 }
             }
-            self.reads += 1;
-            match rustix::io::read(self.input, &mut *space) {
-                Ok(read) => return Ok(read),
+            match fault::point().and_then(|()| call(self.input)) {
+                Ok(value) => return Ok(Some(value)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => poll_once(self.input, PollFlags::IN).map(drop).map_err(Error::Read)?,
                 Err(error) => return Err(Error::Read(error.into())),
@@ -322,11 +385,15 @@ impl Ask {
     }
 }
 
-/// The same pipe through another descriptor, whose reads don't wait. Setting that on the one we have would set it for
-/// everyone who shares it. None where it isn't ours to open, or /proc isn't there.
-fn open_again(pipe: BorrowedFd<'_>) -> Option<OwnedFd> {
-    let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty()).ok()
+/// What `input` reads through another descriptor, with flags of its own: setting them on the one we have would set them
+/// for everyone who shares it. None where it isn't ours to open, or /proc isn't there.
+pub(super) fn open_again(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd> {
+    let mut path = [0; 32];
+    let mut rest = &mut path[..];
+    write!(rest, "/proc/self/fd/{}", input.as_raw_fd()).ok()?;
+    let unused = rest.len();
+    let path = &path[..path.len() - unused];
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | flags, Mode::empty()).ok()
 }
 
 #[cfg(test)]
@@ -368,6 +435,16 @@ mod tests {
         let next = reader.next(&mut buffer, WhenIdle::Return).unwrap();
         assert_eq!(line(next, &buffer), b"last");
         assert!(matches!(reader.next(&mut buffer, WhenIdle::Wait).unwrap(), Next::End));
+    }
+
+    #[test]
+    fn behind_a_line_too_long_there_is_nothing() {
+        let (input, mut writer) = pipe().unwrap();
+        writer.write_all(&[b'x'; 20_000]).unwrap();
+        let plan = Plan { block: 100, fixed: true, max_line: 5000, ..plan() };
+        let mut reader = Reader::new(input.as_fd(), None, plan).unwrap();
+        assert!(matches!(reader.next(&mut Region::new(1).unwrap(), WhenIdle::Wait), Err(Error::LineTooLong { .. })));
+        assert!(matches!(reader.next(&mut Region::new(1).unwrap(), WhenIdle::Wait), Ok(Next::End)));
     }
 
     #[test]

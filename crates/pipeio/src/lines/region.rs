@@ -4,6 +4,7 @@ use std::io;
 
 use rustix::mm::MapFlags;
 
+use super::fault;
 pub(super) use crate::memory::Mapping as Region;
 
 /// What the kernel maps is a multiple of this. Larger pages of some machines only round further.
@@ -16,6 +17,7 @@ const HUGE: std::ops::RangeInclusive<usize> = 2 << 20..=16 << 20;
 impl Region {
     /// Maps at least `len` bytes.
     pub(super) fn new(len: usize) -> io::Result<Self> {
+        fault::point()?;
         let region = Self::of(round_up(len)?, MapFlags::NORESERVE)?;
         region.choose_pages();
         Ok(region)
@@ -26,7 +28,12 @@ impl Region {
         if len <= self.len() {
             return Ok(());
         }
-        self.resize(round_up(len.max(self.len().saturating_mul(2)))?)?;
+        fault::point()?;
+        let least = round_up(len)?;
+        let twice = self.len().saturating_mul(2);
+        if twice <= least || self.resize(twice).is_err() {
+            self.resize(least)?;
+        }
         self.choose_pages();
         Ok(())
     }
@@ -44,7 +51,7 @@ fn round_up(len: usize) -> io::Result<usize> {
     len.max(1)
         .checked_next_multiple_of(PAGE)
         .filter(|&len| len <= isize::MAX as usize)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::OutOfMemory, "a buffer would be larger than the address space"))
+        .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
 
 use super::error::Error;
+use super::fault;
 use super::reader::{Extent, Next, Plan};
 use super::region::{PAGE, Region};
 
@@ -35,7 +36,7 @@ impl<'fd> Stretches<'fd> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
         let end = u64::try_from(stat.st_size).ok()?;
-        let worthwhile = end.checked_sub(start)? >= 2 * plan.block as u64 && plan.max_line >= plan.block;
+        let worthwhile = end.checked_sub(start)? / 2 >= plan.block as u64 && plan.max_line >= plan.block;
         (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && worthwhile && !plan.numbered).then(|| Self {
             input,
             plan,
@@ -112,7 +113,7 @@ impl<'fd> Stretches<'fd> {
         let mut filled = 0;
         while filled < bytes.len() {
             self.reads.fetch_add(1, Ordering::Relaxed);
-            match pread(self.input, &mut bytes[filled..], at + filled as u64) {
+            match fault::point().and_then(|()| pread(self.input, &mut bytes[filled..], at + filled as u64)) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(Errno::INTR) => {}
@@ -131,7 +132,9 @@ impl<'fd> Stretches<'fd> {
     pub(super) fn leave(&self) -> Result<(u64, u64), Error> {
         let taken = self.next.load(Ordering::Relaxed).saturating_mul(self.plan.block as u64);
         let tail = self.tail.load(Ordering::Relaxed).min(self.start.saturating_add(taken));
-        seek(self.input, SeekFrom::Start(tail)).map_err(|error| Error::Read(error.into()))?;
+        fault::point()
+            .and_then(|()| seek(self.input, SeekFrom::Start(tail)))
+            .map_err(|error| Error::Read(error.into()))?;
         Ok((tail - self.start, self.reads.load(Ordering::Relaxed)))
     }
 }

@@ -86,7 +86,7 @@ pub trait Transform {
     ///
     /// impl Transform for Tabs {
     ///     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
-    ///         let spare = &mut output.spare(line.len())[..line.len()];
+    ///         let spare = &mut output.spare(line.len())?[..line.len()];
     ///         for (to, from) in spare.iter_mut().zip(line) {
     ///             *to = if *from == b',' { b'\t' } else { *from };
     ///         }
@@ -95,8 +95,10 @@ pub trait Transform {
     ///     }
     ///
     ///     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-    ///         self.line(batch.bytes(), output).expect("tabs can't fail");
-    ///         Ok(Flow::Continue)
+    ///         match self.line(batch.bytes(), output) {
+    ///             Ok(_) => Ok(Flow::Continue),
+    ///             Err(failure) => Err(batch.failure(&batch.lines().next().expect("a line"), failure)),
+    ///         }
     ///     }
     /// }
     /// # use pipeio::lines::Engine;
@@ -156,7 +158,7 @@ pub(super) fn line_by_line<'b, T: Transform + ?Sized>(
 /// use pipeio::lines::{Engine, Fate, per_line};
 ///
 /// let mut backwards = per_line(|line, output| {
-///     let start = output.spare(line.len());
+///     let start = output.spare(line.len())?;
 ///     start[..line.len()].copy_from_slice(line);
 ///     start[..line.len()].reverse();
 ///     output.advance(line.len());

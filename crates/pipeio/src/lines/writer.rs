@@ -1,6 +1,6 @@
 //! From outputs to a descriptor.
 
-use std::io::IoSlice;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 
 use rustix::event::PollFlags;
@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::pipe::{IoSliceRaw, SpliceFlags};
 
 use super::error::Error;
+use super::fault;
 use super::output::Output;
 use crate::wait::poll_once;
 
@@ -83,7 +84,10 @@ impl<'fd> Writer<'fd> {
             Given::Refused => {
                 let readers = match output.unlent() {
                     Some(bytes) => self.copy(&mut [IoSlice::new(bytes)])?,
-                    None => self.copy(&mut output.pieces())?,
+                    None => {
+                        let pieces = output.pieces();
+                        self.copy(&mut pieces.map_err(|_| Error::Memory(ErrorKind::OutOfMemory.into()))?)?
+                    }
                 };
                 output.reuse();
                 Ok(readers)
@@ -96,13 +100,13 @@ impl<'fd> Writer<'fd> {
         IoSlice::advance_slices(&mut pieces, 0);
         while !pieces.is_empty() {
             self.writes += 1;
-            let written = match pieces {
+            let written = fault::point().and_then(|()| match pieces {
                 // A call for one piece takes 0.1 µs less than one for a list of one.
                 [piece] => rustix::io::write(self.output, piece),
                 _ => rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]),
-            };
+            });
             match written {
-                Ok(0) => return Err(Error::Write(std::io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(Error::Write(ErrorKind::WriteZero.into())),
                 Ok(written) => {
                     self.bytes += written as u64;
                     IoSlice::advance_slices(&mut pieces, written);
@@ -123,7 +127,8 @@ impl<'fd> Writer<'fd> {
             self.writes += 1;
             // SAFETY: the bytes are readable. The pipe's references outlive this call, but what a reader sees through
             // them is not changed: `Output::give_away` makes sure that the bytes are never written to again.
-            match unsafe { rustix::pipe::vmsplice(self.output, &rest, SpliceFlags::empty()) } {
+            let call = || unsafe { rustix::pipe::vmsplice(self.output, &rest, SpliceFlags::empty()) };
+            match fault::point().and_then(|()| call()) {
                 Ok(some) => {
                     given += some;
                     self.bytes += some as u64;

@@ -6,15 +6,19 @@ use std::io;
 use rustix::io::Errno;
 
 /// Why a run gave no sample.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// Something went wrong; a sentence.
+    #[error("{0}")]
     Failed(String),
     /// The bytes that arrived are not the bytes that were sent; a sentence.
+    #[error("{0}")]
     Unverified(String),
     /// It cannot be done on this machine; a sentence.
+    #[error("{0}")]
     NotHere(String),
     /// The person asked to stop.
+    #[error("interrupted")]
     Interrupted,
 }
 
@@ -22,19 +26,6 @@ impl RunError {
     /// A failure of `what`.
     pub fn failed<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> RunError {
         move |error| RunError::Failed(format!("{what}: {error}"))
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Failed(sentence) | RunError::Unverified(sentence) | RunError::NotHere(sentence) => {
-                f.write_str(sentence)
-            }
-            RunError::Interrupted => f.write_str("interrupted"),
-        }
     }
 }
 

@@ -243,7 +243,7 @@ impl Child {
         if let Reap::Ended(reaped) = &found
             && Pid::from_raw(reaped.pid.cast_signed()) == Some(self.pid)
         {
-            self.end = Some((reaped.status, Usage::default()));
+            self.end = Some((reaped.status, reaped.usage));
         }
         Ok(found)
     }

@@ -19,25 +19,6 @@ use crate::sheet::{self, Sheet, neutral};
 use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
 use crate::stats::verdict::{Criterion, Verdict};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  Which of two is faster:
-      pipemark ab -- 'sort -u words.txt | wc -l' -- 'sort words.txt | uniq | wc -l'
-
-  Would larger pipes help? One pipeline with two capacities:
-      pipemark ab --capacity default,1m -- 'zcat access.log.gz | grep -c 404'
-
-  Does pipemark relay beat cat here?
-      pipemark ab -- 'cat big.bin | wc -c' -- 'pipemark relay <big.bin | wc -c'
-
-  Both are run once to warm up and then in turns, A first in one round and B first in the next. The time of a run is from
-  before its first process is started until the last has ended. Standard input is empty; what the last stage writes is
-  counted and dropped, and has to be as much in every run of both.
-
-EXIT CODES
-  0 compared    1 a pipeline failed    2 bad usage    3 the outputs differ in size    130 interrupted
-  With --fail-on, where that is the verdict on B: 10 worse    12 can't tell    13 better    14 same";
-
 /// What `ab` takes.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
@@ -108,7 +89,7 @@ struct Side {
 
 /// Runs both and compares.
 pub fn run(options: &AbOptions) -> Ending {
-    options.output.check([])?;
+    options.output.targets().check()?;
     let sides = sides(options).map_err(|sentence| Stop::usage(neutral(&sentence)))?;
     let outcome = measure(options, &sides)?;
     options.output.write(&sheet(&outcome), &serde_json::to_string(&outcome)?)?;

@@ -8,28 +8,6 @@ use super::{Ending, Stop};
 use crate::model::{Key, Mode, Value};
 use crate::plan::Plan;
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  The plain pipe: 64 KiB blocks by write and read, across two cores:
-      pipemark bw
-
-  What block size costs; a comma list makes a trial of each value:
-      pipemark bw --block 64,256,1k,4k,16k,64k,256k,1m
-
-  What capacity is worth, against what a pipe has by default:
-      pipemark bw --capacity default,256k,1m --baseline capacity=default
-
-  Zero copy with every byte written anew and checked, writer on CPU 0, reader on CPU 1:
-      pipemark bw --send write,vmsplice --pages huge --verify full --place 0:1
-
-  Four pairs at once, 4 GiB each, exactly ten times:
-      pipemark bw --pairs 4 --total 4g --runs 10
-
-  Round trips through a pipe, a socket and shared memory, back to back and after a pause:
-      pipemark bw --mode latency --link pipe,socketpair,shm --block 64 --gap 0,1ms
-
-  Sizes are binary: 64k is 65536 bytes. A trial that cannot run here is skipped, and the table says why.";
-
 /// What `bw` varies.
 #[derive(Debug, Clone)]
 pub struct BwKeys;

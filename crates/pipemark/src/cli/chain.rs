@@ -9,26 +9,6 @@ use super::{Ending, Stop};
 use crate::model::{ByteSize, Key, MAX_LENGTH, Place, RecvMethod, SendMethod, Value};
 use crate::plan::Plan;
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  What one more cat costs, in chains of 0 to 64:
-      pipemark chain
-
-  Long ones, a gigabyte through each, against our own relay:
-      pipemark chain --to 1024 --total 1g --stage cat --stage relay --runs 3
-
-  Any command, which is given no shell; and a mixed chain, its stages in turns:
-      pipemark chain --length 1,2,4 --stage 'tr a-z A-Z' --verify none
-      pipemark chain --stage 'cat | relay'
-
-  How fast grep reads text in which it finds nothing:
-      pipemark chain --length 1 --stage 'grep no-such-line' --content text --exit 1 --verify none --send write
-
-  Larger pipes, everything on one CPU:
-      pipemark chain --capacity default,1m --place same
-
-  The source splices from a file in memory and the sink to /dev/null, unless --send and --recv say otherwise.";
-
 /// The longest of the lengths that are measured where none are given.
 const USUAL_LENGTH: u32 = 64;
 

@@ -2,37 +2,14 @@
 
 use clap::{Args, ValueEnum};
 
-use super::keep::DbOption;
 use super::noise_floor;
-use super::output::{ExportOptions, Format};
+use super::output::{DbOption, ExportOptions, Format};
 use super::parameters::refuse_twice;
 use super::{Ending, Stop, exit, read};
 use crate::compare::{Party, Report};
 use crate::model::{Better, Settings, Value};
 use crate::sheet::{self, neutral};
 use crate::stats::verdict::{Criterion, Verdict};
-
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  Measure, change something, measure again, compare:
-      pipemark run --json before.json
-      pipemark run --json after.json
-      pipemark compare before.json after.json
-
-  Two sets of parameters that were measured in one run, compared round by round:
-      pipemark bw --capacity default,1m --runs 10 --json capacity.json
-      pipemark compare capacity.json --base capacity=default --new capacity=1m
-
-  In a CI job, which ends with code 10 when a trial is slower by over 5 % for certain:
-      pipemark compare main.json branch.json --threshold 5% --fail-on worse
-
-  The smallest change that could be seen on this machine:
-      pipemark compare --aa
-
-EXIT CODES
-  0 compared    1 nothing was compared, or could not be written    2 bad usage, or files that can't be compared
-  With --fail-on, the first of these that was asked for and is the verdict of at least one trial:
-  10 worse    11 missing    12 can't tell    13 better    14 same";
 
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
@@ -121,13 +98,13 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
 /// Compares, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> Ending {
     let output = &options.output;
-    output.check([])?;
+    output.targets().check()?;
     if options.aa {
         return noise_floor::run(&options.floor, criterion(options.threshold, Better::Higher), output);
     }
     let report = report(options)?;
     // A table has them; for a script they are talk.
-    if output.printed() != Some(Format::Text) {
+    if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
             eprintln!("warning: {}", neutral(warning));
         }

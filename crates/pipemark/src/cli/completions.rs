@@ -9,16 +9,6 @@ use clap_complete::Shell;
 
 use super::{Cli, Ending, Stop};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  For this shell, now:
-      source <(pipemark completions bash)
-
-  For good, where 'make install' has not done it already:
-      pipemark completions bash > ~/.local/share/bash-completion/completions/pipemark
-      pipemark completions zsh > ~/.zfunc/_pipemark            # with fpath+=~/.zfunc in ~/.zshrc
-      pipemark completions fish > ~/.config/fish/completions/pipemark.fish";
-
 /// What `completions` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CompletionsOptions {

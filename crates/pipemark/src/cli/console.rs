@@ -77,28 +77,21 @@ impl From<String> for Stop {
     }
 }
 
-impl From<PlanError> for Stop {
-    fn from(error: PlanError) -> Stop {
-        Stop::usage(error)
-    }
+macro_rules! stops {
+    ($($error:ty: $code:ident;)*) => {$(
+        impl From<$error> for Stop {
+            fn from(error: $error) -> Stop {
+                Stop::with(exit::$code, error)
+            }
+        }
+    )*};
 }
 
-impl From<OutputError> for Stop {
-    fn from(error: OutputError) -> Stop {
-        Stop::failed(error)
-    }
-}
-
-impl From<HistoryError> for Stop {
-    fn from(error: HistoryError) -> Stop {
-        Stop::failed(error)
-    }
-}
-
-impl From<serde_json::Error> for Stop {
-    fn from(error: serde_json::Error) -> Stop {
-        Stop::failed(error)
-    }
+stops! {
+    PlanError: USAGE;
+    OutputError: FAILED;
+    HistoryError: FAILED;
+    serde_json::Error: FAILED;
 }
 
 /// Of standard output: a reader that left early is no error.

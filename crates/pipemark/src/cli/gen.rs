@@ -16,20 +16,6 @@ use super::{Ending, Stop};
 use crate::content::{Payload, Stream};
 use crate::model::ByteSize;
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  A line over and over, as yes does:
-      pipemark gen line:abcdefg | pv --average-rate > /dev/null
-
-  300 MiB of a web server's log, always the same for a seed:
-      pipemark gen log:7 --total 300m | gzip > big.log.gz
-
-  Bytes that prove themselves, at 10 MiB a second:
-      pipemark gen pattern --rate 10m --total 100m | ssh host pipemark sink --verify pattern --total 100m
-
-Contents: line, line:TEXT, log, counted (0 to 255 over and over), pattern (words that depend on their position), random;
-log, pattern and random take :SEED, a number that tells one stream from another.";
-
 /// What `gen` takes.
 #[derive(Debug, Clone, Args)]
 pub struct GenOptions {
@@ -53,7 +39,7 @@ fn rate(text: &str) -> Result<ByteSize, String> {
     match text.parse() {
         Ok(ByteSize(0)) => Err("a rate of 0 would never write anything".to_owned()),
         Ok(rate) => Ok(rate),
-        Err(error) => Err(crate::model::ParseUnitError::to_string(&error)),
+        Err(error) => Err(crate::model::BadValue::to_string(&error)),
     }
 }
 

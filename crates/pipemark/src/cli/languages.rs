@@ -16,20 +16,6 @@ use crate::model::{Filter, Language, Program};
 use crate::plan::{Plan, Scale};
 use crate::sheet::{self, LanguageChoice, neutral};
 
-const EXAMPLES: &str = "\
-EXAMPLES
-  Which languages can take part here, with their versions, and what the others lack:
-      pipemark languages list
-
-  All of them, 10 GiB each, five times, and four block sizes (about half an hour):
-      pipemark languages run
-
-  Java against C, at a tenth of the volume:
-      pipemark languages run --only c,java --scale 0.1
-
-  A language of your own is a folder with an entrant.toml: see entrants/README.md. 'pipemark run languages' runs the same
-  suite with the languages that it names.";
-
 /// The name of the suite that `languages run` runs.
 const SUITE: &str = "languages";
 
@@ -43,7 +29,7 @@ pub struct EntrantOptions {
 
 /// What `languages` takes.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = examples!("languages"))]
 pub struct LanguagesOptions {
     #[command(subcommand)]
     action: Action,
@@ -56,7 +42,7 @@ enum Action {
     /// Build their programs
     Build(Chosen),
     /// Measure them: the suite 'languages'
-    #[command(after_long_help = EXAMPLES)]
+    #[command(after_long_help = examples!("languages"))]
     Run(Box<RunOptions>),
 }
 
@@ -164,7 +150,7 @@ fn build(chosen: &Chosen) -> Ending {
 }
 
 fn measured(options: &RunOptions) -> Ending {
-    options.output.check()?;
+    options.output.targets().check()?;
     let (_, wanted) = found(&options.chosen)?;
     let mut suite = suite_file::find(SUITE)?;
     // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
@@ -178,7 +164,7 @@ fn measured(options: &RunOptions) -> Ending {
     let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE))?;
     plan.precede_with_memory_copy();
     let plans = [plan];
-    let entrants = prepared(&plans, &options.chosen.entrants, options.output.quiet())?;
+    let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output)
 }
 

@@ -14,31 +14,13 @@ use pipeio_harness::usage::Usage;
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  How many spaces each line has:
-      echo 'hello world' | pipemark lines
-      [spaces: 1]hello world
-
-  The third field of a CSV file, and what it took:
-      pipemark lines field 3 --delimiter , --stats < table.csv > third.txt
-
-  File names that may hold anything but NUL:
-      find . -print0 | pipemark lines length --zero-terminated | tr '\\0' '\\n'
-
-  How fast is this machine's filter?
-      pipemark gen line:abcdefg | pipemark lines | pipemark sink
-
-Bytes stay as they are: lines need not be UTF-8. A line that comes alone is answered at once: no batch is waited for.
-Exit code 1 says that the input or output failed, or that a line was too long.";
-
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
 #[command(subcommand_value_name = "TRANSFORM", subcommand_help_heading = "Transforms", disable_help_subcommand = true)]
 pub struct LinesOptions {
     #[command(subcommand)]
     transform: Option<TransformName>,
-    /// Threads: a number, or auto for up to four on a file and one on anything else
+    /// Threads: at most so many, or auto for up to four on a file and one on anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]
@@ -118,7 +100,7 @@ impl FromStr for Threads {
 const LARGEST_BATCH: u64 = 64 << 20;
 
 fn batch(text: &str) -> Result<NonZeroUsize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
+    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
     NonZeroUsize::new(size.as_usize())
         .filter(|_| size.0 <= LARGEST_BATCH)
         .ok_or_else(|| format!("a batch has from 1 byte to {}", ByteSize(LARGEST_BATCH)))
@@ -140,18 +122,18 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Transforms standard input to standard output.
 pub fn run(options: &LinesOptions) -> Ending {
     let start = (Instant::now(), Usage::now());
-    let (report, threads) = transform(options).map_err(|error| match &error {
+    let report = transform(options).map_err(|error| match &error {
         Error::LineTooLong { .. } => Stop::failed(format_args!("{error}; raise --max-line to accept it")),
         _ => Stop::failed(error),
     })?;
     if options.stats {
-        let stats = Stats { report, threads, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
+        let stats = Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
         eprintln!("{stats}");
     }
     Ok(())
 }
 
-fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
+fn transform(options: &LinesOptions) -> Result<Report, Error> {
     let threads = match options.threads {
         Threads::Auto => Engine::suggested_threads(io::stdin())?,
         Threads::Exactly(threads) => threads,
@@ -166,15 +148,14 @@ fn transform(options: &LinesOptions) -> Result<(Report, NonZeroUsize), Error> {
     if let Some(batch) = options.batch {
         engine = engine.batch(batch);
     }
-    let report = match options.transform.unwrap_or(TransformName::Spaces) {
+    match options.transform.unwrap_or(TransformName::Spaces) {
         TransformName::Spaces => through(&engine, threads, Spaces::new()),
         TransformName::Number => through(&engine, threads, Number::default()),
         TransformName::Length => through(&engine, threads, Length),
         TransformName::Upper => through(&engine, threads, Upper),
         TransformName::Identity => through(&engine, threads, Identity),
         TransformName::Field { number, delimiter } => through(&engine, threads, Field::new(number, delimiter)),
-    }?;
-    Ok((report, threads))
+    }
 }
 
 fn through(
@@ -188,14 +169,13 @@ fn through(
 /// What `--stats` says.
 struct Stats {
     report: Report,
-    threads: NonZeroUsize,
     elapsed: Duration,
     usage: Usage,
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats { report, threads, elapsed, usage } = self;
+        let Stats { report, elapsed, usage } = self;
         let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
         writeln!(
             f,
@@ -209,11 +189,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "time: {}, {} of input; CPU: {} user, {} system; threads: {threads}; context switches: {} voluntary, {} not",
+            "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} not",
             Nanos::from(*elapsed),
             Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
             Nanos(usage.user_ns),
             Nanos(usage.sys_ns),
+            report.threads,
             usage.voluntary_switches,
             usage.involuntary_switches,
         )?;

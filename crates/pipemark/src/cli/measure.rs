@@ -6,13 +6,12 @@ use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
 use super::console::{catch_interrupts, say_error};
-use super::output::{OutputOptions, printed};
+use super::output::{OutputOptions, keep, printed};
 use super::parameters::{KeySet, ParameterFlags};
 use super::schedule::ScheduleOptions;
-use super::{Ending, Stop, exit, keep};
+use super::{Ending, Stop, exit};
 use crate::child::Interrupt;
 use crate::entrant::Entrants;
-use crate::export::Destination;
 use crate::host;
 use crate::model::{Document, Experiment, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
@@ -33,7 +32,7 @@ pub struct FlagOptions<K: KeySet> {
 impl<K: KeySet> FlagOptions<K> {
     /// The plan of one experiment, called as its verb.
     pub fn plan(&self, design: Design) -> Result<Plan, Stop> {
-        self.output.check()?;
+        self.output.targets().check()?;
         let verb = design.name.clone();
         Ok(Suite::of_flags(&verb, self.schedule.choices(), design).expand(Scale::ONE)?)
     }
@@ -49,29 +48,15 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> E
     let interrupt = catch_interrupts()?;
     // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-    for (destination, (what, _)) in output.exports() {
-        destination.check(what)?;
-    }
+    output.targets().check_files()?;
     let document = document(plans, entrants, output, &interrupt);
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
         say_error(format_args!("Ctrl-C has no effect from here on: {error}"));
     }
 
-    let mut written = true;
-    let mut write = |destination: &Destination, what: &'static str, text: std::io::Result<String>| {
-        if let Err(error) = destination.write(what, text) {
-            say_error(error);
-            written = false;
-        }
-    };
-    for (destination, (what, writer)) in output.exports() {
-        write(destination, what, writer(&document));
-    }
-    let kept = keep::keep(&document, &output.keep);
-    if let Some(format) = output.printed() {
-        write(&Destination::Stdout, format.name(), printed(format, output.all, &document, kept));
-    }
-    verdict(&document, written)
+    let kept = keep(&document, &output.keep);
+    let written = output.targets().write(|format| printed(format, output.all, &document, kept));
+    verdict(&document, written.is_ok())
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
@@ -81,7 +66,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
-        let mut progress = Progress::new(output.quiet(), plan.trials.len() as u64);
+        let mut progress = Progress::new(output.export.quiet, plan.trials.len() as u64);
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
             continue;

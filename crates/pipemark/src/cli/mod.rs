@@ -1,5 +1,12 @@
 //! The command line: what can be typed, and which verb it goes to. One file per verb.
 
+/// What the long help of a verb ends with.
+macro_rules! examples {
+    ($verb:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help/", $verb, ".txt")).trim_end()
+    };
+}
+
 mod ab;
 mod bw;
 mod chain;
@@ -10,7 +17,6 @@ mod r#gen;
 mod help;
 mod history;
 mod host;
-mod keep;
 mod languages;
 mod lines;
 mod list;
@@ -43,7 +49,7 @@ use console::{Ending, Stop, end, exit};
                   one core and across two, against what the machine can copy at all.",
     after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples, 'pipemark help VERB' explains a verb, \
                   'pipemark help' lists topics.",
-    after_long_help = EXAMPLES,
+    after_long_help = examples!("pipemark"),
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100
@@ -53,83 +59,51 @@ pub struct Cli {
     verb: Verb,
 }
 
-const EXAMPLES: &str = "\
-EXAMPLES
-  How fast are this machine's pipes? About 30 seconds:
-      pipemark run
-
-  Write and read at three block sizes, across two cores and on one:
-      pipemark bw --block 4k,64k,1m --place cross,same
-
-  What is zero copy worth here?
-      pipemark bw --send write,vmsplice --pages base,huge --recv splice --baseline send=write
-
-  A published table, measured again at a tenth of its volume, kept as JSON:
-      pipemark run block-size --scale 0.1 --json block-size.json
-
-  Better or worse than before?
-      pipemark compare before.json after.json
-  What was measured before, and how one trial of it went since:
-      pipemark history
-      pipemark history trend block=64k send=write place=cross
-
-  What can be used here, and where not, why not:
-      pipemark list
-
-  How it measures, what the figures mean, and what a script may rely on:
-      pipemark help method
-      pipemark help units
-      pipemark help exit-codes
-
-EXIT CODES
-  0 all as asked    1 a trial failed    2 bad usage    3 data did not verify    130 interrupted
-  10 to 14 the verdict that --fail-on of compare and ab asked for";
-
 #[derive(Subcommand)]
 enum Verb {
     /// Run suites: predefined experiments
-    #[command(after_long_help = run::EXAMPLES)]
+    #[command(after_long_help = examples!("run"))]
     Run(run::RunOptions),
     /// Measure a pipe as you ask, or a matrix of pipes
-    #[command(after_long_help = bw::EXAMPLES)]
+    #[command(after_long_help = examples!("bw"))]
     Bw(Box<bw::BwOptions>),
     /// Stream the same bytes with programs of nine languages
     Languages(languages::LanguagesOptions),
     /// Compare two measurements: better, worse, the same, or can't tell
-    #[command(after_long_help = compare::EXAMPLES)]
+    #[command(after_long_help = examples!("compare"))]
     Compare(Box<compare::CompareOptions>),
     /// Run two pipelines of yours in turns: which is faster?
-    #[command(after_long_help = ab::EXAMPLES)]
+    #[command(after_long_help = examples!("ab"))]
     Ab(ab::AbOptions),
     /// See what was measured before, and how it changed
-    #[command(after_long_help = history::EXAMPLES)]
+    #[command(after_long_help = examples!("history"))]
     History(history::HistoryOptions),
     /// Filter lines from standard input to standard output
-    #[command(after_long_help = lines::EXAMPLES)]
+    #[command(after_long_help = examples!("lines"))]
     Lines(lines::LinesOptions),
     /// Write lines or bytes to standard output: a pipeline's source
-    #[command(after_long_help = r#gen::EXAMPLES)]
+    #[command(after_long_help = examples!("gen"))]
     Gen(r#gen::GenOptions),
     /// Take, measure and check standard input: a pipeline's end
-    #[command(after_long_help = sink::EXAMPLES)]
+    #[command(after_long_help = examples!("sink"))]
     Sink(sink::SinkOptions),
     /// Measure chains of processes: what one more costs
-    #[command(after_long_help = chain::EXAMPLES)]
+    #[command(after_long_help = examples!("chain"))]
     Chain(Box<chain::ChainOptions>),
     /// Show results as a page to mail, or as charts in the terminal
-    #[command(after_long_help = report::EXAMPLES)]
+    #[command(after_long_help = examples!("report"))]
     Report(report::ReportOptions),
     /// List senders, receivers and suites, and what is missing here
     List(list::ListOptions),
     /// Pass standard input to standard output as fast as the system can
-    #[command(after_long_help = relay::EXAMPLES)]
+    #[command(after_long_help = examples!("relay"))]
     Relay(relay::RelayOptions),
     /// Show what matters about this machine
     Host(host::HostOptions),
     /// Explain a verb or a topic, such as method, units or findings
     Help(help::HelpOptions),
     /// Print shell completions
-    #[command(after_long_help = completions::EXAMPLES)]
+    #[command(after_long_help = examples!("completions"))]
     Completions(completions::CompletionsOptions),
 }
 

@@ -60,7 +60,7 @@ struct Floor {
 /// Measures and says.
 pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
     let floors = measure(&plan(options)?, options.rounds, criterion, output.quiet)?;
-    Ok(output.write(&sheet(&floors), &serde_json::to_string(&floors)?)?)
+    output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.

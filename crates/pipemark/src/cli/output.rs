@@ -1,16 +1,19 @@
-//! Where results go and in which format: the options that verbs share.
+//! Where results go and in which format, and how they are kept: the options that verbs share.
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
+use clap::builder::PathBufValueParser;
 use clap::{Args, ValueEnum};
 
-use super::keep::KeepOptions;
+use super::console::say_error;
+use super::{Ending, Stop, exit};
 use crate::export::{self, Destination, OutputError};
 use crate::model::Document;
 use crate::render::{self, Attachment, Characters, Colour, Terminal};
 use crate::sheet::{self, Sheet};
-use crate::store::Id;
+use crate::store::{History, Id};
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -27,6 +30,12 @@ pub enum Format {
     Csv,
     /// One line with everything
     Json,
+    /// A gauge for each estimate; an export only, like the next
+    #[value(skip)]
+    OpenMetrics,
+    /// A figure for each trial
+    #[value(skip)]
+    Benchmark,
 }
 
 impl Format {
@@ -38,6 +47,8 @@ impl Format {
             Format::Html => "page",
             Format::Csv => "CSV",
             Format::Json => "JSON",
+            Format::OpenMetrics => "OpenMetrics",
+            Format::Benchmark => "benchmark JSON",
         }
     }
 
@@ -49,6 +60,19 @@ impl Format {
             Format::Html => render::html(sheet, &[]),
             Format::Csv => export::sheet_as_csv(sheet),
             Format::Json => Ok(json.map_or_else(|| export::sheet_as_json(sheet), export::json_line)),
+            Format::OpenMetrics | Format::Benchmark => unreachable!("exports of documents"),
+        }
+    }
+
+    /// A measurement in this format.
+    pub fn of_document(self, document: &Document) -> io::Result<String> {
+        match self {
+            Format::Text | Format::Markdown => self.of_sheet(&sheet::document(document), None),
+            Format::Html => page(std::slice::from_ref(document)),
+            Format::Csv => export::csv(document),
+            Format::Json => export::json(document),
+            Format::OpenMetrics => export::openmetrics(document),
+            Format::Benchmark => export::benchmark_json(document),
         }
     }
 }
@@ -71,17 +95,26 @@ impl FormatOption {
     }
 }
 
-/// The terminal that standard output is, or 80 columns.
+/// The terminal that standard output is; elsewhere COLUMNS columns, or 80.
 pub fn terminal() -> Terminal {
     let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    let asked = || set("COLUMNS")?.parse().ok();
     // NO_COLOR is set to anything: no-color.org.
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let coloured = io::stdout().is_terminal() && !unwanted;
+    let coloured =
+        io::stdout().is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
+    // The first of these that is set decides (locale(7)); where none is, as in containers, terminals know UTF-8.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
+    let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
     Terminal {
-        width: columns.ok().filter(|&columns| columns > 0).unwrap_or(80),
+        width: columns.ok().or_else(asked).filter(|&columns| columns > 0).unwrap_or(80),
         colour: if coloured { Colour::Always } else { Colour::Never },
-        characters: Characters::Unicode,
+        characters: if unicode { Characters::Unicode } else { Characters::Ascii },
     }
+}
+
+/// A variable of the environment that is not empty.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// Where results go besides what is printed: for verbs that measure or compare.
@@ -90,72 +123,21 @@ pub fn terminal() -> Terminal {
 pub struct ExportOptions {
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    pub json: Option<Destination>,
+    json: Option<Destination>,
     /// Write one line per trial as CSV
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    pub csv: Option<Destination>,
+    csv: Option<Destination>,
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    pub markdown: Option<Destination>,
+    markdown: Option<Destination>,
     #[command(flatten)]
-    pub format: FormatOption,
+    format: FormatOption,
     /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-impl ExportOptions {
-    /// What is to be written where, besides what is printed.
-    pub fn exports(&self) -> impl Iterator<Item = (&Destination, Format)> {
-        let wanted = [(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)];
-        wanted.into_iter().filter_map(|(destination, format)| Some((destination.as_ref()?, format)))
-    }
-
-    /// The format in which results are printed, if they are: not where an export takes standard output.
-    pub fn printed(&self) -> Option<Format> {
-        let taken = self.exports().any(|(destination, _)| *destination == Destination::Stdout);
-        let unwanted = self.quiet && self.format.format == Format::Text;
-        (!taken && !unwanted).then_some(self.format.format)
-    }
-
-    /// Writes a sheet wherever it is wanted, as [`Format::of_sheet`] has it.
-    ///
-    /// # Errors
-    /// When one of them can't be written.
-    pub fn write(&self, sheet: &Sheet, json: &str) -> Result<(), OutputError> {
-        let printed = self.printed().map(|format| (&Destination::Stdout, format));
-        for (destination, format) in self.exports().chain(printed) {
-            destination.write(format.name(), format.of_sheet(sheet, Some(json)))?;
-        }
-        Ok(())
-    }
-
-    /// Asked before anything is measured.
-    ///
-    /// # Errors
-    /// A sentence, when two exports, of these and `others`, would be written into each other.
-    pub fn check<'a>(&'a self, others: impl IntoIterator<Item = &'a Destination>) -> Result<(), String> {
-        let mut seen = HashSet::new();
-        let all = || self.exports().map(|(destination, _)| destination);
-        let others: Vec<&Destination> = others.into_iter().collect();
-        let twice = all().chain(others.iter().copied()).find(|destination| !seen.insert(*destination));
-        let taken = seen.contains(&Destination::Stdout);
-        match twice {
-            None if taken && self.format.format != Format::Text => {
-                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
-            }
-            None => Ok(()),
-            Some(Destination::Stdout) => {
-                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
-            }
-            Some(Destination::File(file)) => {
-                Err(format!("two exports want the file '{}'; give each its own", file.display()))
-            }
-        }
-    }
-}
-
-/// Where measurements go.
+/// Where measurements go, and whether they are kept.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
@@ -163,10 +145,10 @@ pub struct OutputOptions {
     pub export: ExportOptions,
     /// Write the estimates as OpenMetrics text, such as for node_exporter's textfile collector
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    pub openmetrics: Option<Destination>,
+    openmetrics: Option<Destination>,
     /// Write one figure per trial as github-action-benchmark reads it (customBiggerIsBetter)
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    pub benchmark_json: Option<Destination>,
+    benchmark_json: Option<Destination>,
     /// Print all tables with all figures and findings, not the one screen of the most telling
     #[arg(long)]
     pub all: bool,
@@ -174,55 +156,145 @@ pub struct OutputOptions {
     pub keep: KeepOptions,
 }
 
-/// A way to write a document: what it is called, and the text.
-pub type Writer = (&'static str, fn(&Document) -> io::Result<String>);
-
-impl OutputOptions {
-    /// Whether tables and progress are unwanted.
-    pub fn quiet(&self) -> bool {
-        self.export.quiet
+impl ExportOptions {
+    /// What is to be written where.
+    pub fn targets(&self) -> Targets<'_> {
+        Targets::new(self, &[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)])
     }
 
-    /// What is to be written where, besides what is printed.
-    pub fn exports(&self) -> Vec<(&Destination, Writer)> {
-        let own = self.export.exports().map(|(destination, format)| (destination, writer(format)));
-        let others: [(&Option<Destination>, Writer); 2] = [
-            (&self.openmetrics, ("OpenMetrics", export::openmetrics)),
-            (&self.benchmark_json, ("benchmark JSON", export::benchmark_json)),
-        ];
-        let others = others.into_iter().filter_map(|(destination, writer)| Some((destination.as_ref()?, writer)));
-        own.chain(others).collect()
-    }
-
-    /// The format in which results are printed, if they are.
-    pub fn printed(&self) -> Option<Format> {
-        let taken =
-            [&self.openmetrics, &self.benchmark_json].into_iter().flatten().any(|to| *to == Destination::Stdout);
-        self.export.printed().filter(|_| !taken)
-    }
-
-    /// As [`ExportOptions::check`].
-    pub fn check(&self) -> Result<(), String> {
-        self.export.check(self.openmetrics.iter().chain(&self.benchmark_json))
+    /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
+    ///
+    /// # Errors
+    /// When one of them can't be written, which is said.
+    pub fn write(&self, sheet: &Sheet, json: &str) -> Ending {
+        self.targets().write(|format| format.of_sheet(sheet, Some(json)))
     }
 }
 
-/// How a document is written in a format.
-pub fn writer(format: Format) -> Writer {
-    let write: fn(&Document) -> io::Result<String> = match format {
-        Format::Text => |document| Ok(terminal().render(&sheet::document(document))),
-        Format::Markdown => |document| Ok(render::markdown(&sheet::document(document))),
-        Format::Html => |document| page(std::slice::from_ref(document)),
-        Format::Csv => export::csv,
-        Format::Json => export::json,
+impl OutputOptions {
+    /// What is to be written where.
+    pub fn targets(&self) -> Targets<'_> {
+        let mut targets = self.export.targets();
+        targets.add(&[(&self.openmetrics, Format::OpenMetrics), (&self.benchmark_json, Format::Benchmark)]);
+        targets
+    }
+}
+
+/// What is to be written where, in order: the exports, and what is printed.
+pub struct Targets<'a> {
+    exports: Vec<(&'a Destination, Format)>,
+    format: Format,
+    quiet: bool,
+}
+
+impl<'a> Targets<'a> {
+    fn new(options: &ExportOptions, exports: &[(&'a Option<Destination>, Format)]) -> Targets<'a> {
+        let mut targets = Targets { exports: Vec::new(), format: options.format.format, quiet: options.quiet };
+        targets.add(exports);
+        targets
+    }
+
+    fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
+        self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
+    }
+
+    /// The format in which results are printed, if they are: not where an export takes standard output.
+    pub fn printed(&self) -> Option<Format> {
+        let taken = self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
+        let unwanted = self.quiet && self.format == Format::Text;
+        (!taken && !unwanted).then_some(self.format)
+    }
+
+    /// Asked before anything is measured: whether two exports would be written into each other.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {
+            None if seen.contains(&Destination::Stdout) && self.format != Format::Text => {
+                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
+            }
+            None => Ok(()),
+            Some((Destination::Stdout, _)) => {
+                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
+            }
+            Some((file, _)) => Err(format!("two exports want the file '{file}'; give each its own")),
+        }
+    }
+
+    /// Asked before anything is measured: whether the files can be written.
+    ///
+    /// # Errors
+    /// When one can't.
+    pub fn check_files(&self) -> Result<(), OutputError> {
+        self.exports.iter().try_for_each(|(destination, format)| destination.check(format.name()))
+    }
+
+    /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
+    ///
+    /// # Errors
+    /// When one of them can't be written.
+    pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> Ending {
+        let printed = self.printed().map(|format| (&Destination::Stdout, format));
+        let mut ending = Ok(());
+        for (destination, format) in self.exports.iter().copied().chain(printed) {
+            if let Err(error) = destination.write(format.name(), content(format)) {
+                say_error(error);
+                ending = Err(Stop::code(exit::FAILED));
+            }
+        }
+        ending
+    }
+}
+
+/// Which history: for every verb that has to do with it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DbOption {
+    /// The history's file [default: $XDG_DATA_HOME/pipemark/history.db, or in ~/.local/share]
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
+    pub db: Option<PathBuf>,
+}
+
+/// Whether and how a measurement is kept.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "History")]
+pub struct KeepOptions {
+    /// What to call this measurement, such as before-upgrade; lists and charts show it
+    #[arg(long, value_name = "TEXT", value_parser = label)]
+    pub label: Option<String>,
+    /// Do not keep this measurement in the history
+    #[arg(long)]
+    no_save: bool,
+    #[command(flatten)]
+    db: DbOption,
+}
+
+/// Longer ones fit no list.
+const LONGEST_LABEL: usize = 200;
+
+fn label(text: &str) -> Result<String, String> {
+    match text.chars().count() {
+        0 => Err("an empty label; leave --label out".to_owned()),
+        1..=LONGEST_LABEL => Ok(text.to_owned()),
+        length => Err(format!("a label of {length} characters; use at most {LONGEST_LABEL}")),
+    }
+}
+
+/// Keeps the document. A measurement is not lost because its history cannot be written: that is a sentence, no failure.
+pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
+    let save = || -> Result<Id, Stop> {
+        let json = Format::Json.of_document(document)?;
+        Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
     };
-    (format.name(), write)
+    let kept = (!options.no_save).then(save)?;
+    kept.inspect_err(|error| eprintln!("pipemark: this measurement is not kept in the history: {error}")).ok()
 }
 
 /// A document as it is printed: as text one screen of it, unless all was asked for.
 pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
     if format != Format::Text || all {
-        return writer(format).1(document);
+        return format.of_document(document);
     }
     let pointers = match kept {
         Some(id) => {

@@ -124,7 +124,9 @@ impl TypedValueParser for ValueParser {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let words = self.0.words();
-        (!words.is_empty()).then(|| Box::new(words.into_iter().map(PossibleValue::new)) as Box<dyn Iterator<Item = _>>)
+        (!words.is_empty()).then(|| {
+            Box::new(words.into_iter().map(|(word, _)| PossibleValue::new(word))) as Box<dyn Iterator<Item = _>>
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::Stop;
-use super::keep::DbOption;
+use super::output::DbOption;
 use crate::model::{Document, SCHEMA};
 use crate::sheet::neutral;
 use crate::store::{Filter, History, Id};

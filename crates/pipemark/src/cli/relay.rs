@@ -11,24 +11,6 @@ use signal_hook::consts::SIGPIPE;
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  In place of cat, where cat is slow: from a file, or in the middle of a pipeline:
-      pipemark relay <big.tar | ssh host 'tar x'
-      producer | pipemark relay | consumer
-
-  A larger pipe on both sides, so that producer and consumer take turns less often:
-      producer | pipemark relay --capacity 1m | consumer
-
-  How much went through, and by which means:
-      pipemark relay --stats <big.iso >copy.iso
-
-  Bytes move as references to pages where the kernel can do that, and are read and written where it cannot. Where the
-  producer overwrites memory or a file that it has handed on, use --method read-write.
-
-EXIT CODES
-  0 all was passed on    1 an error    2 bad usage    ended by SIGPIPE, as cat is, if the reader leaves early";
-
 /// What `relay` takes.
 #[derive(Debug, Clone, Args)]
 pub struct RelayOptions {

@@ -4,28 +4,11 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use super::keep::DbOption;
-use super::output::{destination, page, terminal};
+use super::output::{DbOption, destination, page, terminal};
 use super::{Ending, Stop, read};
 use crate::export::Destination;
 use crate::model::Document;
-use crate::render::{Characters, Terminal};
 use crate::sheet::{self, neutral};
-
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  Measure, and make a page of it; without a name the newest measurement of the history is taken:
-      pipemark run quick && pipemark report -o quick.html
-
-  Two machines, or before and after, laid over one another:
-      pipemark report here.json there.json -o both.html
-      pipemark report 12 15 -o both.html
-
-
-  The main charts, here in the terminal:
-      pipemark report --terminal
-
-  The page is one file that loads nothing from anywhere: it can be mailed and opened without a network.";
 
 /// The most documents that can be told apart on one page.
 const MOST_FILES: usize = 12;
@@ -50,8 +33,7 @@ pub struct ReportOptions {
 pub fn run(options: &ReportOptions) -> Ending {
     let documents = documents(&options.files, &options.db)?;
     if options.terminal {
-        let terminal = Terminal { characters: characters(), ..terminal() };
-        Destination::Stdout.write("charts", Ok(terminal.render(&sheet::main_charts(&documents))))?;
+        Destination::Stdout.write("charts", Ok(terminal().render(&sheet::main_charts(&documents))))?;
     } else {
         options.output.write("report", page(&documents))?;
         if let Destination::File(_) = options.output {
@@ -75,12 +57,4 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, Stop> {
         return Err(Stop::usage(format_args!("'{}' is named twice; name each file once", neutral(twice))));
     }
     files.iter().map(|file| read::measurement(file, db)).collect()
-}
-
-/// What the terminal shows, by the locale: the first of these variables that is set decides (locale(7)).
-fn characters() -> Characters {
-    let set = |name: &&str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default();
-    let locale = locale.to_string_lossy().to_ascii_lowercase();
-    if locale.contains("utf-8") || locale.contains("utf8") { Characters::Unicode } else { Characters::Ascii }
 }

@@ -10,19 +10,6 @@ use super::schedule::ScheduleOptions;
 use super::{Ending, Stop, measure, suite_file};
 use crate::plan::{Plan, Scale};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  The quick suite, about 30 seconds:
-      pipemark run
-
-  A published experiment at a tenth of its volume, each trial three times:
-      pipemark run block-size --scale 0.1 --runs 3
-
-  A suite of your own, its results as JSON on standard output:
-      pipemark run ./mine.toml --json -
-
-  A word with a slash, or that ends with .toml, is a file; any other is one of the suites that 'pipemark list' shows.";
-
 /// What `run` takes.
 #[derive(Debug, Clone, Args)]
 pub struct RunOptions {
@@ -44,9 +31,9 @@ pub struct RunOptions {
 
 /// Runs the suites.
 pub fn run(options: &RunOptions) -> Ending {
-    options.output.check()?;
+    options.output.targets().check()?;
     let plans = plans(options)?;
-    let entrants = languages::prepared(&plans, &options.entrants, options.output.quiet())?;
+    let entrants = languages::prepared(&plans, &options.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output)
 }
 

@@ -16,19 +16,6 @@ use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput};
 use crate::sheet::{Cell, Column, Grid, Sheet, Style};
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  How fast does yes fill a pipe?
-      yes | head -c 10g | pipemark sink
-
-  Did everything arrive, byte for byte?
-      pipemark gen pattern:7 --total 1g | some-filter | pipemark sink --verify pattern:7 --total 1g
-
-  As pv does it, without looking at the bytes:
-      yes | head -c 10g | pipemark sink --recv splice
-
-The clock runs from the first byte to the end of the input. Exit code 3 says that bytes were wrong or missing.";
-
 /// What `sink` takes.
 #[derive(Debug, Clone, Args)]
 pub struct SinkOptions {
@@ -61,7 +48,7 @@ enum Recv {
 const LARGEST_BLOCK: u64 = 1 << 30;
 
 fn block(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::ParseUnitError| error.to_string())?;
+    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
     if !(1..=LARGEST_BLOCK).contains(&size.0) {
         return Err(format!("a block has from 1 byte to {}", ByteSize(LARGEST_BLOCK)));
     }

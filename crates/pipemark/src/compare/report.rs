@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::circumstances::{differences, granted};
@@ -22,7 +21,8 @@ pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 const FEWEST_ROUNDS: usize = 6;
 
 /// NEW against BASE, trial by trial and experiment by experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// Always [`COMPARISON_SCHEMA`].
     pub schema: String,
@@ -43,7 +43,8 @@ pub struct Report {
 }
 
 /// Where figures are from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Origin {
     /// The file.
     pub file: String,
@@ -63,7 +64,8 @@ pub struct Origin {
 }
 
 /// The trials of an experiment that were measured on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Group {
     /// The experiment's name.
     pub experiment: String,
@@ -80,7 +82,8 @@ pub struct Group {
 }
 
 /// One trial of NEW against its counterpart of BASE.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
     /// The trial in words, without what all of the experiment share and without what was chosen.
     pub name: String,
@@ -99,7 +102,8 @@ pub struct Change {
 }
 
 /// One of the two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// What is held against.
@@ -118,7 +122,8 @@ impl fmt::Display for Side {
 }
 
 /// A trial that was not compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Missing {
     /// The side that it is missing on.
     pub side: Side,

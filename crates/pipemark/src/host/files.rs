@@ -55,6 +55,12 @@ impl Files {
         self.line(path)?.parse().ok()
     }
 
+    /// The number after `key` and a blank, in a file of such lines.
+    pub fn entry(&self, path: impl AsRef<Path>, key: &str) -> Option<u64> {
+        let text = self.text(path)?;
+        text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key)?.1.trim().parse().ok()
+    }
+
     /// Whether there is such a file.
     pub fn exist(&self, path: impl AsRef<Path>) -> bool {
         self.locate(path).exists()

@@ -54,29 +54,23 @@ impl ControlGroups {
     pub fn memory(&self, files: &Files) -> Option<u64> {
         // Version 1 says "no limit" with the largest whole number of pages.
         const NO_LIMIT: u64 = 1 << 62;
-        let limit = |folder: &PathBuf| {
-            ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| files.value::<u64>(folder.join(name)))
-        };
+        let names = ["memory.max", "memory.limit_in_bytes"];
+        let limit = |folder: &PathBuf| names.iter().find_map(|name| files.value(folder.join(name)));
         self.memory.iter().filter_map(limit).filter(|&bytes| bytes < NO_LIMIT).min()
     }
 
     /// What is left of processes and memory.
     pub fn room(&self, files: &Files) -> Room {
-        let processes = self.processes.iter().filter_map(|folder| {
-            let limit = files.value::<u64>(folder.join("pids.max"))?;
-            Some(limit.saturating_sub(files.value(folder.join("pids.current"))?))
-        });
+        let left = |folder: &PathBuf, what: &str, kept: u64| {
+            let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
+            let used: u64 = files.value(folder.join(format!("{what}.current")))?;
+            Some(limit.saturating_sub(used.saturating_sub(kept)))
+        };
         let memory = self.memory.iter().filter_map(|folder| {
-            let limit = files.value::<u64>(folder.join("memory.max"))?;
-            let stat = files.text(folder.join("memory.stat"))?;
-            let entry = |key: &str| {
-                let mut words = stat.lines().filter_map(|line| line.split_once(' '));
-                words.find(|(name, _)| *name == key)?.1.trim().parse::<u64>().ok()
-            };
-            let used: u64 = files.value(folder.join("memory.current"))?;
-            let of_files = entry("active_file").unwrap_or(0) + entry("inactive_file").unwrap_or(0);
-            Some(limit.saturating_sub(used.saturating_sub(of_files)))
+            let entry = |key| files.entry(folder.join("memory.stat"), key).unwrap_or(0);
+            left(folder, "memory", entry("active_file") + entry("inactive_file"))
         });
+        let processes = self.processes.iter().filter_map(|folder| left(folder, "pids", 0));
         Room { processes: processes.min(), memory: memory.min() }
     }
 
@@ -98,14 +92,9 @@ impl ControlGroups {
     /// For how long a CPU limit has held some process of the group back, since the group began.
     pub fn throttled(&self, files: &Files) -> Option<Duration> {
         let time = |folder: &PathBuf| {
-            let stat = files.text(folder.join("cpu.stat"))?;
-            let entry = |key: &str| {
-                let mut words = stat.lines().filter_map(|line| line.split_once(' '));
-                words.find(|(name, _)| *name == key)?.1.trim().parse::<u64>().ok()
-            };
-            entry("throttled_usec")
-                .map(Duration::from_micros)
-                .or_else(|| entry("throttled_time").map(Duration::from_nanos))
+            let entry = |key| files.entry(folder.join("cpu.stat"), key);
+            let version_1 = || entry("throttled_time").map(Duration::from_nanos);
+            entry("throttled_usec").map(Duration::from_micros).or_else(version_1)
         };
         self.cpu.iter().filter_map(time).max()
     }

@@ -33,7 +33,7 @@ pub fn survey() -> Host {
     let cpuinfo = cpus::cpuinfo(&files);
     let virtualization = virtualization::detect(&files, &cpuinfo);
     let groups = ControlGroups::find(&files);
-    let pipe_max_size = files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE);
+    let pipe_max_size = pipe_max_size(&files);
     let (pipe_limits_lifted, pipe_user_limits_lifted) = permissions::pipe_limits_lifted(&files, pipe_max_size);
     let huge_page_size = files.value(format!("{HUGE_PAGES}/hpage_pmd_size"));
     Host {
@@ -58,11 +58,15 @@ pub fn survey() -> Host {
         pipe_limits_lifted,
         pipe_user_limits_lifted,
         vmsplice_shares_pages: pipeio_harness::probe::vmsplice_shares_pages().ok(),
-        permissions: permissions::probe_all(&files, pipe_max_size),
+        permissions: permissions::probe_all(&files),
         // Fixed point with 16 bits behind the point, sysinfo(2).
         load: system.loads[0] as f64 / 65536.0,
         pressure: pressure(&files),
     }
+}
+
+fn pipe_max_size(files: &Files) -> u64 {
+    files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
 }
 
 /// What control groups leave to this process now.

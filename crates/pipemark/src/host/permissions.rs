@@ -10,122 +10,75 @@ use strum::{Display, EnumIter, IntoEnumIterator};
 use super::files::{Files, field};
 use crate::model::Permission;
 
-/// What pipemark may use of the kernel, under the names that [`Permission`]s have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter)]
-pub enum Facility {
-    #[strum(serialize = "vmsplice")]
-    Vmsplice,
-    #[strum(serialize = "splice")]
-    Splice,
-    #[strum(serialize = "tee")]
-    Tee,
-    #[strum(serialize = "sendfile")]
-    Sendfile,
-    #[strum(serialize = "memfd_create")]
-    Memfd,
-    #[strum(serialize = "io_uring")]
-    IoUring,
-    #[strum(serialize = "F_SETPIPE_SZ")]
-    PipeCapacity,
-    #[strum(serialize = "sched_setaffinity")]
-    Affinity,
-    #[strum(serialize = "futex")]
-    Futex,
-    #[strum(serialize = "pidfd_open")]
-    Pidfd,
-    #[strum(serialize = "MADV_HUGEPAGE")]
-    HugePages,
-    #[strum(serialize = "process_vm_readv")]
-    ProcessVm,
-    #[strum(serialize = "mq_open")]
-    PosixQueues,
-    #[strum(serialize = "msgget")]
-    SysvQueues,
-    #[strum(serialize = "UNIX sockets")]
-    UnixSockets,
-    #[strum(serialize = "TCP over loopback")]
-    Tcp,
-    #[strum(serialize = "hardware counters")]
-    HardwareCounters,
-    #[strum(serialize = "software counters")]
-    SoftwareCounters,
+type Probe = fn() -> io::Result<()>;
+
+/// One row for each facility: the name that [`Permission`]s have, the probe that uses it, and the kernel that has it: since
+/// when, and built how.
+macro_rules! facilities {
+    ($($facility:ident $name:literal: $probe:expr, $kernel:literal;)*) => {
+        /// What pipemark may use of the kernel.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter)]
+        pub enum Facility {
+            $(#[strum(serialize = $name)] $facility,)*
+        }
+
+        impl Facility {
+            fn probe(self) -> Probe {
+                match self { $(Facility::$facility => $probe,)* }
+            }
+
+            fn kernel(self) -> &'static str {
+                match self { $(Facility::$facility => $kernel,)* }
+            }
+        }
+    };
+}
+
+facilities! {
+    Vmsplice "vmsplice": probe::vmsplice, "Linux 2.6.17 or later";
+    Splice "splice": probe::splice, "Linux 2.6.17 or later";
+    Tee "tee": probe::tee, "Linux 2.6.17 or later";
+    Sendfile "sendfile": probe::sendfile, "Linux 2.6.33 or later";
+    Memfd "memfd_create": probe::memfd_create, "Linux 3.17 or later";
+    IoUring "io_uring": probe::io_uring, "Linux 5.1 or later with CONFIG_IO_URING";
+    PipeCapacity "F_SETPIPE_SZ": largest_pipe, "Linux 2.6.35 or later";
+    Affinity "sched_setaffinity": probe::affinity, "any Linux of the last twenty years";
+    Futex "futex": probe::futex, "any Linux of the last twenty years";
+    Pidfd "pidfd_open": probe::pidfd_open, "Linux 5.3 or later";
+    HugePages "MADV_HUGEPAGE": probe::huge_page_advice, "Linux 2.6.38 or later with CONFIG_TRANSPARENT_HUGEPAGE";
+    ProcessVm "process_vm_readv": probe::process_vm_readv, "Linux 3.2 or later with CONFIG_CROSS_MEMORY_ATTACH";
+    PosixQueues "mq_open": probe::posix_queues, "a Linux with CONFIG_POSIX_MQUEUE";
+    SysvQueues "msgget": probe::sysv_queues, "a Linux with CONFIG_SYSVIPC";
+    UnixSockets "UNIX sockets": probe::unix_sockets, "a Linux with CONFIG_UNIX";
+    Tcp "TCP over loopback": probe::tcp_sockets, "a Linux with CONFIG_INET";
+    HardwareCounters "hardware counters": probe::hardware_counter, "a Linux with CONFIG_PERF_EVENTS";
+    SoftwareCounters "software counters": probe::software_counter, "a Linux with CONFIG_PERF_EVENTS";
+}
+
+/// A pipe as large as the limit allows. Beyond some tens of MiB a lack of contiguous kernel memory may refuse it all the same.
+fn largest_pipe() -> io::Result<()> {
+    probe::pipe_capacity(super::pipe_max_size(&Files::live()).min(16 << 20) as usize).map(drop)
 }
 
 impl Facility {
-    fn probe(self, pipe_max_size: u64) -> io::Result<()> {
-        match self {
-            Facility::Vmsplice => probe::vmsplice(),
-            Facility::Splice => probe::splice(),
-            Facility::Tee => probe::tee(),
-            Facility::Sendfile => probe::sendfile(),
-            Facility::Memfd => probe::memfd_create(),
-            Facility::IoUring => probe::io_uring(),
-            Facility::PipeCapacity => {
-                // Beyond some tens of MiB a lack of contiguous kernel memory may refuse what the limit allows.
-                let bytes = pipe_max_size.min(16 << 20);
-                probe::pipe_capacity(usize::try_from(bytes).expect("bounded above")).map(drop)
-            }
-            Facility::Affinity => probe::affinity(),
-            Facility::Futex => probe::futex(),
-            Facility::Pidfd => probe::pidfd_open(),
-            Facility::HugePages => probe::huge_page_advice(),
-            Facility::ProcessVm => probe::process_vm_readv(),
-            Facility::PosixQueues => probe::posix_queues(),
-            Facility::SysvQueues => probe::sysv_queues(),
-            Facility::UnixSockets => probe::unix_sockets(),
-            Facility::Tcp => probe::tcp_sockets(),
-            Facility::HardwareCounters => probe::hardware_counter(),
-            Facility::SoftwareCounters => probe::software_counter(),
-        }
-    }
-
-    /// The kernel that has it: since when, and built how.
-    fn requirement(self) -> &'static str {
-        match self {
-            Facility::Vmsplice | Facility::Splice | Facility::Tee => "Linux 2.6.17 or later",
-            Facility::Sendfile => "Linux 2.6.33 or later",
-            Facility::Memfd => "Linux 3.17 or later",
-            Facility::IoUring => "Linux 5.1 or later with CONFIG_IO_URING",
-            Facility::PipeCapacity => "Linux 2.6.35 or later",
-            Facility::Affinity | Facility::Futex => "any Linux of the last twenty years",
-            Facility::Pidfd => "Linux 5.3 or later",
-            Facility::HugePages => "Linux 2.6.38 or later with CONFIG_TRANSPARENT_HUGEPAGE",
-            Facility::ProcessVm => "Linux 3.2 or later with CONFIG_CROSS_MEMORY_ATTACH",
-            Facility::PosixQueues => "a Linux with CONFIG_POSIX_MQUEUE",
-            Facility::SysvQueues => "a Linux with CONFIG_SYSVIPC",
-            Facility::UnixSockets => "a Linux with CONFIG_UNIX",
-            Facility::Tcp => "a Linux with CONFIG_INET",
-            Facility::HardwareCounters | Facility::SoftwareCounters => "a Linux with CONFIG_PERF_EVENTS",
-        }
-    }
-
     /// Why it is not here although the call itself works, if so.
     fn withheld(self, files: &Files) -> Option<String> {
-        match self {
-            Facility::ProcessVm => {
-                let scope = files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")?;
-                let privileged = capable(CapabilitySet::SYS_PTRACE);
-                match scope {
-                    2 if !privileged => Some(
-                        "only for CAP_SYS_PTRACE (/proc/sys/kernel/yama/ptrace_scope is 2); as root: sysctl kernel.yama.ptrace_scope=1"
-                            .to_owned(),
-                    ),
-                    3.. => Some(
-                        "no process may look into another one (/proc/sys/kernel/yama/ptrace_scope is 3); this lasts until the next boot"
-                            .to_owned(),
-                    ),
-                    _ => None,
+        let why = match self {
+            Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
+                2 if !capable(CapabilitySet::SYS_PTRACE) => {
+                    "only for CAP_SYS_PTRACE (/proc/sys/kernel/yama/ptrace_scope is 2); as root: sysctl kernel.yama.ptrace_scope=1"
                 }
+                3.. => {
+                    "no process may look into another one (/proc/sys/kernel/yama/ptrace_scope is 3); this lasts until the next boot"
+                }
+                _ => return None,
+            },
+            Facility::HugePages if field(&files.text("/proc/self/status")?, "THP_enabled") == Some("0") => {
+                "switched off for this process (prctl PR_SET_THP_DISABLE); start pipemark from another program"
             }
-            Facility::HugePages => {
-                let status = files.text("/proc/self/status")?;
-                (field(&status, "THP_enabled") == Some("0")).then(|| {
-                    "switched off for this process (prctl PR_SET_THP_DISABLE); start pipemark from another program"
-                        .to_owned()
-                })
-            }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(why.to_owned())
     }
 
     /// Why a probe failed and what would help: a clause that follows the facility's name.
@@ -134,7 +87,7 @@ impl Facility {
         match (self, errno) {
             (_, Errno::NOSYS) => format!(
                 "not in this kernel, or hidden by a system call filter (ENOSYS); needs {} and a filter that lets it pass",
-                self.requirement()
+                self.kernel()
             ),
             (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(2) => {
                 "switched off for everyone (/proc/sys/kernel/io_uring_disabled is 2); as root: sysctl kernel.io_uring_disabled=0".to_owned()
@@ -161,10 +114,10 @@ impl Facility {
                 files.line("/proc/sys/fs/pipe-user-pages-soft").map(|pages| format!(" ({pages} pages)")).unwrap_or_default(),
             ),
             (Facility::HugePages, Errno::INVAL) => {
-                format!("this kernel has no transparent huge pages; needs {}", self.requirement())
+                format!("this kernel has no transparent huge pages; needs {}", self.kernel())
             }
             (Facility::UnixSockets | Facility::Tcp, Errno::AFNOSUPPORT) => {
-                format!("not in this kernel, or forbidden (EAFNOSUPPORT); needs {}", self.requirement())
+                format!("not in this kernel, or forbidden (EAFNOSUPPORT); needs {}", self.kernel())
             }
             (Facility::Tcp, Errno::ADDRNOTAVAIL) => {
                 "the loopback device is down (EADDRNOTAVAIL); as root: ip link set lo up".to_owned()
@@ -196,9 +149,9 @@ pub fn capable(capability: CapabilitySet) -> bool {
 }
 
 /// Tries everything.
-pub fn probe_all(files: &Files, pipe_max_size: u64) -> Vec<Permission> {
+pub fn probe_all(files: &Files) -> Vec<Permission> {
     let permission = |facility: Facility| {
-        let missing = match facility.probe(pipe_max_size) {
+        let missing = match facility.probe()() {
             Ok(()) => facility.withheld(files),
             Err(error) => Some(facility.reason(&error, files)),
         };
@@ -267,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_facility_is_probed_under_its_own_name() {
-        let permissions = probe_all(&Files::live(), 1 << 20);
+        let permissions = probe_all(&Files::live());
         let names: std::collections::HashSet<&str> = permissions.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names.len(), Facility::iter().count());
         assert_eq!(permissions.iter().find(|p| p.name == "futex").unwrap().missing, None);

@@ -1,8 +1,5 @@
 //! The document that results travel in: `--json`, the history and the report all hold this.
 
-use std::fmt;
-
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Estimate;
@@ -24,7 +21,8 @@ fn first_workload() -> u32 {
 }
 
 /// Everything one invocation measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -65,7 +63,8 @@ pub struct Document {
 }
 
 /// A group of trials that are shown in one table and compared with each other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Experiment {
     /// The name that a trial's `experiment` refers to; unique in the document.
     pub name: String,
@@ -84,7 +83,8 @@ pub struct Experiment {
 }
 
 /// A sentence computed from estimates, with the figures that support it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Which rule found it: a stable word such as `best-block`.
     pub rule: String,
@@ -95,104 +95,59 @@ pub struct Finding {
 }
 
 /// What a reader has to keep in mind, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Warning {
     /// The figure is within 10 % of what the source or the sink can do alone.
+    #[error(
+        "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
+    )]
     NearCeiling { end: String, ceiling: f64 },
     /// Some runs are outliers.
+    #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
     Outliers { count: u32, runs: u32 },
     /// Later runs are faster or slower than earlier ones.
+    #[error("the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again", change * 100.0)]
     Drift { change: f64 },
     /// The interval is still wider than asked when the budget was spent.
+    #[error("the interval is still ±{:.0} % wide; raise --budget or --time", relative * 100.0)]
     Wide { relative: f64 },
     /// The kernel granted another capacity than was asked for.
+    #[error("the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}")]
     CapacityDiffers { asked: u64, granted: u64 },
     /// A block is larger than a message of the link may be.
+    #[error("a message of this link has at most {limit} bytes; larger blocks were split")]
     Split { limit: u64 },
     /// The sender's bytes went another way than its name says.
+    #[error("{text}")]
     Sender { text: String },
     /// The capacity changed while the trial ran.
+    #[error(
+        "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
+    )]
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.
+    #[error("an end was seen on CPU {cpu}, which it was not placed on")]
     Misplaced { cpu: u16 },
     /// Huge pages were asked for and the system did not give them.
+    #[error("no huge pages here ({reason}); base pages were used")]
     NoHugePages { reason: String },
     /// The hypervisor took CPU time away.
+    #[error("the hypervisor took {percent:.1} % of the CPU time away; measure when the host is quieter")]
     Steal { percent: f64 },
     /// Other processes wanted the CPUs.
+    #[error("other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")]
     Load { busy: f64 },
     /// The kernel saw tasks wait for a CPU.
+    #[error("tasks waited for a CPU {percent:.1} % of the time before the start; wait until the machine is idle")]
     CpuPressure { percent: f64 },
     /// The control group's CPU limit held our processes back.
+    #[error(
+        "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
+    )]
     Throttled { percent: f64 },
     /// The frequency governor may change the clock while measuring.
+    #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
     Governor { governor: String },
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::NearCeiling { end, .. } => {
-                write!(
-                    f,
-                    "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
-                )
-            }
-            Warning::Outliers { count, runs } => {
-                let are = if *count == 1 { "is an outlier" } else { "are outliers" };
-                write!(f, "{count} of {runs} runs {are}; close other programs or use more --runs")
-            }
-            Warning::Drift { change } => {
-                write!(
-                    f,
-                    "the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again",
-                    change * 100.0
-                )
-            }
-            Warning::Wide { relative } => {
-                write!(f, "the interval is still ±{:.0} % wide; raise --budget or --time", relative * 100.0)
-            }
-            Warning::CapacityDiffers { asked, granted } => {
-                write!(
-                    f,
-                    "the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}"
-                )
-            }
-            Warning::Split { limit } => {
-                write!(f, "a message of this link has at most {limit} bytes; larger blocks were split")
-            }
-            Warning::Sender { text } => f.write_str(text),
-            Warning::CapacityChanged { before, after } => {
-                // No stage but pipemark relay is known to do so.
-                write!(
-                    f,
-                    "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
-                )
-            }
-            Warning::Misplaced { cpu } => write!(f, "an end was seen on CPU {cpu}, which it was not placed on"),
-            Warning::NoHugePages { reason } => write!(f, "no huge pages here ({reason}); base pages were used"),
-            Warning::Steal { percent } => {
-                write!(f, "the hypervisor took {percent:.1} % of the CPU time away; measure when the host is quieter")
-            }
-            Warning::Load { busy } => {
-                write!(f, "other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")
-            }
-            Warning::CpuPressure { percent } => {
-                write!(
-                    f,
-                    "tasks waited for a CPU {percent:.1} % of the time before the start; wait until the machine is idle"
-                )
-            }
-            Warning::Throttled { percent } => {
-                write!(
-                    f,
-                    "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
-                )
-            }
-            Warning::Governor { governor } => {
-                write!(f, "the frequency governor is '{governor}'; 'performance' gives steadier figures")
-            }
-        }
-    }
 }

@@ -1,6 +1,5 @@
 //! Which program of which language's folder streams the bytes, where it isn't pipemark's own ends that do.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::word_enum;
@@ -20,7 +19,7 @@ macro_rules! contestant_name {
         }
 
         impl std::str::FromStr for $type {
-            type Err = $crate::model::value::BadValue;
+            type Err = $crate::model::bad_value::BadValue;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
@@ -61,7 +60,8 @@ word_enum! {
 }
 
 /// What is known of one run of an entrant besides what is known of any run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntrantStats {
     /// Compiler or runtime with its version, as the program says.
     pub runtime: String,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,7 +15,8 @@ use super::sample::Sample;
 use super::units::Unit;
 
 /// Whether more or less of a figure is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
     /// More is better.
@@ -28,7 +28,8 @@ pub enum Better {
 }
 
 /// What the samples of a trial say about one quantity: never a single number.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The middle sample, or the mean of the two in the middle.
     pub median: f64,
@@ -279,19 +280,20 @@ impl<'de> Deserialize<'de> for Estimates {
     }
 }
 
-impl JsonSchema for Estimates {
+#[cfg(test)]
+impl schemars::JsonSchema for Estimates {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Estimates".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let mut properties: Map<String, Json> = Map::new();
         for figure in Figure::iter() {
             let mut schema = generator.subschema_for::<Estimate>();
             schema.insert("description".to_owned(), figure.help().into());
             let place = match figure.path() {
                 [group, _] => {
-                    let object = json_schema!({"type": "object", "properties": {}}).to_value();
+                    let object = schemars::json_schema!({"type": "object", "properties": {}}).to_value();
                     let group = properties.entry(*group).or_insert(object);
                     group["properties"].as_object_mut().expect("made above")
                 }
@@ -299,7 +301,7 @@ impl JsonSchema for Estimates {
             };
             place.insert(figure.path()[figure.path().len() - 1].to_owned(), schema.to_value());
         }
-        json_schema!({
+        schemars::json_schema!({
             "type": "object",
             "description": "The quantities estimated for each trial; those that it does not have are left out.",
             "properties": properties,

@@ -1,6 +1,5 @@
 //! Lines of text through a filter: who feeds it, which filter it is, and what the processes of such a pipeline used.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::value::word_enum;
@@ -33,7 +32,8 @@ super::entrant::contestant_name!(
 );
 
 /// What the processes of a pipeline of lines used, each from its start to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PipelineStats {
     /// The process that writes the lines; `None` where a file is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,8 @@ impl PipelineStats {
 }
 
 /// What one process used, with the threads and processes that it started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProcessStats {
     /// User CPU time in nanoseconds.
     pub user_ns: u64,

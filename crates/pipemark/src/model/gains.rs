@@ -1,13 +1,13 @@
 //! An experiment as a published table of per cent over a base has it: which trial belongs into which cell, and the figure
 //! that was published there.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameter::Key;
 
 /// A table of gains: rows by a parameter, columns by what was changed, in blocks such as one for each placement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Gains {
     /// What the rows differ in.
     pub by: Key,
@@ -24,7 +24,8 @@ pub struct Gains {
 }
 
 /// Columns that stand side by side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GainsBlock {
     /// What they have in common.
     pub title: String,
@@ -33,7 +34,8 @@ pub struct GainsBlock {
 }
 
 /// What one change brings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GainsColumn {
     /// The change.
     pub name: String,
@@ -42,7 +44,8 @@ pub struct GainsColumn {
 }
 
 /// One figure and its counterpart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GainsCell {
     /// The id of the trial whose ratio to its baseline is shown.
     pub trial: String,
@@ -51,7 +54,8 @@ pub struct GainsCell {
 }
 
 /// A conclusion of the source, to be held against what is measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {
     /// The conclusion, in the words of the source.
     pub says: String,
@@ -72,7 +76,8 @@ pub struct Claim {
 }
 
 /// What makes a conclusion hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimTest {
     /// That gains have the signs that were published.
@@ -83,7 +88,8 @@ pub enum ClaimTest {
 }
 
 /// How far a conclusion reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// This experiment.

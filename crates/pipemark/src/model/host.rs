@@ -1,12 +1,12 @@
 //! What matters about the machine that measured.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::place::Cpu;
 
 /// The machine: what it is, what it allows and how busy it was when the measurement began.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Host {
     /// The machine's own name.
     pub name: String,
@@ -59,7 +59,8 @@ pub struct Host {
 }
 
 /// Where a CPU sits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuTopology {
     /// The CPU.
     pub cpu: Cpu,
@@ -70,7 +71,8 @@ pub struct CpuTopology {
 }
 
 /// One cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cache {
     /// L1 is 1.
     pub level: u32,
@@ -83,7 +85,8 @@ pub struct Cache {
 }
 
 /// Whether something may be used here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Permission {
     /// The system call or facility.
     pub name: String,
@@ -92,7 +95,8 @@ pub struct Permission {
 }
 
 /// Shares of the last ten seconds in which some task waited, in per cent (/proc/pressure).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pressure {
     /// For a CPU.
     pub cpu: f64,

@@ -3,26 +3,26 @@
 //! [`Settings`] are the flat form that flags, suites and documents use. Making a [`Job`] of them is the one place where
 //! parameters that contradict each other are refused.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoEnumIterator};
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
 use super::link::LinkKind;
-use super::methods::{Content, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use super::parameter::{Buffer, Key, Rate, Settings, Value};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
-use super::value::BadValue;
 
 /// How long a run measures where nothing else is said.
 pub const USUAL_TIME: Nanos = Nanos(250_000_000);
 
 /// How much one run moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Volume {
     /// At least this many bytes per pair.
@@ -48,7 +48,8 @@ pub enum Kind {
 }
 
 /// One fully specified experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(into = "Flat", try_from = "Flat")]
 pub enum Job {
     /// Bytes per second one way.
@@ -141,6 +142,8 @@ ends! {
     write_delay: Delay = Delay(Nanos(0)),
     /// How much is proven about the bytes.
     verify: Verify = Verify::Count,
+    /// Whether the ends have restartable sequences.
+    rseq: Rseq = Rseq::System,
 }
 
 /// When a round trip begins.
@@ -601,8 +604,9 @@ impl From<&Job> for Settings {
 }
 
 /// A job in JSON: its settings, with the volume in one field.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Job")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Job"))]
 struct Flat {
     #[serde(flatten)]
     settings: Settings,

@@ -8,33 +8,33 @@ use super::value::word_enum;
 macro_rules! each_link {
     ($use:ident) => {
         $use! {
-            /// An anonymous pipe, pipe(2).
+            /// an anonymous pipe between two processes
             Pipe(pipe): PIPE,
-            /// A named pipe, mkfifo(3); its name is gone before the first byte.
+            /// a named pipe; its name is gone before the first byte
             Fifo(fifo): PIPE,
-            /// A UNIX stream socket pair, socketpair(2).
+            /// a pair of UNIX stream sockets
             Socketpair(socketpair): STREAM_SOCKET,
-            /// A UNIX stream socket that was bound, connected and accepted.
+            /// a UNIX stream socket, bound, connected and accepted
             UnixStream(unix_stream): STREAM_SOCKET,
-            /// A UNIX socket pair that keeps messages apart and in order.
+            /// a pair of UNIX sockets that keeps messages apart, in order
             UnixSeqpacket(unix_seqpacket): MESSAGE_SOCKET,
-            /// A UNIX datagram socket pair.
+            /// a pair of UNIX datagram sockets
             UnixDgram(unix_dgram): MESSAGE_SOCKET,
-            /// TCP over the loopback device.
+            /// TCP over the loopback device
             Tcp(tcp): TCP,
-            /// A System V message queue.
+            /// a System V message queue
             SysvMq(sysv_mq): PLAIN,
-            /// A POSIX message queue.
+            /// a POSIX message queue
             PosixMq(posix_mq): PLAIN,
-            /// A single-producer single-consumer ring in shared memory (a memfd).
+            /// a ring in shared memory (a memfd)
             Shm(shm): RING,
-            /// process_vm_readv(2): the sink copies straight out of the source's memory.
+            /// process_vm_readv(2): copied straight out of the source's memory
             ProcessVm(process_vm): PLAIN,
-            /// A pseudo-terminal in raw mode.
+            /// a pseudo-terminal in raw mode
             Pty(pty): PLAIN,
-            /// No transfer at all: what the harness itself costs.
+            /// no transfer at all: what the harness itself costs
             Null(null): NO_TRANSFER,
-            /// No other process at all: one core copies block to block. The memory-copy limit other figures are held against.
+            /// one core copies block to block: the limit that other figures are compared with
             MemoryCopy(): NO_TRANSFER,
         }
     };

@@ -5,23 +5,23 @@ use super::value::word_enum;
 word_enum! {
     /// How the source hands bytes to the link.
     pub enum SendMethod {
-        /// write(2): the kernel copies the block.
+        /// write(2): the kernel copies the block
         Write,
-        /// vmsplice(2): the kernel takes references to the pages of the block.
+        /// vmsplice(2): the pipe takes the block's pages instead of a copy
         Vmsplice,
-        /// vmsplice(2) with SPLICE_F_GIFT.
+        /// vmsplice(2) with SPLICE_F_GIFT: the pages are given away for good
         VmspliceGift,
-        /// sendfile(2) from a memfd.
+        /// sendfile(2) from memory that is a file (memfd)
         Sendfile,
-        /// splice(2) from a memfd.
+        /// splice(2) from memory that is a file (memfd)
         Splice,
-        /// tee(2) from a filled pipe: the same pages over and over.
+        /// tee(2) from a filled pipe: the same pages over and over
         Tee,
-        /// io_uring write with registered buffers.
+        /// io_uring writes from registered buffers
         IoUring,
-        /// Produced where the sink will read it: shared memory only.
+        /// produced where the sink reads it (shared memory)
         InPlace,
-        /// send(2) with MSG_ZEROCOPY: TCP only.
+        /// send(2) with MSG_ZEROCOPY (TCP)
         Zerocopy,
     }
 }
@@ -41,15 +41,15 @@ impl SendMethod {
 word_enum! {
     /// How the sink takes bytes from the link.
     pub enum RecvMethod {
-        /// read(2): the kernel copies into the sink's buffer.
+        /// read(2): the kernel copies into the sink's buffer
         Read,
-        /// splice(2) to /dev/null: page references are dropped, no byte is touched.
+        /// splice(2) to /dev/null: pages are dropped, no byte is looked at
         Splice,
-        /// vmsplice(2) from the pipe to user memory: the kernel copies, as read does.
+        /// vmsplice(2) from the pipe to memory: the kernel copies, as with read
         Vmsplice,
-        /// io_uring read with registered buffers.
+        /// io_uring reads into registered buffers
         IoUring,
-        /// Looked at where the source produced it: shared memory only.
+        /// looked at where the source produced it (shared memory)
         InPlace,
     }
 }
@@ -65,11 +65,11 @@ word_enum! {
     /// What an end does when the link is full or empty. Spinning and blocking trials are never ranked together:
     /// a spinning end costs a whole CPU.
     pub enum WaitPolicy {
-        /// The call sleeps in the kernel.
+        /// the call sleeps in the kernel until it can go on
         Block,
-        /// Non-blocking calls, and poll(2) when they would block.
+        /// calls that do not block, and poll(2) when they would
         Poll,
-        /// Non-blocking calls, tried again at once.
+        /// calls that do not block, tried again at once; costs a whole CPU
         Spin,
     }
 }
@@ -77,10 +77,20 @@ word_enum! {
 word_enum! {
     /// The pages that the ends' buffers are made of.
     pub enum PageKind {
-        /// The system's base pages, 4 KiB on x86-64.
+        /// the system's usual pages
         Base,
-        /// Transparent huge pages, 2 MiB on x86-64, asked for with MADV_HUGEPAGE.
+        /// transparent huge pages, asked for with MADV_HUGEPAGE
         Huge,
+    }
+}
+
+word_enum! {
+    /// Whether the C library registers restartable sequences (rseq(2)) for the ends.
+    pub enum Rseq {
+        /// As the system has it.
+        System,
+        /// Not: each switch of processes is then a little cheaper.
+        Off,
     }
 }
 
@@ -88,10 +98,10 @@ word_enum! {
     /// What a trial measures.
     #[derive(Default)]
     pub enum Mode {
-        /// A stream one way: bytes per second.
+        /// a stream one way: bytes per second
         #[default]
         Throughput,
-        /// A block there and a block back, over and over: time per round trip.
+        /// a block there and a block back, over and over: time per round trip
         Latency,
     }
 }
@@ -100,10 +110,10 @@ word_enum! {
     /// What the bytes are.
     #[derive(Default)]
     pub enum Content {
-        /// A pattern in which every byte can be told to be in its place.
+        /// a pattern in which every byte can be told to be in its place
         #[default]
         Pattern,
-        /// Lines of lower-case words, 64 bytes long on average, for stages that work on text.
+        /// lines of lower-case words, 64 bytes long on average
         Text,
     }
 }
@@ -111,13 +121,13 @@ word_enum! {
 word_enum! {
     /// How much is proven about the bytes that arrived. What each level cannot see is in docs/method.md.
     pub enum Verify {
-        /// Bytes are counted at both ends, the counts are recorded, a difference is not an error.
+        /// bytes are counted at both ends; a difference is no error
         None,
-        /// Both ends' counts have to agree.
+        /// both ends' counts have to agree
         Count,
-        /// As `count`, and the XOR of all bytes has to be that of the repeating pattern 0..255.
+        /// as count, and the XOR of all bytes has to be right
         Xor,
-        /// Every byte is written anew by the source and compared by the sink with what belongs at its position.
+        /// every byte is written anew and compared with what belongs at its place
         Full,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Depends on nothing else of ours and does no I/O.
 
+mod bad_value;
 mod capacity;
 mod document;
 mod entrant;
@@ -22,6 +23,7 @@ mod trial;
 mod units;
 mod value;
 
+pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
 pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
@@ -32,13 +34,13 @@ pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
 pub use link::LinkKind;
 pub(crate) use link::each_link;
-pub use methods::{Content, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
 pub use parameter::{Key, MAX_LENGTH, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Sample, StageStats};
 pub use text::{counted, hides, neutral};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{ByteSize, Delay, Nanos, ParseUnitError, Throughput, Unit, three_digits};
+pub use units::{ByteSize, Delay, Nanos, Throughput, Unit, three_digits};
 pub use units::{between, digits, few_digits, percent, signed_percent};
-pub use value::{BadValue, nearest};
+pub use value::nearest;

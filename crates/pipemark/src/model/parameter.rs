@@ -5,20 +5,20 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
 use super::job::Kind;
 use super::link::LinkKind;
-use super::methods::{Content, Mode, PageKind, RecvMethod, SendMethod, Verify, WaitPolicy};
+use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos, Unit};
-use super::value::{BadValue, Words, bounded, word};
+use super::value::{Word, Words, bounded, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -47,8 +47,9 @@ macro_rules! parameters {
         /// (`read-block = "1k"`), in `--baseline read-block=1k` and in table headings.
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumIter, EnumString, Display, IntoStaticStr,
-            Serialize, Deserialize, JsonSchema,
+            Serialize, Deserialize,
         )]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         pub enum Key {
@@ -62,7 +63,8 @@ macro_rules! parameters {
         }
 
         /// Values of some parameters: what flags, a suite or a document say before it is known what kind of job they make.
-        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         pub struct Settings {
             $(
                 $(#[doc = $help])+
@@ -88,8 +90,8 @@ macro_rules! parameters {
                 match self { $(Key::$key => Unit::$unit,)* }
             }
 
-            /// The words it takes, where it takes some; other values may be possible as well.
-            pub fn words(self) -> Vec<&'static str> {
+            /// The words it takes, each with what it means; other values may be possible as well.
+            pub fn words(self) -> Vec<Word> {
                 match self { $(Key::$key => <$type as Words>::words(),)* }
             }
 
@@ -230,6 +232,10 @@ parameters! {
     /// none is for stages that change the bytes or their number. full writes each byte anew and compares it with what
     /// belongs at its place; it needs a receiver that touches bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
+    /// Restartable sequences of the writer and the reader: as the system has them, or off
+    ///
+    /// The C library registers one for each thread; off makes each switch of processes a little cheaper.
+    Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
     /// Bytes per run and pair
     #[serde(skip)]
     Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));
@@ -354,7 +360,8 @@ fn as_read_block(block: Value) -> Value {
 }
 
 /// SO_SNDBUF and SO_RCVBUF asked for; `None` leaves the system's. What was granted is in each sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Buffer(pub Option<ByteSize>);
 
@@ -368,7 +375,8 @@ impl fmt::Display for Buffer {
 }
 
 /// Messages per second, each timed from when it was due; `None` sends the next when the last is back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Rate(pub Option<u32>);
 
@@ -450,11 +458,13 @@ mod tests {
     #[test]
     fn every_word_that_is_offered_is_taken() {
         for key in Key::iter() {
-            for word in key.words() {
+            for (word, about) in key.words() {
+                assert!(about.len() > 4, "{key}={word} has no meaning");
                 assert_eq!(value(key, word).to_string(), word, "{key}");
             }
             assert!(key.help()[0].len() > 4 && !key.kinds().is_empty(), "{key}");
         }
-        assert!(Key::Send.words().contains(&"vmsplice") && Key::Capacity.words().contains(&"quota"));
+        let has = |key: Key, word: &str| key.words().iter().any(|(own, _)| *own == word);
+        assert!(has(Key::Send, "vmsplice") && has(Key::Capacity, "quota"));
     }
 }

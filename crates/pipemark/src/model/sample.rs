@@ -1,6 +1,5 @@
 //! What one run measured.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entrant::EntrantStats;
@@ -8,7 +7,8 @@ use super::filter::PipelineStats;
 use super::place::Cpu;
 
 /// What one run of a trial measured, over all of its pairs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sample {
     /// Which round of the interleaved schedule this run belongs to, from 0. Ratios are taken within a round.
     pub round: u32,
@@ -103,7 +103,8 @@ impl Sample {
 }
 
 /// The round trips of one run, in nanoseconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
     /// How many there were.
     pub round_trips: u64,
@@ -124,7 +125,8 @@ pub struct Latency {
 }
 
 /// What one stage (a process, with those it started and waited for) used from its start to its end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StageStats {
     /// User CPU time in nanoseconds.
     pub user_ns: u64,
@@ -136,8 +138,19 @@ pub struct StageStats {
     pub involuntary_switches: u64,
 }
 
+impl StageStats {
+    /// Adds what others used.
+    pub fn add(&mut self, other: &StageStats) {
+        self.user_ns += other.user_ns;
+        self.sys_ns += other.sys_ns;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}
+
 /// What one end (a process) did in the measured window, and in all.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EndStats {
     /// Bytes in the window.
     pub bytes: u64,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::value::BadValue;
+use super::bad_value::BadValue;
 
 /// One stage: a program and its arguments. The word `relay` alone is this program's own relay, not a program of that name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,5 @@
 //! A trial before it is run, and the record that is kept of it.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::Warning;
@@ -26,7 +25,8 @@ pub struct Trial {
 }
 
 /// A figure from a document, measured on other hardware.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Published {
     /// Bytes per second.
     pub throughput: f64,
@@ -39,7 +39,8 @@ pub struct Published {
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// It was measured.
@@ -51,7 +52,8 @@ pub enum Status {
 }
 
 /// Why no more runs of a trial were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// The interval is as narrow as asked.
@@ -84,7 +86,8 @@ pub struct Outcome {
 }
 
 /// A trial, how it ended and everything measured: what is stored and exported.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Record {
     /// Stable key made of the parameters.
     pub id: String,

@@ -4,23 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a quantity could not be read; the text is a sentence for the person who typed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseUnitError(String);
-
-impl fmt::Display for ParseUnitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ParseUnitError {}
+use super::bad_value::BadValue;
 
 /// A number of bytes. Written with binary suffixes: `64k` is 65,536; shown as KiB, MiB, GiB.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct ByteSize(pub u64);
 
@@ -50,7 +40,7 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
 }
 
 impl FromStr for ByteSize {
-    type Err = ParseUnitError;
+    type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, unit) = split_unit(text);
@@ -61,23 +51,23 @@ impl FromStr for ByteSize {
             "g" | "gi" | "gib" => 1 << 30,
             "t" | "ti" | "tib" => 1u64 << 40,
             "kb" | "mb" | "gb" | "tb" => {
-                return Err(ParseUnitError(format!(
+                return Err(BadValue::new(format!(
                     "'{text}' is ambiguous; write {number}{} for a binary size (64k is 65536 bytes) or the plain number of bytes",
                     &unit[..1]
                 )));
             }
             _ => {
-                return Err(ParseUnitError(format!(
+                return Err(BadValue::new(format!(
                     "'{text}' is not a size; write bytes, or a number with k, m, g or t, such as 64k"
                 )));
             }
         };
         if number.is_empty() {
-            return Err(ParseUnitError(format!("'{text}' is not a size; it has to start with a number, such as 64k")));
+            return Err(BadValue::new(format!("'{text}' is not a size; it has to start with a number, such as 64k")));
         }
         match scaled(number, factor) {
             Some(bytes) => Ok(ByteSize(bytes)),
-            None => Err(ParseUnitError(format!("'{text}' is not a whole number of bytes that fits 64 bits"))),
+            None => Err(BadValue::new(format!("'{text}' is not a whole number of bytes that fits 64 bits"))),
         }
     }
 }
@@ -102,7 +92,8 @@ impl fmt::Display for ByteSize {
 }
 
 /// A length of time in whole nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 
@@ -126,7 +117,7 @@ impl From<Nanos> for Duration {
 }
 
 impl FromStr for Nanos {
-    type Err = ParseUnitError;
+    type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, unit) = split_unit(text);
@@ -137,14 +128,10 @@ impl FromStr for Nanos {
             "s" => 1_000_000_000,
             "min" => 60_000_000_000,
             "" if number.chars().all(|c| c == '0') && !number.is_empty() => 1,
-            _ => {
-                return Err(ParseUnitError(format!(
-                    "'{text}' is not a time; write a number with ns, us, ms, s or min, such as 200ms"
-                )));
-            }
+            _ => 0,
         };
-        scaled(number, factor).map(Nanos).ok_or_else(|| {
-            ParseUnitError(format!("'{text}' is not a time; write a number with ns, us, ms, s or min, such as 200ms"))
+        scaled(number, factor).filter(|_| factor > 0).map(Nanos).ok_or_else(|| {
+            BadValue::new(format!("'{text}' is not a time; write a number with ns, us, ms, s or min, such as 200ms"))
         })
     }
 }
@@ -165,17 +152,18 @@ impl fmt::Display for Nanos {
 
 /// Busy work per call: the value is the mean, each delay is drawn from 0.5 to 1.5 times of it (as pipeflex does).
 /// A bare number is microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Delay(pub Nanos);
 
 impl FromStr for Delay {
-    type Err = ParseUnitError;
+    type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if split_unit(text).1.is_empty() {
-            return format!("{}us", text.trim()).parse().map(Delay).map_err(|_: ParseUnitError| {
-                ParseUnitError(format!("'{text}' is not a delay; write microseconds, or a number with ns, us, ms or s"))
+            return format!("{}us", text.trim()).parse().map(Delay).map_err(|_: BadValue| {
+                BadValue::new(format!("'{text}' is not a delay; write microseconds, or a number with ns, us, ms or s"))
             });
         }
         text.parse().map(Delay)
@@ -194,13 +182,9 @@ pub struct Throughput(pub f64);
 
 impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (value, unit) = match self.0 {
-            v if v >= (1u64 << 30) as f64 => (v / (1u64 << 30) as f64, "GiB/s"),
-            v if v >= (1u64 << 20) as f64 => (v / (1u64 << 20) as f64, "MiB/s"),
-            v if v >= 1024.0 => (v / 1024.0, "KiB/s"),
-            v => (v, "B/s"),
-        };
-        f.pad(&format!("{} {unit}", three_digits(value)))
+        let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple && *multiple <= BINARY[1].0);
+        let (multiple, unit) = multiple.unwrap_or(&BINARY[4]);
+        f.pad(&format!("{} {unit}/s", three_digits(self.0 / multiple)))
     }
 }
 

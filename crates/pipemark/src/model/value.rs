@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use strum::IntoEnumIterator;
 
+use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::Language;
 use super::filter::Filter;
@@ -12,25 +13,6 @@ use super::parameter::{Buffer, Rate};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
-
-/// A parameter value that makes no sense; the text is a sentence for the person who wrote it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadValue(String);
-
-impl BadValue {
-    /// The sentence to show.
-    pub fn new(sentence: impl Into<String>) -> Self {
-        BadValue(sentence.into())
-    }
-}
-
-impl fmt::Display for BadValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for BadValue {}
 
 /// Serialises a type as the text it is shown as and reads it back through `FromStr`.
 macro_rules! serde_as_text {
@@ -46,6 +28,7 @@ macro_rules! serde_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+        #[cfg(test)]
         impl schemars::JsonSchema for $type {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($type).into()
@@ -63,7 +46,7 @@ pub(super) fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &st
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::iter().map(Into::into).collect();
         let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
-        BadValue(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
+        BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
 }
 
@@ -80,9 +63,9 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// Reads a value between two others, both allowed.
 pub(super) fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
-    let value = T::read(text, &low, &high).map_err(|sentence| BadValue(format!("{what}: {sentence}")))?;
+    let value = T::read(text, &low, &high).map_err(|sentence| BadValue::new(format!("{what}: {sentence}")))?;
     if value < low || value > high {
-        return Err(BadValue(format!("{what} {value} is out of range; use {low} to {high}")));
+        return Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}")));
     }
     Ok(value)
 }
@@ -109,17 +92,20 @@ macro_rules! quantities {
     ($($type:ty)*) => {$(
         impl Quantity for $type {
             fn read(text: &str, _: &Self, _: &Self) -> Result<Self, String> {
-                text.parse().map_err(|error: super::units::ParseUnitError| error.to_string())
+                text.parse().map_err(|error: BadValue| error.to_string())
             }
         }
     )*};
 }
 quantities!(ByteSize Delay Nanos);
 
+/// A word that a parameter takes, and what it means.
+pub type Word = (&'static str, &'static str);
+
 /// The words that a type of value takes.
 pub(super) trait Words {
     /// All of them; none where there is no end of them.
-    fn words() -> Vec<&'static str> {
+    fn words() -> Vec<Word> {
         Vec::new()
     }
 }
@@ -127,21 +113,23 @@ pub(super) trait Words {
 macro_rules! words {
     ($($type:ty: $all:expr;)*) => {$(
         impl Words for $type {
-            fn words() -> Vec<&'static str> {
+            fn words() -> Vec<Word> {
                 $all
             }
         }
     )*};
 }
 
-/// An enum whose values are words: the same in flags, suites, tables and JSON.
+/// An enum whose values are words: the same in flags, suites, tables and JSON. What is documented of each is what help and
+/// `pipemark list` say of it.
 macro_rules! word_enum {
     ($(#[$meta:meta])* pub enum $name:ident { $($variants:tt)* }) => {
         $(#[$meta])*
         #[derive(
             Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-            schemars::JsonSchema, strum::Display, strum::EnumIter, strum::EnumString, strum::IntoStaticStr,
+            strum::Display, strum::EnumIter, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr,
         )]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         pub enum $name {
@@ -149,8 +137,10 @@ macro_rules! word_enum {
         }
 
         impl $crate::model::value::Words for $name {
-            fn words() -> Vec<&'static str> {
-                <$name as strum::IntoEnumIterator>::iter().map(Into::into).collect()
+            fn words() -> Vec<$crate::model::value::Word> {
+                use strum::{EnumMessage, IntoEnumIterator};
+                let about = |value: $name| value.get_documentation().unwrap_or_default().trim_end_matches('.');
+                $name::iter().map(|value| (value.into(), about(value))).collect()
             }
         }
     };
@@ -158,10 +148,14 @@ macro_rules! word_enum {
 pub(super) use word_enum;
 
 words! {
-    Place: vec!["free", "same", "cross"];
-    Capacity: vec!["default", "quota"];
-    Buffer: vec!["default"];
-    Rate: vec!["closed"];
+    Place: vec![
+        ("free", "wherever the scheduler puts the ends"),
+        ("same", "both ends on one CPU, the first allowed"),
+        ("cross", "on two cores, of one package if there are two"),
+    ];
+    Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
+    Buffer: vec![("default", "what the system gives")];
+    Rate: vec![("closed", "the next message when the last is back")];
     Language: Vec::new();
     Filter: Vec::new();
     Stages: Vec::new();

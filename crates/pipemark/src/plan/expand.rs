@@ -89,7 +89,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
     let mut ordered = Vec::new();
     let mut ids = HashSet::new();
     for case in cases {
-        for combination in Combinations::of(&design.axes) {
+        for combination in combinations(&design.axes) {
             let mut settings = base.clone();
             for setting in case.iter().chain(combination) {
                 choose(&mut settings, &setting.value);
@@ -204,38 +204,13 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// All combinations of the values of some axes; a single empty one for no axes.
-struct Combinations<'a> {
-    axes: &'a [Axis],
-    next: usize,
-    count: usize,
-}
-
-impl<'a> Combinations<'a> {
-    /// There are at most [`MAX_TRIALS`], which was checked before.
-    fn of(axes: &'a [Axis]) -> Self {
-        Combinations { axes, next: 0, count: axes.iter().map(|axis| axis.values.len()).product() }
-    }
-}
-
-impl<'a> Iterator for Combinations<'a> {
-    type Item = Vec<&'a Setting>;
-
-    /// Counts with one digit for each axis, the last axis's changing fastest.
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.next == self.count {
-            return None;
-        }
-        let mut rest = self.next;
-        self.next += 1;
-        let mut combination: Vec<&Setting> = Vec::with_capacity(self.axes.len());
-        for axis in self.axes.iter().rev() {
-            combination.push(&axis.values[rest % axis.values.len()]);
-            rest /= axis.values.len();
-        }
-        combination.reverse();
-        Some(combination)
-    }
+/// All combinations of the values of some axes, the last axis's changing fastest; a single empty one for no axes. There
+/// are at most [`MAX_TRIALS`], which was checked before.
+fn combinations(axes: &[Axis]) -> Vec<Vec<&Setting>> {
+    axes.iter().fold(vec![Vec::new()], |all, axis| {
+        let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
+        all.into_iter().flat_map(with_each).collect()
+    })
 }
 
 /// The parameters in which the trials differ: those of the axes first, then those of the cases, then those of added
@@ -245,33 +220,24 @@ fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
     differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
 }
 
-/// The published figures of an experiment, to be found by the parameters of a trial.
-struct PublishedTables<'a> {
-    tables: Vec<PublishedTable<'a>>,
-}
+/// The published figures of an experiment, to be found by the parameters of a trial; each says whether it was.
+struct PublishedTables<'a>(Vec<(&'a PublishedFigures, ByValue<'a>)>);
 
-struct PublishedTable<'a> {
-    table: &'a PublishedFigures,
-    figures: HashMap<&'a Value, (&'a PublishedFigure, bool)>,
-}
+type ByValue<'a> = HashMap<&'a Value, (&'a PublishedFigure, bool)>;
 
 impl<'a> PublishedTables<'a> {
     fn of(published: &'a [PublishedFigures]) -> Self {
-        let table = |table: &'a PublishedFigures| PublishedTable {
-            table,
-            figures: table.figures.iter().map(|figure| (&figure.setting.value, (figure, false))).collect(),
-        };
-        PublishedTables { tables: published.iter().map(table).collect() }
+        let figures = |table: &'a PublishedFigures| table.figures.iter().map(|one| (&one.setting.value, (one, false)));
+        PublishedTables(published.iter().map(|table| (table, figures(table).collect())).collect())
     }
 
     /// The figure of the first table that has one for the job.
     fn take(&mut self, job: &Job) -> Option<Published> {
         let settings = job.settings();
-        self.tables.iter_mut().find_map(|PublishedTable { table, figures }| {
+        let mut fitting =
+            self.0.iter_mut().filter(|(table, _)| table.when.iter().all(|setting| settings.has(&setting.value)));
+        fitting.find_map(|(table, figures)| {
             let by = table.figures.first()?.setting.key();
-            if !table.when.iter().all(|setting| settings.has(&setting.value)) {
-                return None;
-            }
             let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
             *used = true;
             Some(Published { throughput: figure.throughput, source: table.source.clone(), relative: table.relative })
@@ -279,7 +245,7 @@ impl<'a> PublishedTables<'a> {
     }
 
     fn refuse_unused(&self, design: &Design) -> Result<(), Refusal> {
-        let figures = self.tables.iter().flat_map(|table| table.figures.values());
+        let figures = self.0.iter().flat_map(|(_, figures)| figures.values());
         let unused = figures.filter(|(_, used)| !used).map(|(figure, _)| &figure.setting);
         // The first in the file, whatever the order of the map.
         let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };

@@ -1,6 +1,5 @@
 //! Why a suite or a set of flags makes no plan, and where in the suite's file the reason stands.
 
-use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
@@ -25,7 +24,8 @@ impl Refusal {
 
 /// Why there is no plan: a sentence for the person who wrote the suite or the flags, with file, line and column when it
 /// is about a suite.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct PlanError(String);
 
 impl PlanError {
@@ -67,14 +67,6 @@ fn located(text: &str, at: Range<usize>) -> (usize, usize, String) {
         .element(Snippet::source(dotted.as_str()).line_start(line).fold(true).annotation(marked))]);
     (line, column, format!("\n{excerpt}"))
 }
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 /// The text without anything that could steer a terminal, and not endless.
 fn printable(text: &str) -> String {

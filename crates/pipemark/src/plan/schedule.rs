@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-use crate::model::{Nanos, ParseUnitError};
+use crate::model::{BadValue, Nanos};
 
 /// Runs of a trial that adapts, at least: fewer samples have no 95 % interval of the median worth the name.
 const MIN_RUNS: u32 = 5;
@@ -131,7 +131,7 @@ impl ScheduleChoices {
 /// # Errors
 /// A sentence.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let time: Nanos = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+    let time: Nanos = text.parse().map_err(|error: BadValue| error.to_string())?;
     if !(1_000_000..=86_400_000_000_000).contains(&time.0) {
         return Err(format!("{time} is out of range; use 1ms to 1440min"));
     }

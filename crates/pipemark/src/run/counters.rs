@@ -1,51 +1,34 @@
 //! What perf_event_open(2) counts of a process that has not begun yet, and of all that comes of it. Each counter is there
 //! or not: virtual machines have no counters of cycles, and not everyone may watch the kernel.
 
-use std::io;
-
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter};
 use rustix::process::Pid;
 
 use crate::model::ProcessStats;
 
-/// The counters of one process.
-pub struct Counters {
-    migrations: Option<Counter>,
-    cycles: Option<Counter>,
-    instructions: Option<Counter>,
-    branches: Option<Counter>,
-    branch_misses: Option<Counter>,
-}
+/// The counters of one process: migrations, cycles, instructions, branches and those predicted wrongly.
+pub struct Counters([Option<Counter>; 5]);
 
 impl Counters {
     /// Counts from when `process` begins its next program.
     pub fn of(process: Pid) -> Counters {
-        Counters {
-            migrations: counter(Software::CPU_MIGRATIONS, process).ok(),
-            cycles: counter(Hardware::CPU_CYCLES, process).ok(),
-            instructions: counter(Hardware::INSTRUCTIONS, process).ok(),
-            branches: counter(Hardware::BRANCH_INSTRUCTIONS, process).ok(),
-            branch_misses: counter(Hardware::BRANCH_MISSES, process).ok(),
-        }
+        let hardware =
+            [Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS, Hardware::BRANCH_INSTRUCTIONS, Hardware::BRANCH_MISSES];
+        let [cycles, instructions, branches, branch_misses] = hardware.map(|event| counter(event, process));
+        Counters([counter(Software::CPU_MIGRATIONS, process), cycles, instructions, branches, branch_misses])
     }
 
     /// Puts what was counted until now into `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
-        ProcessStats {
-            migrations: counted(self.migrations),
-            cycles: counted(self.cycles),
-            instructions: counted(self.instructions),
-            branches: counted(self.branches),
-            branch_misses: counted(self.branch_misses),
-            ..stats
-        }
+        let [migrations, cycles, instructions, branches, branch_misses] = self.0.map(counted);
+        ProcessStats { migrations, cycles, instructions, branches, branch_misses, ..stats }
     }
 }
 
 /// The kernel's part of the work belongs to the pipeline, and migrations happen there. Where it may not be watched
 /// (/proc/sys/kernel/perf_event_paranoid), a count would mean something else than the document's; so there is none.
-fn counter(event: impl Event, process: Pid) -> io::Result<Counter> {
+fn counter(event: impl Event, process: Pid) -> Option<Counter> {
     Builder::new(event)
         .observe_pid(process.as_raw_nonzero().get())
         .any_cpu()
@@ -54,6 +37,7 @@ fn counter(event: impl Event, process: Pid) -> io::Result<Counter> {
         .exclude_kernel(false)
         .exclude_hv(true)
         .build()
+        .ok()
 }
 
 /// The count, scaled to the whole time where counters had to take turns.

@@ -1,16 +1,15 @@
 //! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::channel;
-use super::child::{self, Child, Group, wait_readable};
+use rustix::net::Shutdown;
+
+use super::child::wait_readable;
 use super::error::RunError;
 use super::interrupt::Interrupt;
 use super::pair::{Conditions, Measured};
+use super::process::Peer;
 use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
 use crate::entrant::{Answer, Entrants, Fault, Runnable, Stream, judge, quoted};
 use crate::model::{Entrant, EntrantStats, Sample};
@@ -51,10 +50,10 @@ pub fn run(
         bytes: answer.bytes,
         ns: answer.ns,
         wall_ns: outcome.wall_ns,
-        user_ns: outcome.user_ns,
-        sys_ns: outcome.sys_ns,
-        voluntary_switches: outcome.voluntary_switches,
-        involuntary_switches: outcome.involuntary_switches,
+        user_ns: outcome.used.user_ns,
+        sys_ns: outcome.used.sys_ns,
+        voluntary_switches: outcome.used.voluntary_switches,
+        involuntary_switches: outcome.used.involuntary_switches,
         capacity_after: answer.capacity,
         entrant: Some(EntrantStats { runtime: answer.runtime, max_rss: outcome.max_rss }),
         ..Sample::default()
@@ -76,9 +75,7 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
     let order = Order { words, folder: runnable.folder.clone(), pin: conditions.cpus.map(|(cpu, _)| cpu) };
-    let supervisor =
-        Supervisor::start(&order).map_err(RunError::failed("the entrant's supervisor could not be started"))?;
-    let outcome = supervisor.outcome(conditions.limit, conditions.interrupt)?;
+    let outcome = Supervisor::start(&order)?.outcome(conditions.limit, conditions.interrupt)?;
     check_end(&outcome)?;
     match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
         Ok(answer) => Ok((answer, outcome)),
@@ -114,55 +111,38 @@ fn with_stderr(sentence: String, outcome: &Completion) -> String {
 }
 
 /// A supervisor, as its parent sees it. Dropping it ends all that it has started.
-struct Supervisor {
-    _child: Child,
-    socket: OwnedFd,
-}
+struct Supervisor(Peer);
 
 impl Supervisor {
-    fn start(order: &Order) -> io::Result<Supervisor> {
-        let (socket, theirs) = channel::pair()?;
-        let mut command = child::ourselves(SUPERVISOR_VERB);
-        command.stdin(theirs).stdout(Stdio::null());
+    fn start(order: &Order) -> Result<Supervisor, RunError> {
         // The entrant shares its group.
-        let child = Child::start("the entrant's supervisor", &mut command, Group::Own)?;
-        let supervisor = Supervisor { _child: child, socket };
-        channel::send(&supervisor.socket, order, &[])?;
-        Ok(supervisor)
+        let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, order, &[]);
+        peer.map(Supervisor).map_err(RunError::Failed)
     }
 
     /// Waits until the entrant has ended, or ends it when its time is over.
-    fn outcome(&self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
         if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
             return Ok(outcome);
         }
-        self.stop();
+        self.0.hang_up(Shutdown::Write);
         let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
         let outcome = self.take(Instant::now() + CLEANING, None).ok().flatten().unwrap_or_default();
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
     }
 
     /// What came of the entrant; `None` if that isn't known until the deadline.
-    fn take(&self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<Completion>, RunError> {
-        if wait_readable(&[self.socket.as_fd()], deadline, interrupt)?.is_none() {
+    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<Completion>, RunError> {
+        if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);
         }
-        match channel::receive(&self.socket) {
-            Ok(Some((outcome, _))) => Ok(Some(outcome)),
-            Ok(None) => Err(RunError::Failed("the entrant's supervisor was killed".to_owned())),
-            Err(error) => Err(RunError::Failed(format!("the entrant's supervisor cannot be understood: {error}"))),
-        }
-    }
-
-    /// Tells the supervisor that nobody waits for the entrant any more.
-    fn stop(&self) {
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write);
+        self.0.receive().map(|(outcome, _)| Some(outcome)).map_err(RunError::Failed)
     }
 }
 
 impl Drop for Supervisor {
     fn drop(&mut self) {
-        self.stop();
+        self.0.hang_up(Shutdown::Write);
         // Its end of the socket closes with it, when all that it started is gone.
         let deadline = Instant::now() + CLEANING;
         while matches!(self.take(deadline, None), Ok(Some(_))) {}

@@ -1,6 +1,5 @@
 //! One process of a run: started, listened to, ended and reaped, whatever happens.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,30 +9,88 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{Shutdown, shutdown};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::channel::{self, Assignment, END_VERB, Reply, Role};
 use super::child::{self, Child, Group};
 use super::error::explained;
-
-/// The C library's settings for an end: those of ours, and no restartable sequences. glibc registers one for each thread,
-/// and the kernel then reads and writes that thread's memory whenever it comes back from a switch of processes: 4 % of a
-/// round trip on one CPU here, which is the instrument's and not the link's. No end uses them.
-fn without_rseq(ours: Option<OsString>) -> OsString {
-    let mut settings = ours.unwrap_or_default();
-    if !settings.is_empty() {
-        settings.push(":");
-    }
-    settings.push("glibc.pthread.rseq=0");
-    settings
-}
+use crate::model::{Ends, Rseq};
 
 /// How long a process may take to be gone that has closed its socket.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// An end of a run, as its parent sees it. Dropped, it is killed and reaped.
-pub struct Process {
+/// This program, started again with a socket to talk through as its standard input. Dropped, it is killed and reaped with
+/// its group.
+pub struct Peer {
     child: Child,
     socket: OwnedFd,
+}
+
+impl Peer {
+    /// Starts it with a hidden verb, and tells it what to do.
+    ///
+    /// # Errors
+    /// When there is no process, descriptor or memory to be had: a sentence.
+    pub fn start(
+        name: &str,
+        verb: &str,
+        environment: Option<(&str, String)>,
+        order: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Peer, String> {
+        let not_started = |error: io::Error| format!("the {name} could not be started: {}", explained(&error));
+        let (socket, theirs) = channel::pair().map_err(not_started)?;
+        let mut command = child::ourselves(verb);
+        command.envs(environment).stdin(theirs).stdout(Stdio::null());
+        let child = Child::start(name, &mut command, Group::Own).map_err(not_started)?;
+        // The other side of the socket: the process's own is to be the last.
+        drop(command);
+        let mut peer = Peer { child, socket };
+        match channel::send(&peer.socket, order, descriptors) {
+            Ok(()) => Ok(peer),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(peer.how_it_ended()),
+            Err(error) => Err(format!("the {name} did not take what it is to do: {}", explained(&error))),
+        }
+    }
+
+    /// Readable when there is a message, or when the process is gone.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Waits for a message, and takes it with what is attached to it.
+    ///
+    /// # Errors
+    /// When the process ended without one: a sentence that says how.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<(T, Vec<OwnedFd>), String> {
+        match channel::receive(&self.socket) {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(self.how_it_ended()),
+            Err(error) => Err(format!("what the {} says is unreadable: {error}", self.child.name())),
+        }
+    }
+
+    /// Tells the process, by ending the conversation, that it is no longer needed.
+    pub fn hang_up(&self, side: Shutdown) {
+        let _ = shutdown(&self.socket, side);
+    }
+
+    fn how_it_ended(&mut self) -> String {
+        let name = self.child.name().to_owned();
+        // Its side of the socket is closed: it is about to end.
+        let _ = self.child.wait(Instant::now() + ENDING, None);
+        match self.child.end() {
+            Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::how_ended(status)),
+            Some((status, _)) => format!("the {name} ended without a reply ({status})"),
+            None => format!("the {name} is gone"),
+        }
+    }
+}
+
+/// An end of a run, or the keeper of a link, as its parent sees it.
+pub struct Process {
+    peer: Peer,
     /// What it does.
     pub role: Role,
     /// Its line of the shared page.
@@ -45,34 +102,21 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts this program again as an end and hands it its job with the descriptors: the shared page and its side of the link,
-    /// if it has one.
+    /// Starts an end with its job and the descriptors: the shared page and its side of the link, if it has one.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had: a sentence.
     pub fn start(assignment: &Assignment, descriptors: &[BorrowedFd<'_>]) -> Result<Process, String> {
-        let name = assignment.role.name();
-        let not_started = |error: io::Error| format!("the {name} could not be started: {}", explained(&error));
-        let inode = descriptors.get(1).map(rustix::fs::fstat).transpose().map_err(|error| not_started(error.into()))?;
-        let (socket, theirs) = channel::pair().map_err(not_started)?;
-        let mut command = child::ourselves(END_VERB);
-        command.env("GLIBC_TUNABLES", without_rseq(std::env::var_os("GLIBC_TUNABLES")));
-        command.stdin(theirs).stdout(Stdio::null());
-        let child = Child::start(name, &mut command, Group::Own).map_err(not_started)?;
-        // The other side of the socket: the end's own is to be the last.
-        drop(command);
-        let link = inode.map(|stat| stat.st_ino);
-        let mut process = Process { child, socket, role: assignment.role, line: assignment.line, link, reply: None };
-        match channel::send(&process.socket, assignment, descriptors) {
-            Ok(()) => Ok(process),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(process.how_it_ended()),
-            Err(error) => Err(format!("the {name} did not take what it is to do: {}", explained(&error))),
-        }
+        let link = descriptors.get(1).and_then(|link| Some(rustix::fs::fstat(link).ok()?.st_ino));
+        let tunables = assignment.job.ends().and_then(tunables);
+        let environment = tunables.map(|tunables| (TUNABLES, tunables));
+        let peer = Peer::start(assignment.role.name(), END_VERB, environment, assignment, descriptors)?;
+        Ok(Process { peer, role: assignment.role, line: assignment.line, link, reply: None })
     }
 
-    /// Readable when there is a reply, or when the process is gone without one.
+    /// See [`Peer::socket`].
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.peer.socket()
     }
 
     /// Takes the reply that `socket` announced; returns what was attached to it.
@@ -80,14 +124,9 @@ impl Process {
     /// # Errors
     /// When the process ended without one: a sentence that says how.
     pub fn take_reply(&mut self) -> Result<Vec<OwnedFd>, String> {
-        match channel::receive(&self.socket) {
-            Ok(Some((reply, descriptors))) => {
-                self.reply = Some(reply);
-                Ok(descriptors)
-            }
-            Ok(None) => Err(self.how_it_ended()),
-            Err(error) => Err(format!("the {}'s reply is unreadable: {error}", self.role.name())),
-        }
+        let (reply, descriptors) = self.peer.receive()?;
+        self.reply = Some(reply);
+        Ok(descriptors)
     }
 
     /// Waits for the reply, and takes it.
@@ -95,35 +134,26 @@ impl Process {
     /// # Errors
     /// As [`Process::take_reply`], and when it takes longer than `patience`.
     pub fn wait_for_reply(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
-        match child::wait_readable(&[self.socket.as_fd()], Instant::now() + patience, None) {
+        match child::wait_readable(&[self.socket()], Instant::now() + patience, None) {
             Ok(Some(_)) => self.take_reply(),
             _ => Err(format!("the {} did not answer in time", self.role.name())),
         }
     }
 
-    /// Tells the process, by ending the conversation, that it is no longer needed, and waits for it to go, for `patience`
-    /// at most; then it is killed. Whether it went by itself, and all was well.
+    /// Tells the process that it is no longer needed, and waits for it to go, for `patience` at most; then it is killed.
+    /// Whether it went by itself, and all was well.
     pub fn dismiss(&mut self, patience: Duration) -> bool {
-        let _ = shutdown(&self.socket, Shutdown::Both);
-        let in_time = self.child.wait(Instant::now() + patience, None) == Ok(true);
-        let _ = self.child.end_now();
-        in_time && self.child.end().is_some_and(|(status, _)| status.success())
-    }
-
-    fn how_it_ended(&mut self) -> String {
-        let name = self.role.name();
-        // Its side of the socket is closed: it is about to end.
-        let _ = self.child.wait(Instant::now() + ENDING, None);
-        match self.child.end() {
-            Some((status, _)) if status.signal().is_some() => format!("the {name} {}", child::how_ended(status)),
-            Some((status, _)) => format!("the {name} ended without a reply ({status})"),
-            None => format!("the {name} is gone"),
-        }
+        self.peer.hang_up(Shutdown::Both);
+        let child = &mut self.peer.child;
+        let in_time = child.wait(Instant::now() + patience, None) == Ok(true);
+        let _ = child.end_now();
+        in_time && child.end().is_some_and(|(status, _)| status.success())
     }
 
     /// What the process is doing right now, for the report of a hang.
     pub fn doing(&self) -> String {
-        let proc = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.child.pid())).unwrap_or_default();
+        let proc =
+            |file: &str| fs::read_to_string(format!("/proc/{}/{file}", self.peer.child.pid())).unwrap_or_default();
         let waits_in = proc("wchan");
         // The state follows the name in parentheses, which may itself hold anything.
         let stat = proc("stat");
@@ -139,7 +169,7 @@ impl Process {
     /// How full the pipe to this process is, and its capacity; `None` if that cannot be seen.
     pub fn pipe_fill(&self) -> Option<(u64, u64)> {
         let link = format!("pipe:[{}]", self.link?);
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.child.pid())).ok()?;
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.peer.child.pid())).ok()?;
         folder.flatten().map(|entry| entry.path()).find_map(|path| {
             if fs::read_link(&path).ok()?.to_str()? != link {
                 return None;
@@ -149,4 +179,15 @@ impl Process {
             Some((pipeio::pipe::fill(&pipe).ok()?, pipeio::pipe::capacity(&pipe).ok()? as u64))
         })
     }
+}
+
+/// Where the C library reads its settings.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+
+/// The C library's settings for the ends, where they are not the system's: those of ours, and no restartable sequences. The
+/// C library registers one for each thread, and the kernel then reads and writes that thread's memory whenever it comes
+/// back from a switch of processes.
+fn tunables(ends: &Ends) -> Option<String> {
+    let ours = std::env::var(TUNABLES).map_or_else(|_| String::new(), |settings| format!("{settings}:"));
+    (ends.rseq == Rseq::Off).then(|| format!("{ours}glibc.pthread.rseq=0"))
 }

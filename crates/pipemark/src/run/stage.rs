@@ -75,7 +75,7 @@ impl RunningStages {
         }
         match self.culprit(|status| status.code() != Some(i32::from(self.exit))) {
             Some(sentence) => Err(RunError::Failed(sentence)),
-            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| stats(usage)).collect()),
+            None => Ok(self.stages.iter().filter_map(Child::end).map(|(_, usage)| used(&usage)).collect()),
         }
     }
 
@@ -105,7 +105,8 @@ impl RunningStages {
     }
 }
 
-fn stats(usage: Usage) -> StageStats {
+/// What a process used, in the words of the model.
+pub fn used(usage: &Usage) -> StageStats {
     StageStats {
         user_ns: usage.user_ns,
         sys_ns: usage.sys_ns,

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::channel;
 use super::child::{self, Child, Group, wait_readable};
-use crate::model::Cpu;
+use super::stage::used;
+use crate::model::{Cpu, StageStats};
 
 /// The word that makes this program a supervisor.
 pub const SUPERVISOR_VERB: &str = "__supervise";
@@ -61,14 +62,8 @@ pub struct Completion {
     pub left_behind: u32,
     /// From before its start until its last process was reaped.
     pub wall_ns: u64,
-    /// CPU time of all its processes in user mode.
-    pub user_ns: u64,
-    /// CPU time of all its processes in the kernel.
-    pub sys_ns: u64,
-    /// Times one of its processes gave its CPU up.
-    pub voluntary_switches: u64,
-    /// Times one of its processes had its CPU taken away.
-    pub involuntary_switches: u64,
+    /// What all of its processes used.
+    pub used: StageStats,
     /// The most memory that its largest process had resident, in bytes; `None` where that isn't known.
     pub max_rss: Option<u64>,
     /// What it printed.
@@ -197,10 +192,7 @@ impl Tree {
     fn reap_all(&mut self) -> io::Result<()> {
         while let Reap::Ended(reaped) = self.main.reap_this_or_any()? {
             let completion = &mut self.completion;
-            completion.user_ns += reaped.user_ns;
-            completion.sys_ns += reaped.sys_ns;
-            completion.voluntary_switches += reaped.voluntary_switches;
-            completion.involuntary_switches += reaped.involuntary_switches;
+            completion.used.add(&used(&reaped.usage));
             completion.max_rss = completion.max_rss.max(Some(reaped.max_rss).filter(|&peak| peak > self.own_rss));
         }
         if let Some((status, _)) = self.main.end() {

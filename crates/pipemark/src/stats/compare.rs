@@ -24,7 +24,6 @@
 use super::estimate::{CONFIDENCE, median_of_sorted};
 use super::ranks::Null;
 use super::verdict::{Criterion, Verdict};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,7 +31,8 @@ use std::fmt;
 pub const MOST_RUNS: usize = 1000;
 
 /// How the runs of BASE and NEW belong together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
     /// The runs at one position were made in the same round.
@@ -42,7 +42,8 @@ pub enum Pairing {
 }
 
 /// NEW against BASE. Changes are fractions of BASE: 0.05 is 5 % more.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// The change, Hodges and Lehmann's estimate: near the ratio of the medians, rarely equal to it.
     pub change: f64,

@@ -2,14 +2,14 @@
 
 use super::estimate::{FEWEST_RUNS, median};
 use super::ranks::Null;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most runs that are looked at one by one against each other: a million pairs or so.
 const MOST_RUNS: usize = 1500;
 
 /// A trend of the figures over the order of the runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drift {
     /// Kendall's tau of figure against order, from -1 (each run lower than all before) to 1.
     pub tau: f64,

@@ -2,7 +2,6 @@
 //! such a line ends.
 
 use super::estimate::CONFIDENCE;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -10,7 +9,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const FEWEST_POINTS: usize = 3;
 
 /// A fitted number with its 95 % interval (Student's t on the residuals), absent for two points.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Coefficient {
     /// The fitted value.
     pub value: f64,
@@ -21,7 +21,8 @@ pub struct Coefficient {
 }
 
 /// A least-squares line y = intercept + slope · x.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Line {
     /// y where x is 0, in the unit of y: the cost of a call.
     pub intercept: Coefficient,
@@ -108,7 +109,8 @@ impl Line {
 }
 
 /// How far a relation is a straight line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Linearity {
     /// The line through the straight part.
     pub line: Line,
@@ -119,7 +121,8 @@ pub struct Linearity {
 }
 
 /// The first point that is off the line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Departure {
     /// Where it is.
     pub x: f64,

@@ -4,14 +4,14 @@ use super::compare::{CompareError, MOST_RUNS, Pairing, Test, logarithms};
 use super::verdict::{Criterion, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How often a change must be seen to count as one that could be: 9 times of 10.
 pub const POWER: f64 = 0.9;
 
 /// What comparisons of a thing with itself say.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// Runs of each side in a comparison.
     pub runs: usize,

@@ -1,12 +1,12 @@
 //! From an interval to an answer: what a change must be to count.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Better;
 
 /// What a change must be to count.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Criterion {
     /// Which way is better.
     pub better: Better,
@@ -49,7 +49,8 @@ impl Criterion {
 }
 
 /// What a comparison says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// NEW is better: the whole interval is past the threshold.

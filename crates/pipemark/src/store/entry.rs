@@ -6,7 +6,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use strum::{Display, EnumString};
 
-use super::Cause;
+use super::HistoryError;
 use crate::model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
 
 /// A run of the history. Numbers are given once: what is deleted leaves a gap.
@@ -85,8 +85,11 @@ impl Entry {
     ///
     /// # Errors
     /// When the document does not say when it was measured.
-    pub(super) fn of(document: &Document) -> Result<Entry, Cause> {
-        let no_time = || Cause::NoTime(document.started.clone());
+    pub(super) fn of(document: &Document) -> Result<Entry, HistoryError> {
+        let no_time = || {
+            let text = document.started.escape_debug();
+            HistoryError::new(format!("has no place for a document whose time, '{text}', isn't a time"))
+        };
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
         // Nanoseconds since 1970 are to fit an SQLite integer, which they do until 2262.
         i64::try_from(started.as_nanosecond()).map_err(|_| no_time())?;
@@ -153,6 +156,8 @@ pub struct Filter {
     pub host: Option<String>,
     /// Not before this time.
     pub since: Option<Timestamp>,
+    /// That have measured the trial with this key.
+    pub trial: Option<String>,
     /// The newest so many.
     pub limit: Option<u32>,
 }

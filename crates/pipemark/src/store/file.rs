@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use super::{Cause, HistoryError};
+use super::HistoryError;
+use super::error::shown;
 
 /// The history's place by the XDG base directory specification.
 ///
@@ -20,14 +21,14 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
     let folder = match (set("XDG_DATA_HOME"), set("HOME")) {
         (Some(data), _) if data.is_absolute() => data,
         (Some(data), _) => {
-            return Err(HistoryError::nowhere(format!(
+            return Err(HistoryError::new(format!(
                 "XDG_DATA_HOME is '{}', which is no absolute path, so the history has no place; correct it, or use --db FILE",
-                data.to_string_lossy().escape_debug()
+                shown(&data)
             )));
         }
         (None, Some(home)) if home.is_absolute() => home.join(".local/share"),
         (None, _) => {
-            return Err(HistoryError::nowhere(
+            return Err(HistoryError::new(
                 "neither XDG_DATA_HOME nor HOME is set to an absolute path, so the history has no place; use --db FILE",
             ));
         }
@@ -38,19 +39,18 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
 /// Makes the folder of the usual place, and those above it that are missing, for the user alone.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let folder = folder(path);
-    let failed = |error| HistoryError::new(path, Cause::Folder(folder.to_owned(), error));
-    if folder.is_dir() {
-        return Ok(());
+    // The first that is there, by its real name: under sudo, HOME may be another user's, and a link may lead to one's.
+    let there = folder.ancestors().find_map(|above| Some((above, fs::metadata(above).ok()?)));
+    if let Some((above, metadata)) = there
+        && metadata.uid() != geteuid().as_raw()
+        && (above == folder || geteuid().is_root())
+    {
+        return Err(HistoryError::of(
+            above,
+            format!("belongs to user {}, so no history is kept there; use --db FILE, or sudo -H", metadata.uid()),
+        ));
     }
-    // Under sudo, HOME may be another user's, who could not use what root makes there.
-    let above = folder.ancestors().find_map(|folder| fs::metadata(folder).ok());
-    if geteuid().is_root() && above.is_some_and(|above| above.uid() != 0) {
-        return Err(HistoryError::nowhere(format!(
-            "{} would be root's in another user's home, so no history is kept; use --db FILE, or sudo -H",
-            folder.to_string_lossy().escape_debug()
-        )));
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| HistoryError::folder(folder, &error))
 }
 
 /// The file at `path`, made where it is missing, by its real name.
@@ -60,7 +60,7 @@ pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
         Ok(_) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => own(&real).map(|_| real),
-        Err(error) => Err(HistoryError::new(path, Cause::File(error))),
+        Err(error) => Err(HistoryError::file(path, &error)),
     }
 }
 
@@ -76,13 +76,9 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
 
 /// With links of the folder followed, but not of the file itself: SQLite, too, refuses to follow one.
 fn real(path: &Path) -> Result<PathBuf, HistoryError> {
-    let Some(name) = path.file_name() else {
-        return Err(HistoryError::new(path, Cause::NotOwn("is a folder; name a file in it".to_owned())));
-    };
+    let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
     let folder = folder(path);
-    let real = fs::canonicalize(folder);
-    let real = real.map_err(|error| HistoryError::new(path, Cause::Folder(folder.to_owned(), error)))?;
-    Ok(real.join(name))
+    Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
 }
 
 fn folder(path: &Path) -> &Path {
@@ -93,20 +89,13 @@ fn folder(path: &Path) -> &Path {
 fn own(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
-    let mut found = false;
-    for (path, is_database) in [(path, true), (Path::new(&journal), false)] {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) => {
-                if let Some(why) = objection(&metadata) {
-                    return Err(HistoryError::new(path, Cause::NotOwn(why)));
-                }
-                found |= is_database;
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(HistoryError::new(path, Cause::File(error))),
-        }
-    }
-    Ok(found)
+    let there = |path: &Path| match fs::symlink_metadata(path) {
+        Ok(metadata) => objection(&metadata).map_or(Ok(true), |why| Err(HistoryError::of(path, why))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(HistoryError::file(path, &error)),
+    };
+    there(Path::new(&journal))?;
+    there(path)
 }
 
 /// Why a file is not to be used.

@@ -1,8 +1,8 @@
 //! The tables, their versions (`user_version`), and the way from each version to the next.
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
-use super::Cause;
+use super::HistoryError;
 
 /// "pipe": tells the history from databases of other programs.
 const APPLICATION: i64 = 0x7069_7065;
@@ -51,40 +51,36 @@ const STEPS: [&str; 2] = [
 const CURRENT: i64 = STEPS.len() as i64;
 
 /// Makes of any older version, a new and empty file among them, the current one, or leaves everything as it is.
-pub(super) fn bring_up_to_date(connection: &mut Connection) -> rusqlite::Result<Result<(), Cause>> {
-    match state(connection)? {
-        Ok(CURRENT) => return Ok(Ok(())),
-        Err(cause) => return Ok(Err(cause)),
-        Ok(_) => {}
+pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), HistoryError> {
+    // One transaction, so that it is the state of one moment.
+    let transaction = connection.transaction()?;
+    if state(&transaction)? == CURRENT {
+        return Ok(());
     }
+    drop(transaction);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another pipemark may have been faster.
-    let version = match state(&transaction)? {
-        Ok(version) => version,
-        Err(cause) => return Ok(Err(cause)),
-    };
-    for step in usize::try_from(version).map_or(&[][..], |version| &STEPS[version..]) {
+    let version = state(&transaction)?;
+    for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;
     }
-    sign(&transaction)?;
-    transaction.commit()?;
-    Ok(Ok(()))
-}
-
-fn sign(transaction: &Transaction) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", CURRENT)
+    transaction.pragma_update(None, "user_version", CURRENT)?;
+    Ok(transaction.commit()?)
 }
 
 /// The version, 0 to [`CURRENT`], or why the database is not to be touched.
-fn state(connection: &Connection) -> rusqlite::Result<Result<i64, Cause>> {
+fn state(connection: &Connection) -> Result<i64, HistoryError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(match (application, version) {
+    match (application, version) {
         (0, 0) if tables == 0 => Ok(0),
         (APPLICATION, 1..=CURRENT) => Ok(version),
-        (APPLICATION, found) if found > CURRENT => Err(Cause::Newer { found, known: CURRENT }),
-        _ => Err(Cause::Foreign),
-    })
+        (APPLICATION, found) if found > CURRENT => Err(HistoryError::new(format!(
+            "was written by a newer pipemark (form {found}, and this one knows {CURRENT}); it is left as it is: update \
+             pipemark, or use another --db FILE"
+        ))),
+        _ => Err(HistoryError::new("is a database of another program; use another --db FILE")),
+    }
 }

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, TransactionBehavior, params, params_from_iter};
+use rusqlite::{Connection, OpenFlags, Params, Row, ToSql, TransactionBehavior, params, params_from_iter};
 
 use crate::model::{Document, Job};
 
 pub use entry::{Entry, Filter, Id, Outcome};
-pub use error::{Cause, HistoryError};
+pub use error::HistoryError;
 pub use file::usual_path;
 
 /// How long others may keep the database locked until a writer or reader gives up. Saving takes milliseconds.
@@ -73,7 +73,8 @@ impl History {
 
     fn connect(path: PathBuf) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connected = Connection::open_with_flags(&path, flags).and_then(|mut connection| {
+        let connect = || -> Result<Connection, HistoryError> {
+            let mut connection = Connection::open_with_flags(&path, flags)?;
             connection.busy_timeout(PATIENCE)?;
             // What a file that someone handed over says about itself is not to run anything.
             connection.pragma_update(None, "trusted_schema", false)?;
@@ -81,27 +82,39 @@ impl History {
             connection.pragma_update(None, "temp_store", "MEMORY")?;
             // The folder is synchronised as well, so that a journal does not come back after a power cut.
             connection.pragma_update(None, "synchronous", "EXTRA")?;
-            Ok((form::bring_up_to_date(&mut connection)?, connection))
-        });
-        match connected {
-            Ok((Ok(()), connection)) => Ok(History { connection, path }),
-            Ok((Err(cause), _)) => Err(HistoryError::new(&path, cause)),
-            Err(error) => Err(HistoryError::new(&path, error.into())),
-        }
+            form::bring_up_to_date(&mut connection)?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(|error| error.at(&path))?;
+        Ok(History { connection, path })
     }
 
-    fn failed(&self) -> impl Fn(rusqlite::Error) -> HistoryError {
-        |error| HistoryError::new(&self.path, error.into())
+    /// All rows of a query.
+    fn rows<T>(
+        &self,
+        query: &str,
+        values: impl Params,
+        row: impl FnMut(&Row) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, HistoryError> {
+        let rows = || self.connection.prepare(query)?.query_map(values, row)?.collect::<rusqlite::Result<Vec<T>>>();
+        rows().map_err(|error| HistoryError::from(error).at(&self.path))
     }
 
-    /// Keeps a document, all of it or nothing: `json` are the bytes that tell it, which come out again as they went in.
+    /// Keeps a document, all of it or nothing: `json` are the bytes that tell it, which come out again as they went in. One
+    /// that is there already keeps its number.
     ///
     /// # Errors
     /// When it can't be written; the history is then as it was.
     pub fn save(&mut self, document: &Document, json: &str) -> Result<Id, HistoryError> {
-        let entry = Entry::of(document).map_err(|cause| HistoryError::new(&self.path, cause))?;
-        let path = self.path.clone();
-        save(&mut self.connection, &entry, document, json).map_err(|error| HistoryError::new(&path, error.into()))
+        let entry = Entry::of(document).map_err(|error| error.at(&self.path))?;
+        let query = "SELECT id FROM run WHERE started = ?";
+        for id in self.rows(query, [nanoseconds(entry.started)], |row| Ok(Id(row.get(0)?)))? {
+            // What can't be read is another.
+            if self.document(id).is_ok_and(|kept| kept.as_ref() == Some(document)) {
+                return Ok(id);
+            }
+        }
+        save(&mut self.connection, &entry, document, json).map_err(|error| error.at(&self.path))
     }
 
     /// Runs that the filter lets through, newest first.
@@ -112,35 +125,34 @@ impl History {
         let (condition, mut values) = condition(filter);
         values.push(Box::new(filter.limit.map_or(-1, i64::from)));
         let query = format!("SELECT {ENTRY} FROM run WHERE {condition} ORDER BY started DESC, id DESC LIMIT ?");
-        let list = || -> rusqlite::Result<Vec<Entry>> {
-            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), entry)?.collect()
-        };
-        list().map_err(self.failed())
+        self.rows(&query, params_from_iter(values.iter()), entry)
     }
 
     /// How many runs there are in all.
-    pub fn count(&self) -> Result<u32, HistoryError> {
-        self.connection.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).map_err(self.failed())
+    pub fn count(&self) -> Result<usize, HistoryError> {
+        let count: Option<u32> = self.rows("SELECT count(*) FROM run", [], |row| row.get(0))?.pop();
+        Ok(count.unwrap_or(0) as usize)
     }
 
     /// One run's entry.
     pub fn entry(&self, id: Id) -> Result<Option<Entry>, HistoryError> {
-        let query = format!("SELECT {ENTRY} FROM run WHERE id = ?");
-        self.connection.query_row(&query, [id.0], entry).optional().map_err(self.failed())
+        Ok(self.rows(&format!("SELECT {ENTRY} FROM run WHERE id = ?"), [id.0], entry)?.pop())
     }
 
     /// The bytes that `--json` wrote, or would have written, of one run.
     pub fn json(&self, id: Id) -> Result<Option<String>, HistoryError> {
-        let query = "SELECT json FROM document WHERE run = ?";
-        self.connection.query_row(query, [id.0], |row| row.get(0)).optional().map_err(self.failed())
+        Ok(self.rows("SELECT json FROM document WHERE run = ?", [id.0], |row| row.get(0))?.pop())
     }
 
     /// The document of one run.
     pub fn document(&self, id: Id) -> Result<Option<Document>, HistoryError> {
         let Some(json) = self.json(id)? else { return Ok(None) };
-        let unreadable =
-            |error: serde_json::Error| HistoryError::new(&self.path, Cause::Unreadable(id, error.to_string()));
-        serde_json::from_str(&json).map(Some).map_err(unreadable)
+        serde_json::from_str(&json).map(Some).map_err(|error| {
+            let what = format!(
+                "has a run {id} that can't be read: {error}; 'pipemark history export {id}' writes it as it is"
+            );
+            HistoryError::of(&self.path, what)
+        })
     }
 
     /// Forgets runs, all of them or, where one is unknown, none; returns that one.
@@ -148,9 +160,8 @@ impl History {
     /// # Errors
     /// When the database can't be written.
     pub fn delete(&mut self, ids: &[Id]) -> Result<Option<Id>, HistoryError> {
-        let path = self.path.clone();
-        let delete = |connection: &mut Connection| -> rusqlite::Result<Option<Id>> {
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut delete = || -> rusqlite::Result<Option<Id>> {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for &id in ids {
                 if transaction.execute("DELETE FROM run WHERE id = ?", [id.0])? == 0 {
                     return Ok(Some(id));
@@ -160,7 +171,7 @@ impl History {
             transaction.commit()?;
             Ok(None)
         };
-        delete(&mut self.connection).map_err(|error| HistoryError::new(&path, error.into()))
+        delete().map_err(|error| HistoryError::from(error).at(&self.path))
     }
 
     /// All trials that the runs which the filter lets through have measured, the most often measured first. Its limit has
@@ -172,35 +183,16 @@ impl History {
              JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
              WHERE {condition} GROUP BY trial.id ORDER BY runs DESC, trial.key"
         );
-        let trials = || -> rusqlite::Result<Vec<(String, String, u32)>> {
-            let row = |row: &Row| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), row)?.collect()
-        };
         // Parameters that this version has no words for can't be asked for either.
-        let known = |(key, params, runs): (String, String, u32)| {
-            Some(KnownTrial { key, job: serde_json::from_str(&params).ok()?, runs })
+        let known = |row: &Row| match serde_json::from_str(&row.get::<_, String>(1)?) {
+            Ok(job) => Ok(Some(KnownTrial { key: row.get(0)?, job, runs: row.get(2)? })),
+            Err(_) => Ok(None),
         };
-        Ok(trials().map_err(self.failed())?.into_iter().filter_map(known).collect())
-    }
-
-    /// The runs that have measured the trial with this key, newest first.
-    pub fn runs_of(&self, key: &str, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
-        let (condition, mut values) = condition(filter);
-        values.push(Box::new(key.to_owned()));
-        values.push(Box::new(filter.limit.map_or(-1, i64::from)));
-        let query = format!(
-            "SELECT {ENTRY} FROM run WHERE {condition} \
-             AND id IN (SELECT run FROM measured JOIN trial ON trial.id = measured.trial WHERE trial.key = ?) \
-             ORDER BY started DESC, id DESC LIMIT ?"
-        );
-        let list = || -> rusqlite::Result<Vec<Entry>> {
-            self.connection.prepare(&query)?.query_map(params_from_iter(values.iter()), entry)?.collect()
-        };
-        list().map_err(self.failed())
+        Ok(self.rows(&query, params_from_iter(values.iter()), known)?.into_iter().flatten().collect())
     }
 }
 
-fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &str) -> rusqlite::Result<Id> {
+fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &str) -> Result<Id, HistoryError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let insert = "INSERT INTO run (started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, \
                   headline) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -230,7 +222,7 @@ fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &
 fn condition(filter: &Filter) -> (String, Vec<Box<dyn ToSql>>) {
     let mut parts = vec!["true"];
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let Filter { suite, label, host, since, limit: _ } = filter;
+    let Filter { suite, label, host, since, trial, limit: _ } = filter;
     if let Some(suite) = suite {
         // Several suites of one run are joined by ", ".
         parts.push("instr(', ' || run.suite || ', ', ', ' || ? || ', ') > 0");
@@ -246,6 +238,10 @@ fn condition(filter: &Filter) -> (String, Vec<Box<dyn ToSql>>) {
     if let Some(since) = since {
         parts.push("run.started >= ?");
         values.push(Box::new(nanoseconds(*since)));
+    }
+    if let Some(trial) = trial {
+        parts.push("run.id IN (SELECT run FROM measured JOIN trial ON trial.id = measured.trial WHERE trial.key = ?)");
+        values.push(Box::new(trial.clone()));
     }
     (parts.join(" AND "), values)
 }

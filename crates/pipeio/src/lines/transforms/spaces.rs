@@ -1,6 +1,8 @@
 //! The transform of document 003: `hello world` becomes `[spaces: 1]hello world`.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
+use std::io;
+
 use crate::lines::simd::{Lanes, Simd, WORD, with_lanes};
 use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 
@@ -40,7 +42,8 @@ impl Transform for Spaces {
     }
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-        with_lanes!(self.simd, run<'b>(batch: &Batch<'b>, output: &mut Output<'b>) -> ());
+        with_lanes!(self.simd, run<'b>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::Result<()>)
+            .map_err(Error::Memory)?;
         Ok(Flow::Continue)
     }
 }
@@ -96,19 +99,19 @@ const fn room_for(words: usize) -> usize {
 ///
 /// The processor has `L`'s instructions.
 #[inline(always)]
-unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) {
+unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::Result<()> {
     let (bytes, terminator) = (batch.bytes(), batch.terminator());
-    let mut line = Line::begin(false, output);
+    let mut line = Line::begin(false, output)?;
     let mut at = 0;
     // A word is gone through only if another follows, of which a line that begins in the first may copy a part.
     while bytes.len() - at >= 2 * WORD {
         if line.content() >= LONG {
             let from = at - line.content();
-            at = from + line.finish_long(&bytes[from..], terminator, output);
+            at = from + line.finish_long(&bytes[from..], terminator, output)?;
             continue;
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
-        let room = output.spare(line.filled + room_for(words));
+        let room = output.spare(line.filled + room_for(words))?;
         // SAFETY: as many words and one more are left, and there is room. The caller has the instructions.
         let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, room.as_mut_ptr()) };
         output.advance(done);
@@ -119,14 +122,15 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) {
     let mut padded = [u8::from(terminator == 0); 3 * WORD];
     padded[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(WORD);
-    let room = output.spare(line.filled + room_for(words));
+    let room = output.spare(line.filled + room_for(words))?;
     // SAFETY: as above.
     let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
     if line.content() > 0 {
-        line.finish(output);
+        line.finish(output)?;
     }
+    Ok(())
 }
 
 /// A line which is being copied, so that its length and its number of spaces aren't known yet.
@@ -141,10 +145,10 @@ struct Line {
 }
 
 impl Line {
-    fn begin(many: bool, output: &mut Output<'_>) -> Self {
+    fn begin(many: bool, output: &mut Output<'_>) -> io::Result<Self> {
         let header = guess(many);
-        output.spare(header.len())[..header.len()].copy_from_slice(header);
-        Self { many, spaces: 0, filled: header_len(many) }
+        output.spare(header.len())?[..header.len()].copy_from_slice(header);
+        Ok(Self { many, spaces: 0, filled: header_len(many) })
     }
 
     /// Bytes of the batch that were copied.
@@ -228,19 +232,20 @@ impl Line {
     }
 
     /// Makes the line in progress, of which all bytes are copied, part of the output.
-    fn finish(self, output: &mut Output<'_>) {
-        let start = output.spare(self.filled + 1).as_mut_ptr();
+    fn finish(self, output: &mut Output<'_>) -> io::Result<()> {
+        let start = output.spare(self.filled + 1)?.as_mut_ptr();
         // SAFETY: the line lies there, with a byte's room behind it.
         let len =
             unsafe { finish(start, start.add(self.filled), self.many, self.spaces).0.offset_from_unsigned(start) };
         output.advance(len);
+        Ok(())
     }
 
     /// Starts over with a line that has become long, whose bytes and those behind them are in `bytes`. Returns its length
     /// with its terminator.
     #[cold]
     #[inline(never)]
-    fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> usize {
+    fn finish_long<'b>(&mut self, bytes: &'b [u8], terminator: u8, output: &mut Output<'b>) -> io::Result<usize> {
         let mut len = self.content();
         // By pieces that stay in the caches for the second look.
         for piece in bytes[len..].chunks(LONG) {
@@ -255,8 +260,8 @@ impl Line {
         let many = self.spaces >= MANY;
         output.extend(&header(self.spaces)[..header_len(many)]);
         output.lend(&bytes[..len]);
-        *self = Self::begin(many, output);
-        len
+        *self = Self::begin(many, output)?;
+        Ok(len)
     }
 }
 
@@ -309,7 +314,7 @@ mod tests {
     fn spaces(simd: Simd, bytes: &[u8], terminator: u8) -> Vec<u8> {
         let mut output = Output::new(Store::new(1).unwrap());
         Spaces::with(simd).batch(&Batch::new(bytes, terminator), &mut output).unwrap();
-        output.pieces().iter().flat_map(|piece| piece.iter().copied()).collect()
+        output.pieces().unwrap().iter().flat_map(|piece| piece.iter().copied()).collect()
     }
 
     fn reference(bytes: &[u8], terminator: u8) -> Vec<u8> {

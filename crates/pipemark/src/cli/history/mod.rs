@@ -10,28 +10,12 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-use super::keep::DbOption;
-use super::output::{Format, FormatOption, destination, printed};
+use super::output::{DbOption, Format, FormatOption, destination, printed};
 use super::parameters::count;
 use super::{Ending, Stop, exit, read};
 use crate::export::Destination;
 use crate::sheet::{self, neutral};
 use crate::store::{Filter, History, Id};
-
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  What was measured, the newest first; the last week's measurements of one suite:
-      pipemark history
-      pipemark history --suite quick --since 7d
-
-  One of them again, as it was printed; as the JSON that --json would have written:
-      pipemark history show 12
-      pipemark history export 12 > quick.json
-
-  How one trial went over time, and where it changed for certain:
-      pipemark history trend block=64k send=write place=cross
-
-Everything that run, bw and chain measure is kept, unless --no-save is given. --label gives it a name, --db another place.";
 
 /// What `history` takes.
 #[derive(Debug, Clone, Args)]
@@ -97,6 +81,7 @@ impl FilterOptions {
             host: self.host.clone(),
             since: self.since,
             limit: (limit > 0).then_some(limit),
+            trial: None,
         }
     }
 }
@@ -181,7 +166,7 @@ fn list(options: &ListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    Ok(options.format.print(&sheet::measurements(&entries, all as usize), None)?)
+    Ok(options.format.print(&sheet::measurements(&entries, all), None)?)
 }
 
 fn show(options: &ShowOptions) -> Ending {

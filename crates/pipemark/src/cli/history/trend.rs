@@ -7,15 +7,14 @@ use clap::Args;
 use strum::IntoEnumIterator;
 
 use super::{FilterOptions, present};
-use crate::cli::keep::DbOption;
-use crate::cli::output::FormatOption;
+use crate::cli::output::{DbOption, FormatOption};
 use crate::cli::parameters::count;
 use crate::cli::{Ending, Stop};
 use crate::model::{Better, Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::compare::{Pairing, compare};
 use crate::stats::verdict::Criterion;
-use crate::store::{Entry, History, KnownTrial};
+use crate::store::{Entry, Filter, History, KnownTrial};
 
 /// What `trend` takes.
 #[derive(Debug, Clone, Args)]
@@ -44,7 +43,8 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
             "no run in the history has measured such a trial; 'pipemark history trend' lists those it has",
         )),
         [trial] => {
-            let points = points(&history, &trial.key, &history.runs_of(&trial.key, &filter)?)?;
+            let points =
+                points(&history, &trial.key, &history.list(&Filter { trial: Some(trial.key.clone()), ..filter })?)?;
             let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
             Ok(options.format.print(&sheet::trend(&trial.key, unit, &points), None)?)
         }

@@ -1,0 +1,190 @@
+//! Where tests make what the engine asks of the system fail. Nothing of it is left in a program.
+
+#[cfg(not(test))]
+#[inline(always)]
+pub(super) fn point() -> rustix::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) use tests::point;
+
+#[cfg(test)]
+mod tests {
+    //! Every call and every allocation of a run fails once, and from then on.
+
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::fs::File;
+    use std::io::{Read, Seek, SeekFrom, Write, pipe};
+    use std::num::NonZeroUsize;
+    use std::os::fd::OwnedFd;
+    use std::process::Command;
+    use std::ptr;
+    use std::sync::atomic::AtomicI64;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use rustix::fs::MemfdFlags;
+    use rustix::io::Errno;
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+
+    use crate::lines::transforms::{Length, Number, Spaces, Upper};
+    use crate::lines::{Engine, Error, Fate, Report, SendMethod, Transform, per_line};
+
+    /// How many more times nothing fails, and how often something fails then; far from zero where nobody tests.
+    static BEFORE: AtomicI64 = AtomicI64::new(i64::MAX / 2);
+    static FAILURES: AtomicI64 = AtomicI64::new(0);
+
+    fn fails() -> bool {
+        BEFORE.fetch_sub(1, Relaxed) <= 0 && FAILURES.fetch_sub(1, Relaxed) > 0
+    }
+
+    pub(in crate::lines) fn point() -> Result<(), Errno> {
+        if fails() { Err(Errno::NOMEM) } else { Ok(()) }
+    }
+
+    struct Allocator;
+
+    #[global_allocator]
+    static ALLOCATOR: Allocator = Allocator;
+
+    // SAFETY: all is the system's allocator's, and to have no memory is allowed at any time.
+    unsafe impl GlobalAlloc for Allocator {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if fails() {
+                return ptr::null_mut();
+            }
+            // SAFETY: the caller's promises are those that are asked for.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+            // SAFETY: as above.
+            unsafe { System.dealloc(start, layout) }
+        }
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Input {
+        File,
+        Pipe,
+        Messages,
+    }
+
+    fn open(kind: Input, bytes: &[u8]) -> OwnedFd {
+        match kind {
+            Input::File => {
+                let mut file = memory_file();
+                file.write_all(bytes).unwrap();
+                file.rewind().unwrap();
+                file.into()
+            }
+            Input::Pipe => {
+                let (reader, mut writer) = pipe().unwrap();
+                rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
+                writer.write_all(bytes).unwrap();
+                reader.into()
+            }
+            Input::Messages => {
+                let (near, far) =
+                    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                        .unwrap();
+                for message in bytes.chunks(40_000) {
+                    assert_eq!(rustix::net::send(&near, message, SendFlags::empty()).unwrap(), message.len());
+                }
+                far
+            }
+        }
+    }
+
+    fn memory_file() -> File {
+        rustix::fs::memfd_create("t", MemfdFlags::CLOEXEC).unwrap().into()
+    }
+
+    /// Of 150 KB of lines, what comes of a run of which all but the first `before` calls fail, up to `failures` of them;
+    /// and whether it had so many calls.
+    fn run<T: Transform + Clone + Send>(
+        engine: &Engine,
+        input: &OwnedFd,
+        transform: &T,
+        threads: usize,
+        (before, failures): (i64, i64),
+    ) -> (Vec<u8>, Result<Report, Error>, bool) {
+        let mut output = memory_file();
+        FAILURES.store(failures, Relaxed);
+        BEFORE.store(before, Relaxed);
+        let result = engine.run_parallel(input, &output, transform.clone(), NonZeroUsize::new(threads).unwrap());
+        let reached = BEFORE.swap(i64::MAX / 2, Relaxed) <= 0;
+        let mut bytes = Vec::new();
+        output.seek(SeekFrom::Start(0)).unwrap();
+        output.read_to_end(&mut bytes).unwrap();
+        (bytes, result, reached)
+    }
+
+    fn try_all<T: Transform + Clone + Send>(transform: &T) {
+        let mut text = Vec::new();
+        for number in 0..4000 {
+            writeln!(text, "{}line number {number}", " x".repeat(number % 17)).unwrap();
+        }
+        // Long enough to be lent, and for memory that has to grow.
+        text.extend([b'y'; 50_000]);
+        text.extend(b"\nand the last");
+        for (kind, threads) in
+            [(Input::File, 1), (Input::File, 3), (Input::Pipe, 1), (Input::Pipe, 3), (Input::Messages, 2)]
+        {
+            let engine = Engine::new().batch(NonZeroUsize::new(9000).unwrap()).send(SendMethod::GiveAway);
+            let whole = run(&engine, &open(kind, &text), transform, threads, (i64::MAX / 2, 0)).0;
+            for failures in [1, i64::MAX] {
+                for before in 0.. {
+                    let input = open(kind, &text);
+                    let (bytes, result, reached) = run(&engine, &input, transform, threads, (before, failures));
+                    let case =
+                        format!("{kind:?}, {threads} threads, {before} calls before {failures} fail: {result:?}");
+                    match result {
+                        // What was refused could be done without: a thread, or a second look.
+                        Ok(_) => assert!(bytes == whole, "{case}"),
+                        Err(Error::Memory(_) | Error::Read(_) | Error::Write(_)) => {
+                            assert!(whole.starts_with(&bytes), "{case}");
+                        }
+                        Err(_) => panic!("{case}"),
+                    }
+                    if !reached {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// In a process of its own, for allocations of other tests would fail too, and as one that aborts or hangs is found so.
+    #[test]
+    fn whatever_fails_the_run_ends_with_an_error() {
+        const CHILD: &str = "PIPEIO_FAULTS";
+        if std::env::var_os(CHILD).is_none() {
+            let name = format!("{}::whatever_fails_the_run_ends_with_an_error", &module_path!()["pipeio::".len()..]);
+            let output = Command::new("timeout")
+                .arg("120")
+                .arg(std::env::current_exe().unwrap())
+                .args(["--exact", &name, "--test-threads=1", "--nocapture"])
+                .env(CHILD, "1")
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                said.contains("1 passed"),
+                "{}\n{said}\n{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            );
+            return;
+        }
+        try_all(&Spaces::new());
+        try_all(&Upper);
+        try_all(&Length);
+        try_all(&Number::default());
+        try_all(&per_line(|line, output| {
+            output.lend(line);
+            output.extend(b"!");
+            Ok(Fate::Keep)
+        }));
+    }
+}

@@ -1,0 +1,75 @@
+//! Sockets that carry messages: each is read whole, and none is joined with another on the way to such a socket.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionread};
+use rustix::net::{RecvFlags, recv};
+
+use super::{Kind, Relay};
+use crate::wait::Direction;
+
+/// The longest message made of bytes that were none: what receivers' buffers usually hold.
+const LONGEST: usize = 64 << 10;
+
+impl Relay<'_> {
+    /// Passes messages on until their socket has no more.
+    pub(super) fn pass_messages(&mut self) -> io::Result<()> {
+        let input = self.input;
+        let mut buffer = Vec::new();
+        loop {
+            let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
+            let next = self.once(input, Direction::In, || recv(input, &mut [0][..], peek).map(|(_, length)| length))?;
+            if next > buffer.len() {
+                buffer.resize(next, 0);
+            }
+            let whole = RecvFlags::TRUNC;
+            let got = self.once(input, Direction::In, || recv(input, &mut buffer[..], whole).map(|(_, length)| length));
+            let Some(message) = buffer.get(..got?) else {
+                // Someone else took the one that was measured.
+                return Err(io::Error::other("a message was cut: another process reads from the same socket"));
+            };
+            if message.is_empty() && self.messages_ended()? {
+                return Ok(());
+            }
+            if self.kinds[1].has_messages() {
+                self.write_message(message)?;
+            } else {
+                self.write_all(message)?;
+            }
+        }
+    }
+
+    /// Whether an empty message was the end.
+    fn messages_ended(&mut self) -> io::Result<bool> {
+        if self.kinds[0] == Kind::Datagrams {
+            return Ok(true);
+        }
+        self.calls += 2;
+        let mut polled = [PollFd::from_borrowed_fd(self.input, PollFlags::RDHUP)];
+        poll(&mut polled, Some(&Duration::ZERO.try_into().expect("zero is a time")))?;
+        Ok(!polled[0].revents().is_empty() && ioctl_fionread(self.input)? == 0)
+    }
+
+    fn write_message(&mut self, message: &[u8]) -> io::Result<()> {
+        let output = self.output;
+        let taken = self.once(output, Direction::Out, || rustix::io::write(output, message))?;
+        self.bytes += taken as u64;
+        if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
+    }
+
+    /// Makes messages of bytes, as long as the socket takes them.
+    pub(super) fn write_messages(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let mut longest = LONGEST;
+        while !bytes.is_empty() {
+            let (message, rest) = bytes.split_at(bytes.len().min(longest));
+            match self.write_message(message) {
+                Ok(()) => bytes = rest,
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::MSGSIZE) && longest > 1 => longest /= 2,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
