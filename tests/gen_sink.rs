@@ -131,9 +131,43 @@ fn sink_finds_what_is_wrong_or_missing() {
         let output = sink(&["--verify", content, "--total", "300001"], &good);
         assert_eq!(output.status.code(), Some(3), "{content}");
         assert_eq!(text(&output.stderr), "error: 300000 bytes arrived, 300001 were expected\n");
+        assert!(
+            !text(&output.stdout).contains("verified"),
+            "{content}: all is as it should be, but for what is missing"
+        );
     }
     let output = sink(&["--total", "3"], b"1234");
     assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn another_seed_is_said_to_be_one() {
+    let output = sink(&["--verify", "pattern:3"], &generated(&["pattern:4", "--total", "300000"]));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("another content or another seed"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn ctrl_c_reports_what_had_come() {
+    for (format, expected) in [("text", "(4 bytes, "), ("csv", "\n4,")] {
+        let mut child = pipemark(&["sink", "--verify", "line:abc", "--format", format])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"abc\n").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+        // It does not wait for its input to end.
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        assert!(said.contains(expected) && !said.ends_with(", verified\n"), "{said}");
+    }
 }
 
 #[test]

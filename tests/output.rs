@@ -236,3 +236,119 @@ fn an_existing_file_is_replaced_as_a_whole() {
     assert_eq!(document["suite"], "bw");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn without_standard_output_there_is_an_error() {
+    let tools: [&[&str]; 6] =
+        [&["gen", "--total", "9"], &["relay"], &["lines"], &["sink"], &["help", "units"], &["completions", "bash"]];
+    let others: [&[&str]; 3] = [&["list"], &["host"], &["bw", "--time", "50s"]];
+    for words in tools.into_iter().chain(others) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" >&-", "sh", PIPEMARK]).args(words);
+        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("standard output"), "{words:?}: {said}");
+    }
+    // /dev/null is no such thing, whichever way it was opened.
+    let null = fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+    assert!(Command::new(PIPEMARK).arg("list").stdout(null).status().unwrap().success());
+}
+
+#[test]
+fn a_reader_of_errors_may_leave() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    for words in [&["chain", "--stage", "nonexist", "--to", "2", "--total", "1m"][..], &["run", "nonexist"]] {
+        let status = Command::new(PIPEMARK).args(words).stderr(writer.try_clone().unwrap()).output().unwrap().status;
+        assert!(matches!(status.code(), Some(0..=2)), "{words:?}: {status}");
+    }
+}
+
+#[test]
+fn nothing_does_anything_to_a_terminal() {
+    const HOSTILE: &str = "\x1b[2J\u{9b}31m\u{202e}";
+    let mut document = small(&["--json", "-"]).document();
+    document["label"] = HOSTILE.into();
+    let odd = file(document.to_string().as_bytes(), ".json");
+    document["trials"][1]["status"] = HOSTILE.into();
+    let wrong = file(document.to_string().as_bytes(), ".json");
+    let [odd, wrong] = [&odd, &wrong].map(|file| file.path().to_str().unwrap());
+    let stage = format!("sh -c 'printf \"{HOSTILE}\" >&2; exit 3'");
+    for (words, codes) in [
+        (&[HOSTILE][..], 2),
+        (&["bw", HOSTILE], 2),
+        (&["bw", "--link", HOSTILE], 2),
+        (&["bw", "--baseline", &format!("{HOSTILE}=1")], 2),
+        (&["run", HOSTILE], 2),
+        (&["help", HOSTILE], 2),
+        (&["lines", HOSTILE], 1),
+        (&["compare", odd, HOSTILE], 1),
+        (&["compare", odd, odd], 0),
+        (&["compare", odd, wrong], 1),
+        (&["history", "import", wrong], 1),
+        (&["history", "show", HOSTILE], 1),
+        (&["ab", "--runs", "1", "--", &format!("exit 3 #{HOSTILE}"), "--", "true"], 1),
+        (&["chain", "--stage", &stage, "--length", "1", "--runs", "1", "--total", "1m"], 1),
+        (&["languages", "list", "--only", HOSTILE], 2),
+    ] {
+        let ended = pipemark(words);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!said.contains(|c: char| (c.is_control() && c != '\n') || c == '\u{202e}'), "{words:?}: {said:?}");
+        assert!(ended.code().is_some_and(|code| code == codes || code == 2), "{words:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn no_cell_is_a_formula() {
+    let label = "=cmd|'/c calc'!A1";
+    let mut document = small(&["--json", "-"]).document();
+    for (field, text) in [("suite", label), ("title", "+1"), ("label", "@sum"), ("version", "-2")] {
+        document[field] = text.into();
+    }
+    document["host"]["name"] = "=1+1".into();
+    let odd = file(document.to_string().as_bytes(), ".json");
+    let past = tempfile::tempdir().unwrap();
+    let db = past.path().join("h.db");
+    let db = db.to_str().unwrap();
+    assert_eq!(pipemark(&["history", "import", "--db", db, odd.path().to_str().unwrap()]).code(), Some(0));
+    for words in [&["list"][..], &["show", "1"], &["trend"]] {
+        let csv = pipemark(&[&["history"], words, &["--db", db, "--format", "csv"]].concat()).stdout;
+        for row in rows(&csv) {
+            let formula =
+                |cell: &str| cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && cell.parse::<f64>().is_err();
+            assert!(!row.iter().any(formula), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn no_result_replaces_what_it_is_made_of() {
+    let document = small(&["--json", "-"]).stdout;
+    let (one, other) = (file(document.as_bytes(), ".json"), file(document.as_bytes(), ".json"));
+    let [a, b] = [&one, &other].map(|file| file.path().to_str().unwrap());
+    let link = one.path().with_extension("link");
+    std::os::unix::fs::symlink(a, &link).unwrap();
+    let link = link.to_str().unwrap();
+    for words in [&["report", a, "-o", a][..], &["report", b, a, "-o", link], &["compare", a, b, "--json", b]] {
+        let ended = pipemark(words);
+        assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("can't be written as well"), "{words:?}: {}", ended.stderr);
+    }
+    fs::remove_file(link).unwrap();
+    assert_eq!((fs::read_to_string(a).unwrap(), fs::read_to_string(b).unwrap()), (document.clone(), document));
+}
+
+#[test]
+fn without_proc_there_is_a_sentence() {
+    let words = ["unshare", "--mount", "--map-root-user", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"];
+    if !Command::new(words[0]).args(&words[1..]).arg("true").status().is_ok_and(|status| status.success()) {
+        return program::left_out("a system without /proc", "unshare and mount are refused");
+    }
+    for verb in [&["bw"][..], &["compare", "--aa"], &["ab", "true", "--", "true"]] {
+        let output = Command::new(words[0]).args(&words[1..]).arg(PIPEMARK).args(verb).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{verb:?}: {said}");
+        assert!(said.contains("/proc is not mounted"), "{verb:?}: {said}");
+    }
+}

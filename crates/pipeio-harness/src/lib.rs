@@ -14,6 +14,7 @@
 //!
 //! * [`pattern`]: content that proves itself.
 //! * [`shared`]: counters and gates that several processes share.
+//! * [`stdio`]: whether standard output was open at the start.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
 //! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
@@ -28,6 +29,7 @@ pub mod probe;
 pub mod reap;
 pub mod ring;
 pub mod shared;
+pub mod stdio;
 pub mod usage;
 pub mod vm;
 pub mod zerocopy;

@@ -139,6 +139,9 @@ impl Pattern {
     }
 }
 
+/// No stream is longer: what seems to belong beyond is of another stream.
+const LONGEST: u64 = 1 << 50;
+
 /// The first byte that was not what belongs at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
@@ -209,7 +212,7 @@ impl Checker {
         (0..8.min(bytes.len())).find_map(|shift| {
             let word = u64::from_le_bytes(bytes[shift..].first_chunk().copied()?);
             let index = word.wrapping_sub(seed).wrapping_mul(STEP_INVERSE);
-            let origin = index.checked_mul(8)?.checked_sub(shift as u64)?;
+            let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < LONGEST)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
             // Bytes just behind a fault are in place again after a change: that is no move.
             (origin != position && sample.len() >= shift + 16 && self.pattern.matching(origin, sample) == sample.len())

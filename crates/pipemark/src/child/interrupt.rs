@@ -50,7 +50,12 @@ impl Interrupt {
 
     /// Whether that has happened.
     pub fn requested(&self) -> bool {
-        wait_readable(&[], Instant::now(), Some(self)).is_err()
+        self.requested_within(Duration::ZERO)
+    }
+
+    /// Waits for it; whether it has happened.
+    pub fn requested_within(&self, time: Duration) -> bool {
+        wait_readable(&[], Instant::now() + time, Some(self)).is_err()
     }
 }
 

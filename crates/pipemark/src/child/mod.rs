@@ -14,7 +14,7 @@ pub mod interrupt;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -304,7 +304,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     if let Ok(cpu) = cpu.parse()
         && let Err(error) = pin(Cpu(cpu))
     {
-        eprintln!("{error}");
+        let _ = writeln!(std::io::stderr(), "{error}");
         return Err(ExitCode::FAILURE);
     }
     if begin == HELD {
@@ -314,7 +314,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
         return Ok(["pipemark".into(), program.clone()].into_iter().chain(arguments.iter().cloned()).collect());
     }
     let error = Command::new(program).args(arguments).exec();
-    eprintln!("could not be started: {error}");
+    let _ = writeln!(std::io::stderr(), "could not be started: {error}");
     // As a shell has it: not found, or found and not to be run.
     Err(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
 }

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::console::say;
 use super::noise_floor;
 use super::output::{DbOption, ExportOptions, Format};
 use super::parameters::refuse_twice;
@@ -102,11 +103,12 @@ pub fn run(options: &CompareOptions) -> Ending {
     if options.aa {
         return noise_floor::run(&options.floor, criterion(options.threshold, Better::Higher), output);
     }
+    read::refuse_to_replace(&options.files, &output.targets().destinations())?;
     let report = report(options)?;
     // A table has them; for a script they are talk.
     if output.targets().printed() != Some(Format::Text) {
         for warning in &report.warnings {
-            eprintln!("warning: {}", neutral(warning));
+            say(format_args!("warning: {warning}"));
         }
     }
     output.write(&sheet::comparison(&report), &serde_json::to_string(&report)?)?;

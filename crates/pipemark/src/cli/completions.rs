@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
+use super::console::check_stdout;
 use super::{Cli, Ending, Stop};
 
 /// What `completions` takes.
@@ -19,6 +20,7 @@ pub struct CompletionsOptions {
 
 /// Writes the completions to standard output.
 pub fn completions(options: &CompletionsOptions) -> Ending {
+    check_stdout()?;
     // Generated in memory first: clap_complete panics where it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "pipemark", &mut script);

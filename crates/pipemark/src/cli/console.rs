@@ -1,13 +1,16 @@
 //! What all verbs do alike: how they end, what they then say, and their exit codes.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
+
+use pipeio_harness::stdio::stdout_was_closed;
 
 use crate::child::Interrupt;
 use crate::export::OutputError;
 use crate::plan::PlanError;
-
+use crate::sheet::hides;
 use crate::store::HistoryError;
 
 /// Exit codes, the same for every verb.
@@ -119,10 +122,38 @@ pub fn end(ending: Ending) -> ExitCode {
 
 /// Says what went wrong.
 pub fn say_error(sentence: impl Display) {
-    eprintln!("error: {sentence}");
+    say(format_args!("error: {sentence}"));
 }
 
-/// Takes over Ctrl-C for as long as something is measured.
+/// Says something on standard error, where nothing of it does anything to a terminal. That nobody listens is no error.
+pub fn say(text: impl Display) {
+    let lines: Vec<String> = text.to_string().lines().map(harmless).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// A line as it is, but for what a terminal would act on.
+fn harmless(line: &str) -> String {
+    line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// For who writes to standard output in other ways than by a [`crate::export::Destination`].
+///
+/// # Errors
+/// When it was closed at the start.
+pub fn check_stdout() -> Result<(), Stop> {
+    match stdout_was_closed() {
+        true => Err(Stop::failed("standard output is closed; redirect it, such as to /dev/null")),
+        false => Ok(()),
+    }
+}
+
+/// Takes over Ctrl-C for as long as something is measured, where it can be.
 pub fn catch_interrupts() -> Result<Interrupt, Stop> {
+    // Each end is this program again.
+    if !Path::new("/proc/self/exe").exists() {
+        return Err(Stop::failed(
+            "/proc is not mounted, and pipemark measures with what is there: mount -t proc proc /proc",
+        ));
+    }
     Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
 }

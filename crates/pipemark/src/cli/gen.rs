@@ -12,6 +12,7 @@ use pipeio::send::{self, Method, Sender};
 use pipeio::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
+use super::console::check_stdout;
 use super::{Ending, Stop};
 use crate::content::{Payload, Stream};
 use crate::model::ByteSize;
@@ -45,6 +46,7 @@ fn rate(text: &str) -> Result<ByteSize, String> {
 
 /// Writes the content.
 pub fn run(options: &GenOptions) -> Ending {
+    check_stdout()?;
     let total = options.total.map_or(u64::MAX, |total| total.0);
     let stdout = io::stdout();
     let written = generate(stdout.as_fd(), options.content.stream(), total, options.rate);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use clap::{Args, CommandFactory, Parser};
 
+use super::console::check_stdout;
 use super::output::terminal;
 use super::{Cli, Ending, Stop};
 use crate::model::nearest;
@@ -51,6 +52,7 @@ pub struct HelpOptions {
 
 /// Explains what was asked for.
 pub fn run(options: &HelpOptions) -> Ending {
+    check_stdout()?;
     let Some(first) = options.words.first() else {
         return Ok(overview(&mut io::stdout().lock())?);
     };

@@ -11,6 +11,7 @@ use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Transform};
 use pipeio_harness::usage::Usage;
 
+use super::console::{check_stdout, say};
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
@@ -121,6 +122,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 /// Transforms standard input to standard output.
 pub fn run(options: &LinesOptions) -> Ending {
+    check_stdout()?;
     let start = (Instant::now(), Usage::now());
     let report = transform(options).map_err(|error| match &error {
         Error::LineTooLong { .. } => Stop::failed(format_args!("{error}; raise --max-line to accept it")),
@@ -128,7 +130,7 @@ pub fn run(options: &LinesOptions) -> Ending {
     })?;
     if options.stats {
         let stats = Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
-        eprintln!("{stats}");
+        say(stats);
     }
     Ok(())
 }

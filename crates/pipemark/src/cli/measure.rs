@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
-use super::console::{catch_interrupts, say_error};
+use super::console::{catch_interrupts, say, say_error};
 use super::output::{OutputOptions, keep, printed};
 use super::parameters::{KeySet, ParameterFlags};
 use super::schedule::ScheduleOptions;
@@ -123,7 +123,7 @@ fn join<'a>(plans: &'a [Plan], part: impl Fn(&'a Plan) -> &'a String) -> String 
 /// Data that is wrong outweighs trials that failed, which outweigh an interruption.
 fn verdict(document: &Document, written: bool) -> Ending {
     for record in document.trials.iter().filter(|record| record.status == Status::Failed) {
-        eprintln!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed"));
+        say(format_args!("pipemark: {}: {}", record.id, record.reason.as_deref().unwrap_or("failed")));
     }
     let any = |is: fn(&Record) -> bool| document.trials.iter().any(is);
     if any(|record| record.verified == Some(false)) {

@@ -38,7 +38,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use console::{Ending, Stop, end, exit};
+use console::{Ending, Stop, end, exit, say};
+
+use crate::sheet::hides;
 
 #[derive(Parser)]
 #[command(
@@ -119,7 +121,15 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         return end(completions::man(Path::new(folder)));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    end(match Cli::parse_from(words).verb {
+    let Cli { verb } = Cli::try_parse_from(words).unwrap_or_else(|error| {
+        let text = error.render().to_string();
+        if text.contains(|c| c != '\n' && hides(c)) {
+            say(text.trim_end());
+            std::process::exit(error.exit_code());
+        }
+        error.exit()
+    });
+    end(match verb {
         Verb::Run(options) => run::run(&options),
         Verb::Bw(options) => bw::run(&options),
         Verb::Languages(options) => languages::run(&options),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::PathBufValueParser;
 use clap::{Args, ValueEnum};
 
-use super::console::say_error;
+use super::console::{say, say_error};
 use super::{Ending, Stop, exit};
 use crate::export::{self, Destination, OutputError};
 use crate::model::Document;
@@ -198,6 +198,11 @@ impl<'a> Targets<'a> {
         self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
     }
 
+    /// Where the exports go.
+    pub fn destinations(&self) -> Vec<&'a Destination> {
+        self.exports.iter().map(|(destination, _)| *destination).collect()
+    }
+
     /// The format in which results are printed, if they are: not where an export takes standard output.
     pub fn printed(&self) -> Option<Format> {
         let taken = self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
@@ -228,7 +233,9 @@ impl<'a> Targets<'a> {
     /// # Errors
     /// When one can't.
     pub fn check_files(&self) -> Result<(), OutputError> {
-        self.exports.iter().try_for_each(|(destination, format)| destination.check(format.name()))
+        let printed = self.printed().map(|format| (&Destination::Stdout, format));
+        let mut all = self.exports.iter().copied().chain(printed);
+        all.try_for_each(|(destination, format)| destination.check(format.name()))
     }
 
     /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
@@ -288,7 +295,7 @@ pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
         Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
     };
     let kept = (!options.no_save).then(save)?;
-    kept.inspect_err(|error| eprintln!("pipemark: this measurement is not kept in the history: {error}")).ok()
+    kept.inspect_err(|error| say(format_args!("pipemark: this measurement is not kept in the history: {error}"))).ok()
 }
 
 /// A document as it is printed: as text one screen of it, unless all was asked for.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::Stop;
 use super::output::DbOption;
+use crate::export::Destination;
 use crate::model::{Document, SCHEMA};
 use crate::sheet::neutral;
 use crate::store::{Filter, History, Id};
@@ -38,6 +39,18 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
         return Ok(document);
     }
     Ok(file(name)?.0)
+}
+
+/// Refuses to write a result in place of a file that it is made of.
+///
+/// # Errors
+/// When one of the destinations is one of the files.
+pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Result<(), Stop> {
+    let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_file(Path::new(file)));
+    match destinations.iter().find(clash) {
+        Some(file) => Err(Stop::usage(format_args!("{file} is read, so it can't be written as well; write elsewhere"))),
+        None => Ok(()),
+    }
 }
 
 /// A run of the history by its number or label, or the newest.

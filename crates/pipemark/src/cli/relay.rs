@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use pipeio::relay::{Capacity, Choice, End, Options, Report};
 use signal_hook::consts::SIGPIPE;
 
+use super::console::{check_stdout, say};
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput};
 
@@ -48,6 +49,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
 
 /// Passes everything on.
 pub fn run(options: &RelayOptions) -> Ending {
+    check_stdout()?;
     let begin = Instant::now();
     let method = match options.method {
         Method::Fastest => Choice::Fastest,
@@ -58,7 +60,7 @@ pub fn run(options: &RelayOptions) -> Ending {
     let report = pipeio::relay::relay(rustix::stdio::stdin(), rustix::stdio::stdout(), &relay)
         .map_err(|error| Stop::failed(sentence(&error, &relay)))?;
     if options.stats {
-        eprintln!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed())));
+        say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
     if report.end == End::Output {
         // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use clap::Args;
 
+use super::console::say;
 use super::output::{DbOption, destination, page, terminal};
 use super::{Ending, Stop, read};
 use crate::export::Destination;
@@ -35,9 +36,10 @@ pub fn run(options: &ReportOptions) -> Ending {
     if options.terminal {
         Destination::Stdout.write("charts", Ok(terminal().render(&sheet::main_charts(&documents))))?;
     } else {
+        read::refuse_to_replace(&options.files, &[&options.output])?;
         options.output.write("report", page(&documents))?;
         if let Destination::File(_) = options.output {
-            eprintln!("wrote {}", options.output);
+            say(format_args!("wrote {}", options.output));
         }
     }
     Ok(())

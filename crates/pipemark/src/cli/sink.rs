@@ -1,8 +1,11 @@
 //! `pipemark sink`: the missing end of a pipeline, which counts, measures and, if asked, checks what arrives.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use clap::{Args, ValueEnum};
 use pipeio::memory::Pages;
@@ -10,6 +13,7 @@ use pipeio::recv::{self, Method, Receiver};
 use pipeio::wait::Wait;
 use rustix::fs::FileType;
 
+use super::console::catch_interrupts;
 use super::output::{Format, FormatOption};
 use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
@@ -55,18 +59,55 @@ fn block(text: &str) -> Result<ByteSize, String> {
     Ok(size)
 }
 
-/// Takes all of standard input.
+/// Takes all of standard input, or what comes until Ctrl-C.
 pub fn run(options: &SinkOptions) -> Ending {
     if options.recv == Recv::Splice && options.verify.is_some() {
         return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
+    let interrupt = Arc::new(catch_interrupts()?);
+    let count = Arc::new(Count::default());
+    let format = options.format.clone();
+    let (seen, interrupted) = (count.clone(), interrupt.clone());
+    thread::spawn(move || {
+        // While a call waits for bytes nothing else would notice.
+        while !interrupted.requested_within(Duration::from_secs(3600)) {}
+        let _first = seen.reported.lock();
+        let _ = format.print(&sheet(&seen.arrived(None), format.format), None);
+        process::exit(exit::INTERRUPTED.into());
+    });
     let stdin = io::stdin();
-    let arrived = receive(stdin.as_fd(), options)
+    let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
+    let _first = count.reported.lock();
+    let fault = fault(check.as_ref(), count.bytes(), options);
+    let arrived = count.arrived(check.map(|_| fault.is_none()));
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
-    match fault(&arrived, options) {
+    match fault {
         Some(fault) => Err(Stop::with(exit::NOT_VERIFIED, fault)),
+        // Ctrl-C ends the source as well, and then the input.
+        None if interrupt.requested() => Err(Stop::code(exit::INTERRUPTED)),
         None => Ok(said?),
+    }
+}
+
+/// What has arrived until now, for two threads.
+#[derive(Default)]
+struct Count {
+    bytes: AtomicU64,
+    /// When the first byte came.
+    start: OnceLock<Instant>,
+    /// Held by whoever reports first, for good.
+    reported: Mutex<()>,
+}
+
+impl Count {
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn arrived(&self, verified: Option<bool>) -> Arrived {
+        let elapsed = self.start.get().map_or(Duration::ZERO, Instant::elapsed);
+        Arrived { bytes: self.bytes(), elapsed, verified }
     }
 }
 
@@ -74,27 +115,28 @@ pub fn run(options: &SinkOptions) -> Ending {
 struct Arrived {
     bytes: u64,
     elapsed: Duration,
-    check: Option<Check>,
+    verified: Option<bool>,
 }
 
-fn receive(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Arrived> {
+/// Takes all there is; what was checked of it.
+fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::Result<Option<Check>> {
     let mut receiver = receiver(input, options)?;
-    let mut arrived = Arrived { bytes: 0, elapsed: Duration::ZERO, check: options.verify.as_ref().map(Check::new) };
+    let mut check = options.verify.as_ref().map(Check::new);
     let mut progress = Progress::new();
-    let mut start = None;
     loop {
         let received = receiver.recv()?;
-        let start = *start.get_or_insert_with(Instant::now);
         if received.bytes == 0 {
-            arrived.elapsed = start.elapsed();
             progress.clear();
-            return Ok(arrived);
+            return Ok(check);
         }
-        arrived.bytes += received.bytes as u64;
-        if let (Some(check), Some(bytes)) = (&mut arrived.check, received.data) {
+        let start = *count.start.get_or_init(Instant::now);
+        // This thread alone writes it.
+        let bytes = count.bytes() + received.bytes as u64;
+        count.bytes.store(bytes, Ordering::Relaxed);
+        if let (Some(check), Some(bytes)) = (&mut check, received.data) {
             check.compare(bytes);
         }
-        progress.show(arrived.bytes, start);
+        progress.show(bytes, start);
     }
 }
 
@@ -116,12 +158,10 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
 }
 
 /// What is wrong with what arrived: a sentence.
-fn fault(arrived: &Arrived, options: &SinkOptions) -> Option<String> {
-    if let Some(fault) = arrived.check.as_ref().and_then(Check::fault) {
-        return Some(fault.to_owned());
-    }
-    let ByteSize(expected) = options.total?;
-    (arrived.bytes != expected).then(|| format!("{} bytes arrived, {expected} were expected", arrived.bytes))
+fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
+    let wrong = check.and_then(Check::fault).map(str::to_owned);
+    let expected = options.total.filter(|expected| expected.0 != bytes);
+    wrong.or_else(|| Some(format!("{bytes} bytes arrived, {} were expected", expected?.0)))
 }
 
 /// A sentence at a terminal, elsewhere a row.
@@ -133,7 +173,7 @@ fn sheet(arrived: &Arrived, format: Format) -> Sheet {
     }
     let ns = Nanos::from(arrived.elapsed);
     let rate = arrived.bytes as f64 / ns.seconds().max(1e-9);
-    let verified = arrived.check.as_ref().map(|check| check.fault().is_none());
+    let verified = arrived.verified;
     let row = vec![
         Cell::of(arrived.bytes.to_string(), arrived.bytes),
         Cell::of(ns.0.to_string(), ns.0),
@@ -146,15 +186,13 @@ fn sheet(arrived: &Arrived, format: Format) -> Sheet {
 }
 
 fn sentence(arrived: &Arrived) -> String {
-    let bytes = arrived.bytes;
-    let size = ByteSize(bytes);
-    let seconds = arrived.elapsed.as_secs_f64();
-    let verified = if arrived.check.as_ref().is_some_and(|check| check.fault().is_none()) { ", verified" } else { "" };
+    let Arrived { bytes, elapsed, verified } = *arrived;
     if bytes == 0 {
         return "no bytes".to_owned();
     }
-    let rate = Throughput(bytes as f64 / seconds.max(1e-9));
-    format!("{rate} ({bytes} bytes, {size}, in {}){verified}", Nanos::from(arrived.elapsed))
+    let rate = Throughput(bytes as f64 / elapsed.as_secs_f64().max(1e-9));
+    let verified = if verified == Some(true) { ", verified" } else { "" };
+    format!("{rate} ({bytes} bytes, {}, in {}){verified}", ByteSize(bytes), Nanos::from(elapsed))
 }
 
 /// The throughput until now, on a terminal.
@@ -180,14 +218,14 @@ impl Progress {
         }
         if self.shown.unwrap_or(start).elapsed() >= Self::EVERY {
             let rate = Throughput(bytes as f64 / start.elapsed().as_secs_f64());
-            eprint!("\r\x1b[K{} {rate}", ByteSize(bytes));
+            let _ = write!(io::stderr(), "\r\x1b[K{} {rate}", ByteSize(bytes));
             self.shown = Some(Instant::now());
         }
     }
 
     fn clear(&mut self) {
         if self.shown.take().is_some() {
-            eprint!("\r\x1b[K");
+            let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -4,6 +4,13 @@ use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use super::{Payload, Stream};
 
+/// What is wrong within so many bytes is wrong from the start.
+const FIRST: u64 = 8;
+
+fn other_content(position: u64) -> String {
+    format!("byte {position} is wrong: from the start this is another content or another seed, or it was changed")
+}
+
 /// Compares a stream with its content, piece by piece as it arrives.
 #[derive(Debug)]
 pub struct Check {
@@ -40,7 +47,10 @@ impl Check {
         match &mut self.against {
             Against::Pattern(checker) => {
                 checker.check(bytes);
-                self.fault = checker.fault().map(|fault| fault.to_string());
+                self.fault = checker.fault().map(|fault| match fault.origin {
+                    None if fault.position < FIRST => other_content(fault.position),
+                    _ => fault.to_string(),
+                });
             }
             Against::Stream(stream) => {
                 let mut rest = bytes;
@@ -50,10 +60,13 @@ impl Check {
                     if found != expected {
                         let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
                         let position = self.position + (bytes.len() - rest.len() + same) as u64;
-                        self.fault = Some(format!(
-                            "byte {position} is wrong: it is {:#04x} where {:#04x} belongs",
-                            found[same], expected[same]
-                        ));
+                        let (found, expected) = (found[same], expected[same]);
+                        self.fault = Some(match position < FIRST {
+                            true => other_content(position),
+                            false => {
+                                format!("byte {position} is wrong: it is {found:#04x} where {expected:#04x} belongs")
+                            }
+                        });
                         return;
                     }
                     rest = after;
@@ -97,6 +110,16 @@ mod tests {
             bytes[200_003] ^= 1;
             let fault = check(&content, &bytes).expect("a changed byte is seen");
             assert!(fault.starts_with("byte 200003 is wrong: it "), "{word}: {fault}");
+        }
+    }
+
+    #[test]
+    fn another_seed_is_no_lost_piece() {
+        for (sent_as, expected) in [("pattern:1", "pattern:3"), ("pattern:70000", "pattern"), ("random:2", "random:3")]
+        {
+            let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
+            let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
+            assert!(fault.contains("another seed"), "{sent_as}: {fault}");
         }
     }
 

@@ -5,10 +5,11 @@ use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use pipeio_harness::stdio::stdout_was_closed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;
@@ -81,7 +82,7 @@ impl Destination {
     /// # Errors
     /// When the folder does not exist or may not be written to, or the path is a folder.
     pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
-        let Destination::File(path) = self else { return Ok(()) };
+        let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
         let outcome = match Target::of(path) {
             Ok(Target::Replaced(path)) => Draft::beside(&path).map(drop),
             Ok(Target::WrittenInto(path)) => writable(&path),
@@ -99,6 +100,7 @@ impl Destination {
     pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
         let write = |content: String| match self {
             Destination::Stdout => {
+                stdout_is_open()?;
                 let mut out = io::stdout().lock();
                 quiet_if_left(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
             }
@@ -107,9 +109,20 @@ impl Destination {
         content.and_then(write).map_err(|cause| self.error(what, cause))
     }
 
+    /// Whether writing here would replace the file at `path`.
+    pub fn is_file(&self, path: &Path) -> bool {
+        let Destination::File(own) = self else { return false };
+        let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
+        matches!((identity(own), identity(path)), (Ok(own), Ok(other)) if own == other)
+    }
+
     fn error(&self, what: &'static str, cause: io::Error) -> OutputError {
         OutputError { what, destination: self.clone(), cause }
     }
+}
+
+fn stdout_is_open() -> io::Result<()> {
+    if stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
 }
 
 /// How a path is written to.

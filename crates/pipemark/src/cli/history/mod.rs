@@ -10,6 +10,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
+use super::console::say;
 use super::output::{DbOption, Format, FormatOption, destination, printed};
 use super::parameters::count;
 use super::{Ending, Stop, exit, read};
@@ -150,7 +151,7 @@ pub fn run(options: &HistoryOptions) -> Ending {
 fn opened(db: &DbOption) -> Result<Option<History>, Stop> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
-        eprintln!("pipemark: nothing was kept yet; 'pipemark run' measures and keeps what it measured");
+        say("pipemark: nothing was kept yet; 'pipemark run' measures and keeps what it measured");
     }
     Ok(history)
 }
@@ -204,7 +205,7 @@ fn delete(options: &DeleteOptions) -> Ending {
         return Err(Stop::usage("nobody can be asked here, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
-        eprintln!("nothing was deleted");
+        say("nothing was deleted");
         return Err(Stop::code(exit::FAILED));
     }
     match history.delete(&options.ids)? {
@@ -215,8 +216,8 @@ fn delete(options: &DeleteOptions) -> Ending {
 
 fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
-    eprint!("{}", Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None)?);
-    eprint!("Delete for good? [y/N] ");
+    let table = Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None)?;
+    write!(io::stderr(), "{table}Delete for good? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
