@@ -54,7 +54,7 @@ fn one_screen_is_one_screen() {
     let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
     document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
     let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
-    assert!(text.lines().count() <= 45 && text.contains("more with --all"), "{text}");
+    assert!(text.lines().count() <= 45 && text.contains(" of 176 trials"), "{text}");
     // What was measured alone takes eight lines.
     let mut document = fixture::interrupted();
     document.warnings = fixture::quick().warnings;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::experiment::{Experiment, interval, times};
+use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
 use super::{Block, Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, gains, matrix, words};
@@ -17,7 +17,7 @@ const LINES: usize = 45;
 /// Characters of a line of text.
 const LINE: usize = 76;
 /// Lines of findings, and the most findings.
-const LINES_OF_FINDINGS: usize = 9;
+const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
 /// Each experiment shows at least as many rows, if it has them.
 const FEWEST_ROWS: usize = 3;
@@ -51,7 +51,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let rows = rows_of(&experiments, &sheet, summary.len() + findings.len(), &findings);
     let mut signs = String::new();
     for (experiment, rows) in experiments.iter().zip(rows) {
-        sheet.heading(2, &heading(experiment));
+        sheet.heading(2, &heading(experiment, rows));
         table(&mut sheet, document, experiment, rows, &mut signs);
     }
     let legend = legend_in_brief(&signs);
@@ -74,8 +74,10 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
     let findings = findings.into_iter().enumerate();
     sheet.notes(findings.map(|(index, text)| Note::new(&mark(index), Style::Heading, text)));
-    sheet.blocks.push(Block::Gap);
-    sheet.text(Style::Aside, pointers);
+    if !pointers.is_empty() {
+        sheet.blocks.push(Block::Gap);
+        sheet.text(Style::Aside, pointers);
+    }
     sheet
 }
 
@@ -111,20 +113,23 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
         .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
 }
 
-/// Its title and, in brackets, as much of what its trials share as the line holds.
-fn heading(experiment: &Experiment) -> String {
+/// Its title; in brackets as much of what its trials share as the line holds; how many of its trials are shown.
+fn heading(experiment: &Experiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
+    let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
+    let listed = experiment.about.across.is_none() && experiment.about.gains.is_none() && sweep(experiment).is_none();
+    let some = if listed && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
     let mut shared = String::new();
     for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
         let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
-        if heading.chars().count() + longer.chars().count() + 3 <= LINE {
+        if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= LINE {
             shared = longer;
         }
     }
     if !shared.is_empty() {
         heading.push_str(&format!(" ({shared})"));
     }
-    heading
+    heading + &some
 }
 
 /// The findings that fit: the first are the most useful.
@@ -152,9 +157,7 @@ fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings:
     let rows = |own: &&Experiment| sweep(own).map_or(own.records.len(), |own| 1 + own.1.len());
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
     let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
-    // Where rows are left out, a line says so.
-    let lines = |most: usize| wanted.iter().map(|rows| if *rows > most { most + 1 } else { *rows }).sum::<usize>();
-    let fits = |most: &usize| lines(*most) <= room;
+    let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
     let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
     shown(most.unwrap_or(FEWEST_ROWS))
 }
@@ -174,12 +177,8 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &Experiment, rows: 
     } else {
         sheet.grid(as_bars(experiment, rows, signs));
     }
-    let shown = rows_shown(experiment, rows);
-    let hidden = experiment.records.iter().filter(|record| missing(record).is_none()).count() - shown.len();
-    let hidden = (hidden > 0 && sweep(experiment).is_none() && experiment.about.across.is_none())
-        .then(|| Note::plain(format!("{hidden} more with --all")));
     let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::NONE, Style::Aside, &text));
-    sheet.notes(reasons.chain(hidden));
+    sheet.notes(reasons);
 }
 
 /// Why some of its trials have no figures, each reason once.
@@ -216,6 +215,9 @@ type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
 /// Throughput or round trips by a number, where every combination of the others was measured with each.
 fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
+    if experiment.records.iter().any(|record| record.published.is_some()) {
+        return None;
+    }
     let keys = experiment.varying();
     let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
         let mut values: Vec<_> = experiment.records.iter().map(|record| record.job.value(key)).collect();
@@ -315,12 +317,17 @@ fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
             (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
+        let published = match (published_real(record).filter(|_| record.job.chain().is_some()), &record.published) {
+            (Some(ns), _) => Some(format!("published {}", Unit::Nanoseconds.show(ns))),
+            (None, Some(own)) if !own.relative => Some(format!("published {}", Throughput(own.throughput))),
+            _ => None,
+        };
         let cells = vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
             Cell::shown(unit.show(figure)).mark(doubts(record)),
             Cell::shown(ratio),
-            Cell::shown(more.unwrap_or_default()),
+            Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
             if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
         ];
         Row { cells, instead: None }
@@ -339,7 +346,7 @@ fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
 
 /// A job by what is not as in `plain`; without one, by what matters most.
 fn told_from(job: &Job, plain: Option<&Job>) -> String {
-    let Some(plain) = plain else { return names(&[job], &[]).concat() };
+    let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
     let keys = differing(&[plain, job], &[]);
     let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
     name(job, &keys)
