@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(
             texts("memory-copy", &all),
             [
-                "Best copying path: write → read across two cores (blocks of 64 KiB), 2.00 GiB/s, 25.0 % (24.8–25.2) of this \
+                "Best copying path: write → read across two cores (blocks of 64 KiB), 2.00 GiB/s, 25.0 % (24.9–25.1) of this \
                  machine's memory-copy limit of 8.00 GiB/s."
             ]
         );

@@ -98,9 +98,9 @@ mod tests {
         assert_eq!(
             texts("round-trip", &records),
             [
-                "The shortest round trip of ends that block takes 4.00 µs (3.98 µs–4.02 µs) and 4.00 s of CPU time per million \
+                "The shortest round trip of ends that block takes 4.00 µs (3.99 µs–4.01 µs) and 4.00 s of CPU time per million \
                  messages: pipe across two cores (messages of 8 B).",
-                "The shortest round trip of ends that spin takes 200 ns (199 ns–201 ns) and 0.20 s of CPU time per million \
+                "The shortest round trip of ends that spin takes 200 ns (199 ns–200 ns) and 0.20 s of CPU time per million \
                  messages: shm across two cores (messages of 8 B).",
             ]
         );

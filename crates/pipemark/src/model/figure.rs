@@ -31,9 +31,10 @@ pub enum Better {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Estimate {
-    /// The middle sample, or the mean of the two in the middle.
+    /// The median of the middles of all pairs of samples (Hodges and Lehmann's estimate, the pseudomedian); in documents of method 1
+    /// the middle sample.
     pub median: f64,
-    /// Lower end of the 95 % bootstrap interval of the median; `None` for fewer samples than can support one.
+    /// Lower end of its 95 % interval; `None` for fewer samples than can support one.
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,

@@ -109,8 +109,7 @@ impl Line {
 }
 
 /// How far a relation is a straight line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linearity {
     /// The line through the straight part.
     pub line: Line,
@@ -121,8 +120,7 @@ pub struct Linearity {
 }
 
 /// The first point that is off the line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
     /// Where it is.
     pub x: f64,

@@ -1,13 +1,10 @@
 //! The noise floor: what comparing a thing with itself says here, and the smallest change that could be seen.
 
-use super::compare::{CompareError, MOST_RUNS, Pairing, Test, logarithms};
+use super::compare::{CompareError, POWER, Pairing, Test, check};
 use super::verdict::{Criterion, Verdict};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
-
-/// How often a change must be seen to count as one that could be: 9 times of 10.
-pub const POWER: f64 = 0.9;
 
 /// What comparisons of a thing with itself say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -42,17 +39,9 @@ pub fn noise_floor(
     comparisons: usize,
     seed: u64,
 ) -> Result<NoiseFloor, CompareError> {
-    let (base, new) = (logarithms(base)?, logarithms(new)?);
-    if pairing == Pairing::Rounds && base.len() != new.len() {
-        return Err(CompareError::UnequalRounds(base.len(), new.len()));
-    }
-    if runs == 0 || comparisons == 0 {
-        return Err(CompareError::NoRuns);
-    }
-    if runs > MOST_RUNS {
-        return Err(CompareError::TooManyRuns(runs));
-    }
-    let pool: Vec<f64> = base.iter().chain(&new).copied().collect();
+    check(base, new, pairing)?;
+    check(&vec![1.0; runs], &vec![1.0; comparisons.min(1)], Pairing::None)?;
+    let pool: Vec<f64> = base.iter().chain(new).copied().collect();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let test = Test::new(runs, runs, pairing);
     let mut false_verdicts = 0;
@@ -71,14 +60,14 @@ pub fn noise_floor(
             one.push(a);
             other.push(b);
         }
-        let Some((low, high)) = test.interval(&test.shifts(&one, &other)) else {
+        let Some((low, high)) = test.interval(&test.ratios(&one, &other)) else {
             continue;
         };
-        let verdict = criterion.verdict(Some((low.exp_m1(), high.exp_m1())));
+        let verdict = criterion.verdict(Some((low - 1.0, high - 1.0)));
         false_verdicts += usize::from(matches!(verdict, Verdict::Better | Verdict::Worse));
         // A change moves the interval as a whole, so it is seen as soon as it lifts the near end past the threshold.
-        visible.push(criterion.threshold.ln_1p() - low);
-        visible.push(high - (-criterion.threshold).ln_1p());
+        visible.push((1.0 + criterion.threshold) / low);
+        visible.push(high / (1.0 - criterion.threshold));
     }
     visible.sort_by(f64::total_cmp);
     let enough = (POWER * visible.len() as f64).ceil() as usize;
@@ -86,7 +75,7 @@ pub fn noise_floor(
         runs,
         comparisons,
         false_verdicts: false_verdicts as f64 / comparisons as f64,
-        smallest_change: enough.checked_sub(1).map(|position| visible[position].max(0.0).exp_m1()),
+        smallest_change: enough.checked_sub(1).map(|position| visible[position].max(1.0) - 1.0),
     })
 }
 

@@ -49,36 +49,31 @@ impl Null {
 
     /// Wilcoxon's signed-rank statistic of `n` differences: the sum of the ranks of the negative ones.
     pub(super) fn signed_rank(n: usize) -> Null {
-        let greatest = n * (n + 1) / 2;
+        let (greatest, k) = (n * (n + 1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
-            let n = n as f64;
-            return Null::normal(greatest, (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt());
+            return Null::normal(greatest, (k * (k + 1.0) * (2.0 * k + 1.0) / 24.0).sqrt());
         }
-        let mut chance = vec![0.0; greatest + 1];
-        chance[0] = 1.0;
-        for rank in 1..=n {
-            for sum in (0..=greatest).rev() {
-                let with_rank = if sum >= rank { chance[sum - rank] } else { 0.0 };
-                chance[sum] = 0.5 * (chance[sum] + with_rank);
-            }
-        }
-        Null::counted(greatest, chance)
+        Null::sum(greatest, (1..=n).map(|rank| (rank, 2)))
     }
 
     /// Kendall's and Mann's count of inversions among `n` figures in order: pairs with the earlier one greater.
     pub(super) fn inversions(n: usize) -> Null {
-        let greatest = n * n.saturating_sub(1) / 2;
+        let (greatest, k) = (n * n.saturating_sub(1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
-            let n = n as f64;
-            return Null::normal(greatest, (n * (n - 1.0) * (2.0 * n + 5.0) / 72.0).sqrt());
+            return Null::normal(greatest, (k * (k - 1.0) * (2.0 * k + 5.0) / 72.0).sqrt());
         }
+        Null::sum(greatest, (2..=n).map(|length| (1, length)))
+    }
+
+    /// A sum of terms of 0, 1, … or count - 1 steps each, all as likely.
+    fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> Null {
         let mut chance = vec![0.0; greatest + 1];
         chance[0] = 1.0;
-        for length in 2..=n {
+        for (step, count) in terms {
             let before = chance.clone();
-            for (count, chance) in chance.iter_mut().enumerate() {
-                let from = (count + 1).saturating_sub(length);
-                *chance = before[from..=count].iter().sum::<f64>() / length as f64;
+            for (sum, chance) in chance.iter_mut().enumerate() {
+                let earlier = (0..count).map_while(|steps| before.get(sum.checked_sub(steps * step)?));
+                *chance = earlier.sum::<f64>() / count as f64;
             }
         }
         Null::counted(greatest, chance)
@@ -121,7 +116,8 @@ impl Null {
         let (mut significant, mut not) = (0, self.greatest / 2 + 1);
         while significant < not {
             let k = usize::midpoint(significant, not);
-            if self.p_value(k) <= level {
+            // What is at the level but for rounding is at it.
+            if self.p_value(k) <= level + 1e-12 {
                 significant = k + 1;
             } else {
                 not = k;

@@ -136,7 +136,7 @@ mod tests {
     fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
         let record = one(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
         let estimate = record.estimate.clone().unwrap();
-        assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-6);
+        assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-4);
         // Two CPUs, busy all the time, at 2 GiB/s.
         assert!((estimate.cpu_seconds_per_gib().median - 1.0).abs() < 0.02);
         assert_eq!((estimate.throughput().runs, estimate.ratio(), record.touched), (7, None, false));
@@ -181,7 +181,8 @@ mod tests {
         let estimates = |outcome: &Outcome| one(outcome.clone()).estimate.unwrap();
         let all = estimates(&spoken);
         let median = |figure| all.get(figure).unwrap().median;
-        assert_eq!((median(Figure::P50), median(Figure::P99)), (5_000.0, 10_000.0));
+        let near = |figure, expected: f64| (median(figure) / expected - 1.0).abs() < 1e-4;
+        assert!(near(Figure::P50, 5_000.0) && near(Figure::P99, 10_000.0), "{all:?}");
         // Two messages a trip, two CPUs busy all the time.
         assert!((median(Figure::CpuSecondsPerMillion) / 5.0 - 1.0).abs() < 0.01, "{all:?}");
         assert!((median(Figure::RoundTripsPerSecond) / 200_000.0 - 1.0).abs() < 0.01, "{all:?}");

@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// How the figures of a run may be spread; all have a scale of 100.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Noise {
     /// 1.5 % normal.
     Quiet,
@@ -21,13 +21,16 @@ pub(crate) enum Noise {
     Outliers,
     /// Two ways to be scheduled, 10 % apart, by the toss of a coin.
     TwoModes,
+    /// One run in five meets a way to be scheduled that is four times as fast.
+    RareMode,
     /// Lognormal, 20 %.
     Loud,
     /// Rounded to whole numbers: full of ties.
     Coarse,
 }
 
-const ALL: [Noise; 6] = [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::Loud, Noise::Coarse];
+pub(crate) const ALL: [Noise; 7] =
+    [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::RareMode, Noise::Loud, Noise::Coarse];
 
 pub(crate) struct Dice(Xoshiro256PlusPlus);
 
@@ -54,6 +57,7 @@ impl Dice {
                     (0.015 * self.normal()).exp() * (1.0 - lost)
                 }
                 Noise::TwoModes => (0.005 * self.normal()).exp() * [1.0, 1.1][below(&mut self.0, 2)],
+                Noise::RareMode => (0.015 * self.normal()).exp() * if below(&mut self.0, 5) == 0 { 4.0 } else { 1.0 },
                 Noise::Loud => (0.2 * self.normal()).exp(),
                 Noise::Coarse => (0.015 * self.normal()).exp().mul_add(100.0, 0.0).round() / 100.0,
             }
@@ -61,6 +65,16 @@ impl Dice {
 
     pub fn runs(&mut self, noise: Noise, runs: usize) -> Vec<f64> {
         (0..runs).map(|_| self.figure(noise)).collect()
+    }
+
+    /// Runs of which each is like the one before it: 5 % of noise that has a correlation of `like` from run to run.
+    pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
+        let mut state = self.normal();
+        let mut next = || {
+            state = like * state + (1.0 - like * like).sqrt() * self.normal();
+            100.0 * (0.05 * state).exp()
+        };
+        (0..runs).map(|_| next()).collect()
     }
 }
 
@@ -194,33 +208,84 @@ fn a_group_against_itself_is_seldom_a_difference() {
     assert!(wrong <= 0.06, "{wrong}");
 }
 
-/// Exact coverage is asserted beside the estimate; here the whole way from figures to interval, and what the plain
-/// percentile bootstrap would have made of seven runs.
-#[test]
-fn the_interval_of_a_median_covers_it() {
-    for runs in [5, 6, 7, 8, 11, 20] {
-        let mut dice = Dice::new(11);
-        let truth = 100.0 / 1.03;
-        let covered = share(4000, || {
-            let estimate = Estimate::of(&dice.runs(Noise::Skewed, runs)).unwrap();
-            estimate.low.unwrap() <= truth && truth <= estimate.high.unwrap()
-        });
-        assert!(covered >= 0.925, "{runs} runs: {covered}");
+/// What the estimate of very many runs is.
+fn truth(noise: Noise) -> f64 {
+    Estimate::of(&Dice::new(99).runs(noise, 20_000)).unwrap().median
+}
+
+/// The estimate of a trial that stops as `run` has it: at least 12 runs, at most 30, between as soon as it is narrow enough.
+fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
+    let mut figures = dice.runs(noise, 11);
+    loop {
+        figures.extend(dice.runs(noise, 1));
+        let estimate = Estimate::of(&figures).unwrap();
+        if estimate.narrow_enough(0.03) || figures.len() == 30 {
+            return estimate;
+        }
     }
-    let mut dice = Dice::new(12);
-    let covered = share(2000, || {
-        let figures = dice.runs(Noise::Quiet, 7);
-        let mut medians: Vec<f64> = (0..200)
-            .map(|_| {
-                let mut drawn: Vec<f64> = (0..7).map(|_| figures[below(&mut dice.0, 7)]).collect();
-                drawn.sort_by(f64::total_cmp);
-                drawn[3]
-            })
-            .collect();
-        medians.sort_by(f64::total_cmp);
-        medians[4] <= 100.0 && 100.0 <= medians[195]
-    });
-    assert!(covered <= 0.91, "the plain bootstrap is better than it was said to be: {covered}");
+}
+
+/// The share of `trials` whose interval covers, after so many runs or, if there is no number, when the trial stops.
+fn coverage(noise: Noise, truth: f64, runs: Option<usize>, trials: usize) -> f64 {
+    let mut dice = Dice::new(11);
+    share(trials, || {
+        let estimate = match runs {
+            Some(runs) => Estimate::of(&dice.runs(noise, runs)).unwrap(),
+            None => stopped(&mut dice, noise),
+        };
+        estimate.low.unwrap() <= truth && truth <= estimate.high.unwrap()
+    })
+}
+
+#[test]
+fn the_interval_covers_what_it_estimates() {
+    for noise in ALL {
+        let truth = truth(noise);
+        for runs in [Some(5), Some(7), Some(13), None] {
+            let covered = coverage(noise, truth, runs, 300);
+            assert!(
+                (0.92..=0.985).contains(&covered) || runs == Some(5) && covered > 0.89,
+                "{noise:?}, {runs:?}: {covered}"
+            );
+        }
+    }
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_the_interval_covers_what_it_estimates() {
+    for noise in ALL {
+        let truth = truth(noise);
+        for runs in [Some(5), Some(6), Some(7), Some(8), Some(10), Some(13), Some(20), None] {
+            let covered = coverage(noise, truth, runs, 2000);
+            println!("{noise:?}, {runs:?}: {covered}");
+            // Half a per cent each way is the dice. Where one run in five is four times as fast, 92 % is what runs can tell.
+            let least = if noise == Noise::RareMode { 0.92 } else { 0.935 };
+            assert!(
+                (least..=0.965).contains(&covered) || runs.is_some_and(|runs| runs < 10),
+                "{noise:?}, {runs:?}: {covered}"
+            );
+        }
+    }
+}
+
+/// The smallest change that a comparison says it could see is seen, by others like it, in 8 to 9 of 10 cases.
+#[test]
+fn the_smallest_change_is_seen_as_often_as_it_says() {
+    let criterion = Criterion::new(Better::Higher);
+    for (pairing, noise) in
+        [(Pairing::Rounds, Noise::Quiet), (Pairing::None, Noise::Skewed), (Pairing::Rounds, Noise::Loud)]
+    {
+        let mut dice = Dice::new(16);
+        let found = share(1000, || {
+            let mut sides = || (dice.runs(noise, 12), dice.runs(noise, 12));
+            let (base, new) = sides();
+            let change = compare(&base, &new, pairing, criterion).unwrap().smallest_change(criterion).unwrap();
+            let (base, new) = sides();
+            compare(&base, &scaled(&new, 1.0 + change), pairing, criterion).unwrap().verdict == Verdict::Better
+        });
+        assert!((0.75..=0.93).contains(&found), "{pairing:?}, {noise:?}: {found}");
+    }
 }
 
 #[test]

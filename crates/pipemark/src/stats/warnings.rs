@@ -90,59 +90,42 @@ fn misplaced(samples: &[Sample]) -> Vec<Warning> {
     cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
-/// Where an end computes: ends on one CPU take turns, so their times add up.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Seat {
-    Shared(Option<Cpu>),
-    Own(usize),
-}
-
-/// Whose work fills a CPU.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Ends {
-    Sources,
-    Sinks,
-    Both,
-}
-
 /// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured.
 ///
 /// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
 /// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, the trial by the median of its runs. Ends
 /// that are not pinned to one CPU are taken to have one each.
 fn near_ceiling(own: &model::Ends, samples: &[Sample]) -> Vec<Warning> {
-    let mut runs: BTreeMap<Ends, Vec<(f64, f64)>> = BTreeMap::new();
+    // Of each run the share that its busiest CPU needs, and the throughput at which that would be all, by whose work it is.
+    let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for sample in samples {
-        let mut seats: BTreeMap<Seat, (f64, Ends)> = BTreeMap::new();
-        let ends = sample
-            .sources
-            .iter()
-            .map(|end| (end, Ends::Sources))
-            .chain(sample.sinks.iter().map(|end| (end, Ends::Sinks)));
-        for (index, (end, side)) in ends.enumerate() {
+        let sides =
+            sample.sources.iter().map(|end| (end, "source")).chain(sample.sinks.iter().map(|end| (end, "sink")));
+        let mut cpus: BTreeMap<(Option<Cpu>, usize), (f64, &str)> = BTreeMap::new();
+        for (index, (end, side)) in sides.enumerate() {
             let Some(share) = share_of_cpu(end) else { continue };
-            let (sum, sides) = seats.entry(seat(own, end, index)).or_insert((0.0, side));
+            let cpu = match (end.pinned.as_deref(), own.place) {
+                (Some([cpu]), _) => (Some(*cpu), 0),
+                (_, Place::Same) => (None, 0),
+                _ => (None, 1 + index),
+            };
+            let (sum, whose) = cpus.entry(cpu).or_insert((0.0, side));
             *sum += share;
-            if *sides != side {
-                *sides = Ends::Both;
+            if *whose != side {
+                *whose = "source and sink";
             }
         }
-        let mut busiest: BTreeMap<Ends, f64> = BTreeMap::new();
-        for (share, sides) in seats.into_values() {
-            let most = busiest.entry(sides).or_insert(share);
+        let mut busiest: BTreeMap<&str, f64> = BTreeMap::new();
+        for (share, whose) in cpus.into_values() {
+            let most = busiest.entry(whose).or_insert(share);
             *most = most.max(share);
         }
-        for (sides, share) in busiest {
-            runs.entry(sides).or_default().push((share, sample.throughput() / share));
+        for (whose, share) in busiest {
+            runs.entry(whose).or_default().push((share, sample.throughput() / share));
         }
     }
-    let warning = |(sides, runs): (Ends, Vec<(f64, f64)>)| {
+    let warning = |(end, runs): (&str, Vec<(f64, f64)>)| {
         let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
-        let end = match sides {
-            Ends::Sources => "source",
-            Ends::Sinks => "sink",
-            Ends::Both => "source and sink",
-        };
         (median(&shares)? >= NEAR).then_some(Warning::NearCeiling { end: end.to_owned(), ceiling: median(&ceilings)? })
     };
     runs.into_iter().filter_map(warning).collect()
@@ -152,14 +135,6 @@ fn share_of_cpu(end: &EndStats) -> Option<f64> {
     let rate = end.bytes as f64 * 1e9 / end.ns as f64;
     let share = rate / end.ceiling?;
     (share.is_finite() && share > 0.0).then_some(share)
-}
-
-fn seat(ends: &model::Ends, end: &EndStats, index: usize) -> Seat {
-    match (end.pinned.as_deref(), ends.place) {
-        (Some([cpu]), _) => Seat::Shared(Some(*cpu)),
-        (_, Place::Same) => Seat::Shared(None),
-        _ => Seat::Own(index),
-    }
 }
 
 #[cfg(test)]
@@ -195,9 +170,9 @@ mod tests {
         let mut narrow = outcome("e", &[], 1.0, &drifting);
         narrow.stopped = Some(Stopped::Narrow);
         assert_eq!(kinds(&one(narrow)), ["drift"]);
-        let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998];
+        let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998, 1.0, 1.001, 0.999];
         let record = one(outcome("e", &[], 1.0, &one_off));
-        assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 9 }]);
+        assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 12 }]);
         let hardly_off = [1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.99, 1.0, 1.0002, 0.9998];
         assert_eq!(kinds(&one(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
     }
