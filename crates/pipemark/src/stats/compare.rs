@@ -57,6 +57,9 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
+    /// The smallest change, a fraction, that such a comparison sees in 8 to 9 of 10 cases.
+    #[serde(default)]
+    pub smallest_change: Option<f64>,
     /// Two-sided p-value of the hypothesis that there is no difference; at most 0.05 when the interval leaves 0 out.
     pub p: f64,
     /// The answer.
@@ -96,11 +99,13 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
     check(base, new, pairing)?;
     let test = Test::new(base.len(), new.len(), pairing);
     let ratios = test.ratios(base, new);
-    let interval = test.interval(&ratios).map(|(low, high)| (low - 1.0, high - 1.0));
+    let ends = test.interval(&ratios);
+    let interval = ends.map(|(low, high)| (low - 1.0, high - 1.0));
     Ok(Comparison {
         change: middle_of_sorted(&ratios, geometric) - 1.0,
         low: interval.map(|(low, _)| low),
         high: interval.map(|(_, high)| high),
+        smallest_change: ends.map(|ends| smallest_change(ends, criterion)),
         p: test.p_value(&ratios),
         verdict: criterion.verdict(interval),
         base_runs: base.len(),
@@ -109,14 +114,11 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
     })
 }
 
-impl Comparison {
-    /// The smallest change, a fraction, that a comparison with so wide an interval sees in 8 to 9 of 10 cases; `None`
-    /// without an interval.
-    pub fn smallest_change(&self, criterion: Criterion) -> Option<f64> {
-        let half = ((self.high? + 1.0) / (self.low? + 1.0)).ln() / 2.0;
-        let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
-        Some((criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1())
-    }
+/// What a comparison with so wide an interval of the ratio sees.
+fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
+    let half = (high / low).ln() / 2.0;
+    let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
+    (criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1()
 }
 
 /// The geometric mean of a group's trials in each round, from one slice of runs per trial: [`compare`] of the results

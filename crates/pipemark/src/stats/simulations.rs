@@ -280,7 +280,7 @@ fn the_smallest_change_is_seen_as_often_as_it_says() {
         let found = share(1000, || {
             let mut sides = || (dice.runs(noise, 12), dice.runs(noise, 12));
             let (base, new) = sides();
-            let change = compare(&base, &new, pairing, criterion).unwrap().smallest_change(criterion).unwrap();
+            let change = compare(&base, &new, pairing, criterion).unwrap().smallest_change.unwrap();
             let (base, new) = sides();
             compare(&base, &scaled(&new, 1.0 + change), pairing, criterion).unwrap().verdict == Verdict::Better
         });
