@@ -31,3 +31,4 @@ mod restrictions;
 mod tampering;
 mod usage;
 mod verbs;
+mod why;

@@ -26,7 +26,7 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 9] = [
+const TOPICS: [Topic; 10] = [
     topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
     topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
     topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
@@ -35,6 +35,7 @@ const TOPICS: [Topic; 9] = [
     topic("trends", "the history: trends, where it is, what is in it", page!("history.md"), None),
     topic("suites", "how to write an experiment down", page!("suites.md"), None),
     topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
+    topic("pipelines", "what 'pipemark why' sees, and how it judges", page!("why.md"), None),
     topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
 ];
 

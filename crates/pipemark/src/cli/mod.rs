@@ -31,6 +31,7 @@ mod run;
 mod schedule;
 mod sink;
 mod suite_file;
+mod why;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -92,6 +93,9 @@ enum Verb {
     /// Measure chains of processes: what one more costs
     #[command(after_long_help = examples!("chain"))]
     Chain(Box<chain::ChainOptions>),
+    /// Find out what holds your pipeline back
+    #[command(after_long_help = why::EXAMPLES)]
+    Why(why::WhyOptions),
     /// Show results as a page to mail, or as charts in the terminal
     #[command(after_long_help = examples!("report"))]
     Report(report::ReportOptions),
@@ -121,13 +125,15 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         return end(completions::man(Path::new(folder)));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
+    let own_failure = words.get(1).is_some_and(|verb| verb == "why").then_some(i32::from(why::FAILED));
     let Cli { verb } = Cli::try_parse_from(words).unwrap_or_else(|error| {
+        let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         let text = error.render().to_string();
-        if text.contains(|c| c != '\n' && hides(c)) {
-            say(text.trim_end());
-            std::process::exit(error.exit_code());
+        match text.contains(|c| c != '\n' && hides(c)) {
+            true => say(text.trim_end()),
+            false => drop(error.print()),
         }
-        error.exit()
+        std::process::exit(code);
     });
     end(match verb {
         Verb::Run(options) => run::run(&options),
@@ -140,6 +146,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Gen(options) => r#gen::run(&options),
         Verb::Sink(options) => sink::run(&options),
         Verb::Chain(options) => chain::run(&options),
+        Verb::Why(options) => why::run(&options),
         Verb::Report(options) => report::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use clap::builder::PathBufValueParser;
@@ -97,11 +98,16 @@ impl FormatOption {
 
 /// The terminal that standard output is; elsewhere COLUMNS columns, or 80.
 pub fn terminal() -> Terminal {
-    let columns = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    terminal_of(&io::stdout())
+}
+
+/// The terminal that a stream is, likewise.
+pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
+    let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
     let asked = || set("COLUMNS")?.parse().ok();
     // NO_COLOR is set to anything: no-color.org.
     let coloured =
-        io::stdout().is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
+        stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
     // The first of these that is set decides (locale(7)); where none is, as in containers, terminals know UTF-8.
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
     let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));

@@ -9,6 +9,7 @@ use procfs::{FromRead, ProcessCGroups};
 use super::files::Files;
 
 /// The control groups this process is in, from its own up to the topmost that can be seen. Limits of all of them bind.
+#[derive(Debug)]
 pub struct ControlGroups {
     memory: Vec<PathBuf>,
     cpu: Vec<PathBuf>,
@@ -27,7 +28,18 @@ pub struct Room {
 impl ControlGroups {
     /// Finds them; none where /proc does not tell.
     pub fn find(files: &Files) -> ControlGroups {
-        let groups = files.text("/proc/self/cgroup").and_then(|text| ProcessCGroups::from_read(text.as_bytes()).ok());
+        ControlGroups::of("self", files)
+    }
+
+    /// Those of another process.
+    pub fn of_process(pid: u32) -> ControlGroups {
+        ControlGroups::of(&pid.to_string(), &Files::live())
+    }
+
+    fn of(process: &str, files: &Files) -> ControlGroups {
+        let groups = files
+            .text(format!("/proc/{process}/cgroup"))
+            .and_then(|text| ProcessCGroups::from_read(text.as_bytes()).ok());
         let mounts = files.text("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<MountInfo> = mounts.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect();
         let groups = groups.map(|groups| groups.0).unwrap_or_default();
@@ -87,6 +99,11 @@ impl ControlGroups {
             (quota > 0.0 && period > 0.0).then(|| quota / period)
         };
         self.cpu.iter().filter_map(limit).min_by(f64::total_cmp)
+    }
+
+    /// The same as [`ControlGroups::throttled`], of this machine.
+    pub fn throttled_now(&self) -> Option<Duration> {
+        self.throttled(&Files::live())
     }
 
     /// For how long a CPU limit has held some process of the group back, since the group began.

@@ -8,12 +8,11 @@ mod permissions;
 mod virtualization;
 
 pub use files::show_cpu_list;
-pub use limits::Room;
+pub use limits::{ControlGroups, Room};
 pub use noise::{Reading, warnings};
 pub use permissions::Facility;
 
 use files::Files;
-use limits::ControlGroups;
 
 use crate::model::{Host, Pressure};
 

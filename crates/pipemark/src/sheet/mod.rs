@@ -17,6 +17,7 @@ mod manual;
 mod marks;
 mod matrix;
 mod report;
+mod watch;
 mod words;
 
 use serde_json::Value;
@@ -30,6 +31,7 @@ pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;
 pub use report::{main_charts, report};
+pub use watch::{live, why};
 
 pub use crate::model::{counted, hides, neutral};
 

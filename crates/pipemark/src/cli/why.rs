@@ -1,0 +1,313 @@
+//! `pipemark why`: what holds a pipeline back, one that it runs or one that runs already.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use super::console::catch_interrupts;
+use super::output::{destination, terminal, terminal_of};
+use super::{Ending, Stop, exit};
+use crate::child::{Child, Group, RunError, wait_readable};
+use crate::export::{Destination, json_line};
+use crate::plan::parse_duration;
+use crate::sheet::{self, neutral};
+use crate::watch::{self, Access, Manner, Report, Subject, Timeline, Watcher};
+
+/// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
+pub const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+pub const EXAMPLES: &str = "\
+EXAMPLES
+  Run a pipeline as your shell would, and say at the end what held it back:
+      pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c'
+
+  Look at a pipeline that runs already, for two seconds; nothing about it changes:
+      pipemark why $(jobs -p %1)
+      pipemark why --name sort --for 5s
+
+  Which pipelines run here:
+      pipemark why
+
+  For a script:
+      pipemark why 4711 --json - | jq -r .verdict.text
+
+  Each stage is looked at about a hundred times a second, from outside: whether it is busy, starved (waits for input) or
+  blocked (waits for room in its output pipe). No process is added, traced or stopped. For its capacity each pipe is
+  opened once for some microseconds; with --no-touch none is.
+
+EXIT CODES
+  Of a pipeline that it runs: the pipeline's own    125 an error of why itself    126, 127 it could not be started
+  Otherwise: 0 looked at    1 there is no such process    125 bad usage    130 interrupted";
+
+/// What `why` takes.
+#[derive(Debug, Clone, Args)]
+pub struct WhyOptions {
+    /// A pipeline for your shell, in quotes, or processes of one that runs; lists those that run without
+    #[arg(value_name = "'A | B'|PID")]
+    words: Vec<OsString>,
+    /// A command with its arguments, to run without a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Look at the pipelines with a process of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
+    name: Option<String>,
+    /// How long to look at what runs already
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
+    time: Duration,
+    /// Write everything as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json: Option<Destination>,
+    /// Open no pipe, not even once for its capacity
+    #[arg(long)]
+    no_touch: bool,
+    /// Use no better access to threads than this
+    #[arg(long, value_name = "FILE", value_enum, default_value_t = Best::Syscall)]
+    access: Best,
+}
+
+/// The choices of `--access`: files in /proc/PID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Best {
+    /// The system call that a thread waits in
+    Syscall,
+    /// The kernel's function that it waits in
+    Wchan,
+    /// Whether it runs or sleeps
+    Stat,
+}
+
+impl WhyOptions {
+    fn manner(&self) -> Manner {
+        let access = match self.access {
+            Best::Syscall => Access::Syscall,
+            Best::Wchan => Access::Wchan,
+            Best::Stat => Access::Stat,
+        };
+        Manner { touch: !self.no_touch, access, period: Duration::from_millis(10) }
+    }
+}
+
+/// What was asked for.
+enum Wanted {
+    Live,
+    Processes(Vec<u32>),
+    Pipeline(OsString),
+    Command(Vec<OsString>),
+}
+
+fn wanted(options: &WhyOptions) -> Result<Wanted, Stop> {
+    let usage = |sentence: &str| Stop::with(FAILED, sentence);
+    if let Some(name) = &options.name {
+        let found = watch::named(name);
+        if found.is_empty() {
+            return Err(Stop::failed(format_args!("there is no process called '{}'", neutral(name))));
+        }
+        return Ok(Wanted::Processes(found));
+    }
+    if !options.command.is_empty() {
+        if !options.words.is_empty() {
+            return Err(usage("a pipeline in quotes and a command after -- are two; leave one of them out"));
+        }
+        return Ok(Wanted::Command(options.command.clone()));
+    }
+    let joined = options.words.join(OsStr::new(" "));
+    if joined.is_empty() {
+        return Ok(Wanted::Live);
+    }
+    let pids = joined.to_str().and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect());
+    match (pids, options.words.len()) {
+        (Some(pids), _) => Ok(Wanted::Processes(pids)),
+        (None, 1) => Ok(Wanted::Pipeline(joined)),
+        _ => Err(usage("put the pipeline in quotes, or its command after --")),
+    }
+}
+
+/// Finds out.
+pub fn run(options: &WhyOptions) -> Ending {
+    match wanted(options)? {
+        Wanted::Live => live(options),
+        Wanted::Processes(pids) => look(options, pids),
+        Wanted::Pipeline(text) => {
+            let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+            let mut command = Command::new(shell);
+            run_pipeline(options, command.arg("-c").arg(&text), &text)
+        }
+        Wanted::Command(words) => {
+            let text = words.join(OsStr::new(" "));
+            run_pipeline(options, Command::new(&words[0]).args(&words[1..]), &text)
+        }
+    }
+}
+
+fn live(options: &WhyOptions) -> Ending {
+    let found = watch::live();
+    match &options.json {
+        Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
+        None => print!("{}", terminal().render(&sheet::live(&found))),
+    }
+    Ok(())
+}
+
+/// Watches until `ended` says so, which waits until the moment that it is given; calls `each` twice a second.
+fn watch(
+    watcher: &mut Watcher,
+    mut ended: impl FnMut(&Watcher, Instant) -> bool,
+    mut each: impl FnMut(&Watcher, &Timeline),
+) -> Timeline {
+    const INTERVAL: Duration = Duration::from_millis(500);
+    let mut timeline = Timeline::default();
+    let mut next = Instant::now() + INTERVAL;
+    loop {
+        let until = Instant::now() + watcher.pause();
+        if ended(watcher, until) {
+            timeline.add(watcher.close_interval());
+            return timeline;
+        }
+        watcher.sample();
+        if Instant::now() >= next {
+            timeline.add(watcher.close_interval());
+            next += INTERVAL;
+            each(watcher, &timeline);
+        }
+    }
+}
+
+/// Looks at what runs already.
+fn look(options: &WhyOptions, pids: Vec<u32>) -> Ending {
+    if let Some(pid) = pids.iter().find(|&&pid| !watch::exists(pid)) {
+        return Err(Stop::failed(format_args!("there is no process {pid}; 'pipemark why' lists live pipelines")));
+    }
+    let interrupt = catch_interrupts()?;
+    let mut watcher = Watcher::new(Subject::Processes(pids), options.manner());
+    let deadline = Instant::now() + options.time;
+    let mut interrupted = false;
+    let mut alive = Instant::now();
+    let timeline = watch(
+        &mut watcher,
+        |watcher, until| {
+            if watcher.is_alive() {
+                alive = Instant::now();
+            }
+            interrupted |= wait_readable(&[], until.min(deadline), Some(&interrupt)) == Err(RunError::Interrupted);
+            // A loop starts its next round soon.
+            interrupted || Instant::now() >= deadline || alive.elapsed() > Duration::from_secs(1)
+        },
+        |_, _| {},
+    );
+    let report = Report::of(&watcher, &timeline, None);
+    write(options, &report, || print!("{}", terminal().render(&sheet::why(&report))))?;
+    if interrupted { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+}
+
+fn write(options: &WhyOptions, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
+    if let Some(destination) = &options.json {
+        destination.write("JSON", Ok(json_line(&serde_json::to_string(report)?)))?;
+    }
+    if options.json != Some(Destination::Stdout) {
+        print();
+    }
+    Ok(())
+}
+
+/// Signals that end a program and that this one outlives: those of the terminal reach the pipeline by themselves, the others
+/// are passed on to it.
+struct Signals(Vec<(i32, Arc<AtomicBool>)>);
+
+impl Signals {
+    fn catch() -> io::Result<Signals> {
+        // What is ignored stays so, for the pipeline too: nohup, or a shell's background.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let mut caught = Vec::new();
+        for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, flag.clone())?;
+            caught.push((signal, flag));
+        }
+        Ok(Signals(caught))
+    }
+
+    fn pass_on(&self, to: Pid) {
+        for (signal, flag) in &self.0 {
+            if flag.swap(false, Ordering::Relaxed) && [SIGTERM, SIGHUP].contains(signal) {
+                let signal = if *signal == SIGTERM { Signal::TERM } else { Signal::HUP };
+                let _ = kill_process(to, signal);
+            }
+        }
+    }
+}
+
+/// Runs it as the shell would, and says at the end what held it back.
+fn run_pipeline(options: &WhyOptions, command: &mut Command, text: &OsStr) -> Ending {
+    let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
+    let signals = Signals::catch().map_err(failed)?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = Child::start(&program, command, Group::Inherited).map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
+    })?;
+    let pid = child.pid();
+    let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.manner());
+    let live = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
+    let mut shown = false;
+    let mut broken = None;
+    let timeline = watch(
+        &mut watcher,
+        |_, until| {
+            signals.pass_on(pid);
+            child.wait(until, None).unwrap_or_else(|error| {
+                broken = Some(error);
+                true
+            })
+        },
+        |watcher, timeline| {
+            if live && let Some(last) = timeline.intervals.last() {
+                let verdict = watch::verdict(&watch::Figures::of(watcher, last));
+                let line: String = neutral(&verdict.text).chars().take(78).collect();
+                shown |= write!(io::stderr(), "\r\x1b[K{line}").is_ok();
+            }
+        },
+    );
+    if shown {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    if let Some(error) = broken {
+        return Err(Stop::with(FAILED, error));
+    }
+    let report = Report::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
+    // A reader of standard error that has left is no reason to end otherwise than the pipeline.
+    let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sheet::why(&report))));
+    if let Err(stop) = write(options, &report, print) {
+        eprintln!("error: {stop}");
+    }
+    match child.end() {
+        Some((status, _)) => end_like(status),
+        None => Err(Stop::code(FAILED)),
+    }
+}
+
+/// Ends as the pipeline did.
+fn end_like(status: ExitStatus) -> Ending {
+    if let Some(signal) = status.signal() {
+        // One core file is enough.
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return Err(Stop::code(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))));
+    }
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(0) => Ok(()),
+        code => Err(Stop::code(code.unwrap_or(FAILED))),
+    }
+}

@@ -1,0 +1,111 @@
+//! A running pipeline: its stages and pipes, and what holds it back, which comes last.
+
+use super::{Cell, Column, Fit, Grid, Group, Note, Room, Row, Sheet, Style, counted};
+use crate::model::{ByteSize, Throughput};
+use crate::watch::{Live, Phase, PipeFigures, Report, StageFigures, percent};
+
+/// More stages than this are shown in short: those that are busiest.
+const MOST: usize = 30;
+
+/// What was found out about a pipeline.
+pub fn why(report: &Report) -> Sheet {
+    let mut sheet = Sheet::default();
+    let rate = format!("{:.0} samples/s", report.samples_per_second);
+    let about = [
+        format!("why · {}", report.pipeline),
+        format!("{:.1} s", report.seconds),
+        rate,
+        format!("pipemark used {:.1} % of a CPU", report.own_cpu * 100.0),
+    ];
+    sheet.text(Style::Heading, about);
+    sheet.grid(grid(report));
+    sheet.notes(report.notes.iter().map(Note::plain));
+    for Phase { begin, end, verdict } in &report.phases {
+        sheet.text(Style::Plain, [format!("{begin:.1} to {end:.1} s: {}", verdict.text)]);
+    }
+    if report.phases.is_empty() {
+        sheet.text(Style::Plain, [&report.verdict.text]);
+    }
+    let advice: Vec<&str> = report.verdict.advice.iter().map(String::as_str).collect();
+    sheet.notes(advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
+    sheet
+}
+
+fn grid(report: &Report) -> Grid {
+    let columns = vec![
+        Column::words("stage", "stage").room(Room::Elastic),
+        Column::figures("in", "in").fit(Fit::LeaveSilently(2)),
+        Column::figures("out", "out").fit(Fit::LeaveSilently(2)),
+        Column::figures("busy", "busy"),
+        Column::figures("starved", "starved"),
+        Column::figures("blocked", "blocked"),
+        Column::figures("cpu", "CPU"),
+        Column::figures("switches", "switches/s").fit(Fit::LeaveSilently(1)),
+    ];
+    let mut rows = Vec::new();
+    let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
+    if shown.len() > MOST {
+        shown.sort_by(|a, b| b.busy.total_cmp(&a.busy));
+        shown.truncate(MOST);
+        shown.sort_by_key(|stage| stage.number);
+    }
+    for figures in shown {
+        let mark = report.verdict.stage == Some(figures.number);
+        rows.push(Row { cells: stage(figures, mark), instead: None });
+        let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number);
+        rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number))));
+    }
+    Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+}
+
+fn stage(figures: &StageFigures, mark: bool) -> Vec<Cell> {
+    let rate =
+        |rate: Option<f64>| Cell::shown(rate.map_or_else(|| "–".to_owned(), |rate| Throughput(rate).to_string()));
+    let share = |share: f64| Cell::of(percent(share), share);
+    let style = if mark { Style::Success } else { Style::Plain };
+    let several = if figures.processes > 1 { format!(" ×{}", figures.processes) } else { String::new() };
+    let name = format!("{} {}{several}{}", figures.number, figures.name, if mark { " ◀" } else { "" });
+    vec![
+        Cell::text(name).style(style),
+        rate(figures.bytes_in_per_second),
+        rate(figures.bytes_out_per_second),
+        share(figures.busy).style(style),
+        share(figures.starved),
+        share(figures.blocked),
+        Cell::shown(figures.cpu.map_or_else(|| "–".to_owned(), percent)),
+        Cell::shown(figures.switches_per_second.map_or_else(|| "–".to_owned(), |count| format!("{count:.0}"))),
+    ]
+}
+
+fn pipe(figures: &PipeFigures, after: usize, mark: bool) -> Row {
+    let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
+    let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();
+    let name = format!("  └ pipe{to}{capacity}{}", if mark { " ◀" } else { "" });
+    let text =
+        format!("writer waits {}, reader waits {}", percent(figures.writer_waits), percent(figures.reader_waits));
+    let style = if mark { Style::Success } else { Style::Aside };
+    Row { cells: vec![Cell { text: name, ..Cell::default() }], instead: Some((style, text)) }
+}
+
+/// Pipelines to choose from.
+pub fn live(found: &[Live]) -> Sheet {
+    let columns = vec![Column::figures("pid", "PID"), Column::words("pipeline", "pipeline").room(Room::Elastic)];
+    let short = |words: &String| match words.char_indices().nth(24) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words.clone(),
+    };
+    let row = |live: &Live| {
+        vec![
+            Cell::of(live.pid.to_string(), live.pid),
+            Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | ")),
+        ]
+    };
+    let mut sheet = Sheet::default();
+    sheet.grid(Grid::new(columns, found.iter().map(row).collect()));
+    let text = match found.len() {
+        0 => "no live pipeline that may be looked at; 'pipemark why 'a | b'' runs one".to_owned(),
+        count => format!("{}; 'pipemark why PID' looks at one", counted(count, "live pipeline")),
+    };
+    sheet.notes([Note::plain(text)]);
+    sheet
+}

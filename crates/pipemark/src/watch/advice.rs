@@ -1,0 +1,96 @@
+//! What can be done about a verdict, where it follows from what is known.
+
+use super::figures::{Figures, StageFigures};
+use super::verdict::{Kind, Verdict};
+
+/// Programs that do more at once if asked, and how.
+const PARALLEL: [(&[&str], &str, &str); 8] = [
+    (&["xz"], "-T", "xz -T0 compresses with all CPUs"),
+    (&["zstd"], "-T", "zstd -T0 compresses with all CPUs"),
+    (&["gzip"], "", "pigz compresses with all CPUs and writes the same format"),
+    (&["bzip2"], "", "lbzip2 works with all CPUs on the same format"),
+    (&["sort"], "--parallel", "sort --parallel=N sorts with N threads, and -S SIZE gives it more memory"),
+    (
+        &["jq", "sed", "awk", "gawk", "mawk", "perl"],
+        "",
+        "several of it at once, as with parallel --pipe, share the lines",
+    ),
+    (&["zcat", "gunzip"], "", "gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast"),
+    (&["cat"], "", "leave cat out where it only passes on, or use 'pipemark relay'"),
+];
+
+/// Programs that compare text by the rules of a language.
+const COLLATING: [&str; 6] = ["sort", "grep", "uniq", "join", "comm", "sed"];
+
+fn unpacks(stage: &StageFigures) -> bool {
+    let mut words = stage.command.split_ascii_whitespace().skip(1);
+    words.any(|word| {
+        word == "--decompress" || (word.starts_with('-') && !word.starts_with("--") && word[1..].contains('d'))
+    })
+}
+
+fn for_stage(stage: &StageFigures, reason: &str, found: &mut Vec<String>) {
+    match reason {
+        "computing" => {
+            for (names, has, text) in PARALLEL {
+                let has = !has.is_empty() && stage.command.contains(has);
+                let compresses = ["xz", "zstd", "gzip", "bzip2"].contains(&stage.name.as_str());
+                if names.contains(&stage.name.as_str()) && !has && !(compresses && unpacks(stage)) {
+                    found.push(text.to_owned());
+                }
+            }
+            if stage.name == "gzip" && unpacks(stage) {
+                found.push("gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast".to_owned());
+            }
+            if COLLATING.contains(&stage.name.as_str()) && collates(stage.pid) {
+                found.push(format!("LC_ALL=C {} compares bytes, which is faster where that will do", stage.name));
+            }
+        }
+        "waiting for a CPU" => {
+            found.push(
+                "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)"
+                    .to_owned(),
+            );
+        }
+        "stopped" => found.push(format!("it was stopped; 'kill -CONT {}' lets it go on", stage.pid)),
+        _ => {}
+    }
+}
+
+/// Whether a process runs in a language with rules of its own.
+fn collates(pid: u32) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let value = |name: &str| {
+        let mut all = environment.split(|&byte| byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+        all.find_map(|one| one.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
+    };
+    let language = value("LC_ALL").or_else(|| value("LC_COLLATE")).or_else(|| value("LANG"));
+    language.is_some_and(|language| !["C", "POSIX", "C.UTF-8"].contains(&language))
+}
+
+/// Sentences, the best first.
+pub fn advice(verdict: &Verdict, figures: &Figures) -> Vec<String> {
+    let mut found = Vec::new();
+    let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
+    let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
+    match verdict.kind {
+        Kind::Stage => {
+            if let Some(stage) = stage {
+                for_stage(stage, verdict.reason, &mut found);
+            }
+        }
+        Kind::Pipe => {
+            let most = verdict.bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default();
+            found.push(format!(
+                "a larger pipe lets both work at once{most}: 'pipemark relay --capacity 1m' between the two"
+            ));
+        }
+        Kind::Cpu => found.push("more CPUs, or fewer threads of other stages, would help".to_owned()),
+        Kind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
+        Kind::Balanced | Kind::Unknown => {}
+    }
+    if pipe.and_then(|pipe| pipe.capacity).is_some_and(|capacity| capacity <= 8192) {
+        found.push("this pipe has 8 KiB only: the user's pipes have reached pipe-user-pages-soft".to_owned());
+    }
+    found
+}

@@ -1,0 +1,269 @@
+//! What was counted, and what it comes to.
+
+use serde::Serialize;
+
+use super::sampler::Watcher;
+use super::state::State;
+
+/// What was counted of one stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    /// How often it was seen in each state.
+    pub states: [u32; State::COUNT],
+    /// Nanoseconds on a CPU, and waiting for one.
+    pub cpu: Option<u64>,
+    pub cpu_wait: Option<u64>,
+    /// Bytes, as far as the kernel counts them.
+    pub read: Option<u64>,
+    pub wrote: Option<u64>,
+    pub switches: Option<u64>,
+    /// Nanoseconds for which a limit of CPU time held its control group back.
+    pub throttled: Option<u64>,
+}
+
+/// What was counted of one pipe.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PipeCounts {
+    pub samples: u32,
+    pub writer_waits: u32,
+    pub reader_waits: u32,
+}
+
+/// What was seen from one moment to another: of each stage and pipe in the order in which they were found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interval {
+    /// Seconds since the beginning.
+    pub begin: f64,
+    pub seconds: f64,
+    pub samples: u32,
+    pub stages: Vec<Counts>,
+    pub pipes: Vec<PipeCounts>,
+}
+
+fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.map(|a| a + b.unwrap_or(0)).or(b)
+}
+
+impl Interval {
+    /// Takes in the interval after this one.
+    pub fn add(&mut self, next: &Interval) {
+        if self.samples == 0 && self.seconds == 0.0 {
+            self.begin = next.begin;
+        }
+        self.seconds = next.begin + next.seconds - self.begin;
+        self.samples += next.samples;
+        self.stages.resize(self.stages.len().max(next.stages.len()), Counts::default());
+        self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
+        for (own, next) in self.stages.iter_mut().zip(&next.stages) {
+            own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.cpu = sum(own.cpu, next.cpu);
+            own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
+            own.read = sum(own.read, next.read);
+            own.wrote = sum(own.wrote, next.wrote);
+            own.switches = sum(own.switches, next.switches);
+            own.throttled = sum(own.throttled, next.throttled);
+        }
+        for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
+            own.samples += next.samples;
+            own.writer_waits += next.writer_waits;
+            own.reader_waits += next.reader_waits;
+        }
+    }
+
+    /// All of them as one.
+    pub fn total<'i>(intervals: impl IntoIterator<Item = &'i Interval>) -> Interval {
+        let mut total = Interval::default();
+        intervals.into_iter().for_each(|interval| total.add(interval));
+        total
+    }
+}
+
+/// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageFigures {
+    /// Counted from 1 at the source.
+    pub number: usize,
+    pub name: String,
+    pub command: String,
+    /// Its first process; others too, or none, may live at the end.
+    pub pid: u32,
+    pub processes: usize,
+    pub threads: usize,
+    /// The share of the whole in which it was there.
+    pub present: f64,
+    /// What is neither starved nor blocked.
+    pub busy: f64,
+    pub starved: f64,
+    pub blocked: f64,
+    pub computing: f64,
+    pub waiting_for_cpu: f64,
+    pub disk: f64,
+    pub network: f64,
+    pub terminal: f64,
+    pub sleep: f64,
+    pub children: f64,
+    pub lock: f64,
+    pub stopped: f64,
+    pub other: f64,
+    pub unknown: f64,
+    /// CPUs that it used, and that it waited for.
+    pub cpu: Option<f64>,
+    pub cpu_wait: Option<f64>,
+    pub bytes_in_per_second: Option<f64>,
+    pub bytes_out_per_second: Option<f64>,
+    pub switches_per_second: Option<f64>,
+    pub throttled: Option<f64>,
+    /// How far it is in the file that it reads, from 0 to 1.
+    pub progress: Option<f64>,
+    #[serde(skip)]
+    pub cpus: Vec<usize>,
+}
+
+/// A pipe in figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PipeFigures {
+    pub number: usize,
+    /// The numbers of the stages that write and read it.
+    pub from: usize,
+    pub to: usize,
+    pub capacity: Option<u64>,
+    pub writer_waits: f64,
+    pub reader_waits: f64,
+    pub bytes_per_second: Option<f64>,
+}
+
+/// A pipeline in figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figures {
+    /// When it was, in seconds from when the watching began.
+    pub begin: f64,
+    pub seconds: f64,
+    pub samples: u32,
+    pub stages: Vec<StageFigures>,
+    pub pipes: Vec<PipeFigures>,
+}
+
+impl Figures {
+    /// Of what a watcher counted. Stages that were there for a moment only, such as a shell that was about to become
+    /// something else, are left out.
+    pub fn of(watcher: &Watcher, interval: &Interval) -> Figures {
+        let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
+        let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
+        let counts = |place: usize| seen(place) > 0 && (seen(place) * 50 >= longest || watcher.stages[place].alive);
+        let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
+        let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
+        let mut stages: Vec<StageFigures> =
+            kept.iter().zip(1..).map(|(&place, number)| stage(watcher, interval, place, number)).collect();
+        let mut pipes = Vec::new();
+        for (pipe, counts) in watcher.pipes.iter().zip(&interval.pipes) {
+            if let (Some(from), Some(to)) = (number(pipe.from), number(pipe.to))
+                && counts.samples > 0
+            {
+                let share = |count: u32| f64::from(count) / f64::from(counts.samples);
+                pipes.push(PipeFigures {
+                    number: 0,
+                    from,
+                    to,
+                    capacity: pipe.capacity,
+                    writer_waits: share(counts.writer_waits),
+                    reader_waits: share(counts.reader_waits),
+                    bytes_per_second: None,
+                });
+            }
+        }
+        pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
+        pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
+        rates(&mut stages, &mut pipes);
+        Figures { begin: interval.begin, seconds: interval.seconds, samples: interval.samples, stages, pipes }
+    }
+}
+
+/// Stages in the order of the data, over all pipes that were seen.
+fn in_order(watcher: &Watcher, mut left: Vec<usize>) -> Vec<usize> {
+    let mut done = Vec::new();
+    while !left.is_empty() {
+        let fed = |to: usize| watcher.pipes.iter().any(|pipe| pipe.to == to && left.contains(&pipe.from));
+        let next = left.iter().position(|&place| !fed(place)).unwrap_or(0);
+        done.push(left.remove(next));
+    }
+    done
+}
+
+fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
+    let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
+    let seen: u32 = counts.states.iter().sum();
+    let share = |state: State| f64::from(counts.states[state as usize]) / f64::from(seen.max(1));
+    let present = f64::from(seen) / f64::from(interval.samples.max(1));
+    let seconds = interval.seconds * present.min(1.0);
+    let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
+    let running = share(State::Running);
+    // The kernel counts both to the nanosecond.
+    let waited = match (counts.cpu, counts.cpu_wait) {
+        (Some(run), Some(wait)) if run + wait > 0 => running * wait as f64 / (run + wait) as f64,
+        _ => 0.0,
+    };
+    StageFigures {
+        number,
+        name: crate::model::neutral(&stage.name),
+        command: stage.command.clone(),
+        pid: stage.pids.first().copied().unwrap_or(0),
+        processes: stage.processes,
+        threads: stage.threads,
+        present,
+        busy: 1.0 - share(State::Starved) - share(State::Blocked),
+        starved: share(State::Starved),
+        blocked: share(State::Blocked),
+        computing: running - waited,
+        waiting_for_cpu: waited,
+        disk: share(State::Disk),
+        network: share(State::Network),
+        terminal: share(State::Terminal),
+        sleep: share(State::Sleep),
+        children: share(State::Children),
+        lock: share(State::Lock),
+        stopped: share(State::Stopped),
+        other: share(State::Other),
+        unknown: share(State::Unknown),
+        cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
+        cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
+        bytes_in_per_second: per_second(counts.read).filter(|&rate| rate > 0.0),
+        bytes_out_per_second: per_second(counts.wrote).filter(|&rate| rate > 0.0 && !stage.uncounted),
+        switches_per_second: per_second(counts.switches),
+        throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
+        progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
+        cpus: stage.cpus.clone(),
+    }
+}
+
+/// The rate of a pipe, from whichever side counts; where a side uses other files besides, it counts too much. Then the
+/// rates of the stages' ends that do not count by themselves.
+fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
+    let alone = |pipes: &[PipeFigures], pipe: &PipeFigures| {
+        let writes = pipes.iter().filter(|other| other.from == pipe.from).count() == 1;
+        let reads = pipes.iter().filter(|other| other.to == pipe.to).count() == 1;
+        (writes, reads)
+    };
+    for place in 0..pipes.len() {
+        let pipe = &pipes[place];
+        let (writes, reads) = alone(pipes, pipe);
+        let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
+        let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
+        let rate = match (out, input) {
+            // So much less is what it writes elsewhere, while the bytes of the pipe are not counted.
+            (Some(out), Some(input)) if out < input / 50.0 => Some(input),
+            (Some(out), Some(input)) if input < out / 50.0 => Some(out),
+            (Some(out), Some(input)) => Some(out.min(input)),
+            (out, input) => out.or(input),
+        };
+        pipes[place].bytes_per_second = rate;
+    }
+    for pipe in pipes.iter() {
+        let (writes, reads) = alone(pipes, pipe);
+        if writes {
+            stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
+        }
+        if reads {
+            stages[pipe.to - 1].bytes_in_per_second = pipe.bytes_per_second;
+        }
+    }
+}

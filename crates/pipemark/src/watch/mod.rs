@@ -1,0 +1,149 @@
+//! Running pipelines seen from outside: which processes are one, what each waits for, and what holds it back.
+//!
+//! The way of the data: [`process`] reads /proc, [`topology`] makes stages of processes, [`state`] says what a thread waits
+//! for, [`Watcher`] looks many times a second and counts, [`Figures`] are what the counts come to, and [`verdict`] is what
+//! follows. All but the reading is pure.
+
+mod advice;
+mod figures;
+mod phases;
+mod process;
+mod sampler;
+mod state;
+mod thread;
+mod topology;
+mod verdict;
+
+pub use figures::{Figures, PipeFigures, StageFigures};
+pub use phases::{Phase, Timeline};
+pub use sampler::{Manner, Subject, Watcher};
+pub use thread::Access;
+pub use verdict::{Verdict, percent, verdict};
+
+use process::Process;
+
+/// What was found out about a pipeline: what `--json` writes.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Report {
+    pub schema: &'static str,
+    /// As it was typed, or the names of its stages.
+    pub pipeline: String,
+    pub verdict: Verdict,
+    /// Stretches of time with verdicts of their own, if there is more than one.
+    pub phases: Vec<Phase>,
+    pub seconds: f64,
+    pub samples: u32,
+    pub samples_per_second: f64,
+    /// The worst of what could be read of a thread.
+    pub access: Access,
+    /// CPUs that the watching took.
+    pub own_cpu: f64,
+    pub stages: Vec<StageFigures>,
+    pub pipes: Vec<PipeFigures>,
+    /// What could not be seen, and what would show more.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Of all that was counted.
+    pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> Report {
+        let figures = Figures::of(watcher, &timeline.total());
+        let phases = timeline.phases(watcher);
+        let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
+        let verdict = match longest {
+            Some(phase) if phases.len() > 1 => phase.verdict.clone(),
+            _ => verdict(&figures),
+        };
+        let elapsed = watcher.elapsed().as_secs_f64();
+        let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
+        Report {
+            schema: "pipemark-why/1",
+            pipeline: pipeline.map_or_else(names, str::to_owned),
+            verdict,
+            phases: if phases.len() > 1 { phases } else { Vec::new() },
+            seconds: figures.seconds,
+            samples: figures.samples,
+            samples_per_second: f64::from(figures.samples) / figures.seconds.max(1e-3),
+            access: watcher.access(),
+            own_cpu: sampler::own_time().as_secs_f64() / elapsed.max(1e-3),
+            notes: notes(watcher, &figures),
+            stages: figures.stages,
+            pipes: figures.pipes,
+        }
+    }
+}
+
+fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
+    let mut notes = Vec::new();
+    match watcher.access() {
+        Access::Syscall => {}
+        Access::Wchan => notes.push(
+            "/proc/PID/syscall can't be read here, so waits are told by /proc/PID/wchan, which knows poll and splice less \
+             well: to see all, run the pipeline by 'pipemark why', or as root (kernel.yama.ptrace_scope)"
+                .to_owned(),
+        ),
+        Access::Stat => notes.push(
+            "only whether threads run or sleep can be seen here, and the rest follows from it: to see more, run pipemark as \
+             the pipeline's user, or as root"
+                .to_owned(),
+        ),
+    }
+    let hidden: Vec<String> = figures
+        .stages
+        .iter()
+        .filter(|stage| stage.unknown > 0.0)
+        .map(|stage| verdict::name(figures, stage.number))
+        .collect();
+    if !hidden.is_empty() {
+        notes.push(format!("{}: processes of another user, whose files can't be looked at", hidden.join(", ")));
+    }
+    notes
+}
+
+/// A live pipeline of this user.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Live {
+    /// A process of it, to name it by.
+    pub pid: u32,
+    /// Its stages, in the order of the data.
+    pub stages: Vec<String>,
+}
+
+/// The live pipelines whose processes may be looked at: stages that standard input and output join.
+pub fn live() -> Vec<Live> {
+    let mut processes = process::all();
+    for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
+        ends.retain(|end| end.fd < 2);
+    }
+    let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    let mut left = topology::stages(&processes, &pids, topology::Reach::Given);
+    left.retain(|shape| !shape.ins.is_empty() || !shape.outs.is_empty());
+    let mut found = Vec::new();
+    while !left.is_empty() {
+        let mut one = vec![left.remove(0)];
+        let joined = |one: &[topology::Shape], shape: &topology::Shape| {
+            let of = |shape: &topology::Shape| shape.ins.iter().chain(&shape.outs).copied().collect::<Vec<_>>();
+            one.iter().flat_map(of).any(|pipe| of(shape).contains(&pipe))
+        };
+        while let Some(place) = left.iter().position(|shape| joined(&one, shape)) {
+            one.push(left.remove(place));
+        }
+        let stage = |shape: &topology::Shape| {
+            processes.iter().find(|process| process.pid == shape.pids[0]).map(Process::command).unwrap_or_default()
+        };
+        found.push(Live { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
+    }
+    found
+}
+
+/// The processes called so.
+pub fn named(name: &str) -> Vec<u32> {
+    let processes = process::all();
+    let called = |process: &&Process| process.comm == name.chars().take(15).collect::<String>();
+    processes.iter().filter(called).map(|process| process.pid).collect()
+}
+
+/// Whether there is such a process.
+pub fn exists(pid: u32) -> bool {
+    Process::read(pid).is_some_and(|process| process.state != 'Z')
+}

@@ -1,0 +1,229 @@
+//! What /proc tells about processes: who they are, which pipes they hold, and their counters. Nothing is opened but files of
+//! /proc, so nothing that is watched notices.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, readlinkat, statx};
+
+/// A pipe or FIFO, whatever it is called: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PipeId(pub u64, pub u64);
+
+/// Which way a process may use a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It reads.
+    In,
+    /// It writes.
+    Out,
+    /// Both, as with a FIFO opened for both.
+    Both,
+}
+
+/// A descriptor that is an end of a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    pub fd: u32,
+    pub pipe: PipeId,
+    pub way: Way,
+}
+
+/// A process at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    /// When it started, in clock ticks since boot: with the number, what tells it from others for ever.
+    pub start: u64,
+    /// As the kernel has it: `S`, `R`, `T` and others.
+    pub state: char,
+    /// CPU time of its own and of children that it reaped, in clock ticks.
+    pub ticks: u64,
+    /// Page faults of children that it reaped: they change when it reaps one.
+    pub reaped: u64,
+    /// What the kernel calls it: 15 bytes at most.
+    pub comm: String,
+    /// The ends of pipes that it holds; `None` where that may not be seen.
+    pub ends: Option<Vec<End>>,
+}
+
+fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The numbers that a folder of /proc has entries for.
+pub fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl Process {
+    /// Reads one; `None` when it is gone.
+    pub fn read(pid: u32) -> Option<Process> {
+        let mut process = Process::read_stat(pid)?;
+        process.ends = ends(pid).ok();
+        // Between the two it may have ended, and what it held with it.
+        if process.state == 'Z' || process.state == 'X' {
+            process.ends = Some(Vec::new());
+        }
+        Some(process)
+    }
+
+    /// The line of /proc/PID/stat. The name stands in parentheses and may hold more of them.
+    fn parse(pid: u32, stat: &str) -> Option<Process> {
+        let (before, after) = stat.rsplit_once(')')?;
+        let comm = before.split_once('(')?.1.to_owned();
+        let words: Vec<&str> = after.split_ascii_whitespace().collect();
+        let number = |nth: usize| words.get(nth)?.parse::<u64>().ok();
+        let small = |nth: usize| number(nth).and_then(|n| u32::try_from(n).ok());
+        let ticks = (11..15).map(number).sum::<Option<u64>>()?;
+        let state = words.first()?.chars().next()?;
+        let (parent, group, reaped, start) = (small(1)?, small(2)?, number(8)?, number(19)?);
+        Some(Process { pid, parent, group, start, state, ticks, reaped, comm, ends: None })
+    }
+
+    /// The same without the ends of pipes.
+    pub fn read_stat(pid: u32) -> Option<Process> {
+        Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Its words, as it was started.
+    pub fn command(&self) -> String {
+        let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        let words = words.join(" ");
+        if words.trim().is_empty() { self.comm.clone() } else { words.chars().take(200).collect() }
+    }
+}
+
+/// The ends of pipes that a process holds.
+fn ends(pid: u32) -> io::Result<Vec<End>> {
+    let folder = format!("/proc/{pid}/fd");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let path = format!("{folder}/{fd}");
+        if let Some(pipe) = pipe_of(&path)
+            && let Some(way) = way_of(&path)
+        {
+            found.push(End { fd, pipe, way });
+        }
+    }
+    found.sort_by_key(|end| end.fd);
+    Ok(found)
+}
+
+fn pipe_of(path: &str) -> Option<PipeId> {
+    let target = readlinkat(CWD, path, Vec::new()).ok()?;
+    let target = target.to_str().ok()?;
+    if let Some(inode) = target.strip_prefix("pipe:[") {
+        return Some(PipeId(0, inode.trim_end_matches(']').parse().ok()?));
+    }
+    if !target.starts_with('/') || target.starts_with("/dev/") {
+        return None;
+    }
+    // A FIFO is known by its kind. Asked without a question to a server that may not answer.
+    let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let fifo = FileType::from_raw_mode(about.stx_mode.into()) == FileType::Fifo;
+    fifo.then(|| PipeId(u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor), about.stx_ino))
+}
+
+/// The permissions of the link in /proc are the ways in which the file was opened.
+fn way_of(path: &str) -> Option<Way> {
+    let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
+    match about.stx_mode & 0o600 {
+        0o400 => Some(Way::In),
+        0o200 => Some(Way::Out),
+        0o600 => Some(Way::Both),
+        _ => None,
+    }
+}
+
+/// All processes that can be seen, without those of the kernel and without this one.
+pub fn all() -> Vec<Process> {
+    const KTHREADD: u32 = 2;
+    let own = std::process::id();
+    let pids = numbers("/proc").into_iter().filter(|&pid| pid != own && pid != KTHREADD);
+    pids.filter_map(Process::read).filter(|process| process.parent != KTHREADD).collect()
+}
+
+/// The children of a process, as far as the kernel lists them; `None` where it does not.
+pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    for &thread in threads.iter().take(16) {
+        match text(format!("/proc/{pid}/task/{thread}/children")) {
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && Path::new(&format!("/proc/{pid}/task/{thread}")).exists() =>
+            {
+                return None;
+            }
+            Err(_) => {}
+        }
+    }
+    Some(found)
+}
+
+/// The value behind `key:` in a file of such lines.
+fn field(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// What a process, and the children that it reaped, have read and written by calls that count.
+pub fn bytes(pid: u32) -> Option<(u64, u64)> {
+    let text = text(format!("/proc/{pid}/io")).ok()?;
+    Some((field(&text, "rchar")?, field(&text, "wchar")?))
+}
+
+/// How often a process gave its CPU up or lost it.
+pub fn switches(pid: u32) -> Option<u64> {
+    let text = text(format!("/proc/{pid}/status")).ok()?;
+    Some(field(&text, "voluntary_ctxt_switches")? + field(&text, "nonvoluntary_ctxt_switches")?)
+}
+
+/// How far a process is in the largest file that it reads: the position and the size.
+pub fn progress(pid: u32) -> Option<(u64, u64)> {
+    let folder = format!("/proc/{pid}/fd");
+    let sources = numbers(&folder).into_iter().filter_map(|fd| {
+        let about = text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        let position = field(&about, "pos").filter(|&position| position > 0)?;
+        let path = format!("{folder}/{fd}");
+        if way_of(&path) != Some(Way::In) {
+            return None;
+        }
+        let about = statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::SIZE).ok()?;
+        let file = FileType::from_raw_mode(about.stx_mode.into()) == FileType::RegularFile;
+        (file && about.stx_size >= position).then_some((position, about.stx_size))
+    });
+    sources.max_by_key(|&(_, size)| size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_read() {
+        let line = "7 (a) b (c)) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0";
+        let process = Process::parse(7, line).unwrap();
+        let about = (process.parent, process.group, process.start, process.ticks, process.comm.as_str());
+        assert_eq!(about, (5, 6, 99, 10, "a) b (c)"));
+    }
+
+    #[test]
+    fn ends_are_seen_with_their_ways() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let own = Process::read(std::process::id()).unwrap().ends.unwrap();
+        let of = |fd: &rustix::fd::OwnedFd| {
+            let fd = std::os::fd::AsRawFd::as_raw_fd(fd).cast_unsigned();
+            *own.iter().find(|end| end.fd == fd).unwrap()
+        };
+        assert_eq!((of(&reader).way, of(&writer).way), (Way::In, Way::Out));
+        assert_eq!(of(&reader).pipe, of(&writer).pipe);
+    }
+}

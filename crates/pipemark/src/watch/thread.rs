@@ -1,0 +1,199 @@
+//! One thread of a watched process: its files in /proc, kept open where there are few, and what they say at this moment.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+
+use super::process::{End, Way};
+use super::state::{self, Seen, State, Target, Wait};
+
+/// What may be read of a thread, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// The system call that it waits in, with the descriptor.
+    Syscall,
+    /// The kernel's function that it waits in.
+    Wchan,
+    /// Only whether it runs or sleeps.
+    Stat,
+}
+
+/// A file of /proc that is read again and again.
+#[derive(Debug)]
+struct Again {
+    path: String,
+    open: Option<File>,
+    keep: bool,
+}
+
+impl Again {
+    fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
+        let length = match &self.open {
+            Some(file) => file.read_at(buffer, 0)?,
+            None => {
+                let file = File::open(&self.path)?;
+                let length = file.read_at(buffer, 0)?;
+                self.open = self.keep.then_some(file);
+                length
+            }
+        };
+        std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// A thread.
+#[derive(Debug)]
+pub struct Thread {
+    pub id: u32,
+    access: Access,
+    syscall: Again,
+    wchan: Again,
+    stat: Again,
+    schedstat: Again,
+    /// Nanoseconds on a CPU and waiting for one, when they were last asked for.
+    pub times: Option<(u64, u64)>,
+}
+
+impl Thread {
+    /// `keep` the files open.
+    pub fn new(pid: u32, id: u32, best: Access, keep: bool) -> Thread {
+        let file = |name: &str| Again { path: format!("/proc/{pid}/task/{id}/{name}"), open: None, keep };
+        let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
+        Thread { id, access: best, syscall, wchan, stat, schedstat, times: None }
+    }
+
+    /// The step down that was taken for it.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// What it does now; `None` when it has ended.
+    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, Target>, moves: &mut bool) -> Option<Wait> {
+        let mut buffer = [0; 256];
+        if self.access == Access::Syscall {
+            match self.syscall.read(&mut buffer).map(Seen::parse) {
+                Ok(Some(Seen::Running)) => return Some(Wait::Is(State::Running)),
+                Ok(Some(Seen::Gone)) => return None,
+                Ok(Some(Seen::Outside)) => {
+                    let wait = self.function().as_deref().and_then(state::of_function);
+                    return Some(wait.unwrap_or(Wait::Is(State::Disk)));
+                }
+                Ok(Some(Seen::Waiting(call))) => {
+                    *moves |= state::is_uncounted(&call);
+                    return Some(state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) }));
+                }
+                Ok(None) => self.access = Access::Wchan,
+                Err(error) if is_gone(&error) && self.is_gone() => return None,
+                // Not permitted, or not in this kernel.
+                Err(_) => self.access = Access::Wchan,
+            }
+        }
+        let state = match self.stat.read(&mut buffer) {
+            Ok(line) => line.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())?,
+            Err(_) => return None,
+        };
+        match state {
+            'R' => return Some(Wait::Is(State::Running)),
+            'T' | 't' => return Some(Wait::Is(State::Stopped)),
+            'Z' | 'X' => return None,
+            _ => {}
+        }
+        let asleep = if state == 'D' { State::Disk } else { State::Other };
+        if self.access == Access::Wchan {
+            match self.function().as_deref() {
+                // Not permitted to see it, or not in this kernel.
+                None | Some("0" | "") => self.access = Access::Stat,
+                Some(name) => return Some(state::of_function(name).unwrap_or(Wait::Is(asleep))),
+            }
+        }
+        Some(match asleep {
+            State::Disk => Wait::Is(State::Disk),
+            otherwise => Wait::Unsure { ins: true, outs: true, otherwise },
+        })
+    }
+
+    fn is_gone(&self) -> bool {
+        !fs::exists(self.stat.path.trim_end_matches("/stat")).unwrap_or(true)
+    }
+
+    fn function(&mut self) -> Option<String> {
+        self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
+    }
+
+    /// Nanoseconds on a CPU and waiting for one.
+    pub fn read_times(&mut self) -> Option<(u64, u64)> {
+        let mut buffer = [0; 128];
+        let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+}
+
+/// A thread that waits in a system call, to be asked about it.
+struct Asked<'t> {
+    pid: u32,
+    ends: &'t BTreeMap<u32, Target>,
+    thread: RefCell<&'t mut Thread>,
+}
+
+impl state::Thread for Asked<'_> {
+    fn target(&self, fd: u64) -> Target {
+        let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd));
+        known.copied().unwrap_or_else(|| target_of(self.pid, fd))
+    }
+
+    fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        File::open(format!("/proc/{}/mem", self.pid)).ok()?.read_exact_at(&mut bytes, address).ok()?;
+        Some(bytes)
+    }
+
+    fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
+        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{epoll}", self.pid)).unwrap_or_default();
+        let watched = text.lines().filter_map(|line| {
+            let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+            let fd = words.next()?.parse().ok()?;
+            let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
+            Some((fd, events))
+        });
+        watched.collect()
+    }
+
+    fn function(&self) -> Option<String> {
+        self.thread.borrow_mut().function()
+    }
+}
+
+/// What a descriptor is that is no known end of a pipe.
+fn target_of(pid: u32, fd: u64) -> Target {
+    let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+    let name = link.to_string_lossy();
+    let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    if starts(&["socket:"]) {
+        Target::Socket
+    } else if starts(&["/dev/pts/", "/dev/tty", "/dev/console"]) {
+        Target::Terminal
+    } else if starts(&["/"]) && !starts(&["/dev/", "/proc/"]) {
+        Target::File
+    } else {
+        Target::Other
+    }
+}
+
+/// What the ends of pipes that a process holds are to it.
+pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
+    let target = |end: &End| match end.way {
+        Way::In => Some((end.fd, Target::In(end.pipe))),
+        Way::Out => Some((end.fd, Target::Out(end.pipe))),
+        Way::Both => None,
+    };
+    ends.iter().filter_map(target).collect()
+}

@@ -1,0 +1,239 @@
+//! Which processes are a pipeline, and which of them are one stage: computed from what was seen of them.
+//!
+//! Standard input and output are followed to whoever holds the other end; other descriptors only between processes of one
+//! group or family, or a shell's or a terminal's would lead to the whole session. Standard error is not followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::process::{End, PipeId, Process, Way};
+
+/// A stage: processes that do one job, such as a shell's loop and what it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The first is the one that it is called after.
+    pub pids: Vec<u32>,
+    pub ins: Vec<PipeId>,
+    pub outs: Vec<PipeId>,
+}
+
+/// Where a search begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The given processes and what is joined to them.
+    Joined,
+    /// The given processes and no others.
+    Given,
+}
+
+/// How a process became part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Seed,
+    Upstream,
+    Downstream,
+    /// Joined by a descriptor that is neither its input nor its output: a program that started a pipeline and feeds it.
+    Outer(bool),
+}
+
+struct Field<'p> {
+    processes: BTreeMap<u32, &'p Process>,
+    /// The ends that count, of each process.
+    ends: BTreeMap<u32, Vec<End>>,
+}
+
+impl Field<'_> {
+    fn is_ancestor(&self, ancestor: u32, of: u32) -> bool {
+        let parents = std::iter::successors(self.processes.get(&of), |process| self.processes.get(&process.parent));
+        parents.skip(1).take(64).any(|process| process.pid == ancestor)
+    }
+
+    fn related(&self, a: u32, b: u32) -> bool {
+        self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
+    }
+
+    /// The holders of the other end, and whether the joint counts as their standard input or output.
+    fn opposite(&self, pid: u32, end: End) -> impl Iterator<Item = (u32, bool)> {
+        let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
+        holders.filter_map(move |(&other, ends)| {
+            let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.way != end.way);
+            let standard = joints.clone().any(|theirs| theirs.fd < 2);
+            joints.next()?;
+            ((end.fd < 2 && standard) || self.related(pid, other)).then_some((other, standard))
+        })
+    }
+}
+
+/// The ends of a process that may lead somewhere.
+fn leading(process: &Process) -> Vec<End> {
+    let ends = process.ends.as_deref().unwrap_or_default();
+    let both = |pipe: PipeId| {
+        let ways = |way| ends.iter().any(|end| end.pipe == pipe && end.way == way);
+        ways(Way::Both) || (ways(Way::In) && ways(Way::Out))
+    };
+    let wrong_way = |end: &End| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
+    let mut seen = BTreeSet::new();
+    let ends = ends.iter().filter(|end| end.fd != 2 && !both(end.pipe) && !wrong_way(end));
+    ends.filter(|end| seen.insert(end.pipe)).copied().collect()
+}
+
+fn field(processes: &[Process]) -> Field<'_> {
+    let mut field =
+        Field { processes: processes.iter().map(|process| (process.pid, process)).collect(), ends: BTreeMap::new() };
+    let all: BTreeMap<u32, Vec<End>> = processes.iter().map(|process| (process.pid, leading(process))).collect();
+    for (&pid, ends) in &all {
+        // What a process only inherited from the one that uses it, such as /dev/fd/63 of another substitution.
+        let inherited = |end: &End| {
+            end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
+        };
+        let kept = ends.iter().filter(|end| !inherited(end)).copied().collect();
+        field.ends.insert(pid, kept);
+    }
+    field
+}
+
+/// The stages of the pipeline that `seeds` are in, each once, in the order of the data. A process that holds no pipe is
+/// part of the stage of whoever started it. Without any pipe the seeds are one stage.
+pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> {
+    let field = field(processes);
+    let sides = joined(&field, seeds, reach);
+    let members: Vec<u32> = sides.keys().copied().collect();
+    let inner = |pipe: PipeId| {
+        let held = |way| members.iter().any(|pid| field.ends[pid].iter().any(|end| end.pipe == pipe && end.way == way));
+        held(Way::In) && held(Way::Out)
+    };
+    let ends: BTreeMap<u32, Vec<End>> = members
+        .iter()
+        .map(|&pid| (pid, field.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
+        .filter(|(_, ends)| !ends.is_empty())
+        .collect();
+    if ends.is_empty() {
+        let alone: Vec<u32> = members.into_iter().filter(|pid| field.processes[pid].state != 'Z').collect();
+        return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
+    }
+    let mut stage_of = merged(&field, &ends);
+    // The rest of the families: xargs and what it starts.
+    for &pid in &members {
+        if ends.contains_key(&pid) {
+            continue;
+        }
+        let ancestors = std::iter::successors(Some(pid), |pid| field.processes.get(pid).map(|process| process.parent));
+        if let Some(stage) = ancestors.skip(1).take(64).find_map(|ancestor| stage_of.get(&ancestor).copied()) {
+            stage_of.insert(pid, stage);
+        }
+    }
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (pid, stage) in stage_of {
+        groups.entry(stage).or_default().push(pid);
+    }
+    let field = Field { ends, ..field };
+    ordered(groups.values().map(|pids| shape(pids, &field)).collect(), &field)
+}
+
+fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side> {
+    let mut sides: BTreeMap<u32, Side> = BTreeMap::new();
+    let mut waiting: Vec<(u32, Side)> = seeds.iter().map(|&pid| (pid, Side::Seed)).collect();
+    while let Some((pid, side)) = waiting.pop() {
+        if !field.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
+            continue;
+        }
+        sides.insert(pid, side);
+        if reach == Reach::Given {
+            continue;
+        }
+        for &end in &field.ends[&pid] {
+            let next = if end.way == Way::In { Side::Upstream } else { Side::Downstream };
+            let allowed = match side {
+                Side::Seed => true,
+                Side::Outer(down) => down == (next == Side::Downstream),
+                _ => side == next,
+            };
+            if allowed {
+                let joint = |standard| if standard { next } else { Side::Outer(next == Side::Downstream) };
+                waiting.extend(field.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
+            }
+        }
+        if !matches!(side, Side::Outer(_)) {
+            let children = field.processes.values().filter(|process| process.parent == pid);
+            waiting.extend(children.map(|process| (process.pid, side)));
+        }
+    }
+    sides
+}
+
+/// For each process that holds a pipe the stage that it is part of, called by one of its processes.
+fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u32> {
+    let next = |pid: u32| {
+        let outs = ends[&pid].iter().filter(|end| end.way == Way::Out);
+        outs.flat_map(|out| {
+            let reads = move |end: &End| end.pipe == out.pipe && end.way == Way::In;
+            ends.iter().filter(move |(_, ends)| ends.iter().any(reads)).map(|(&pid, _)| pid)
+        })
+    };
+    let leads_to = |from: u32, to: u32, without: u32| {
+        let (mut seen, mut waiting) = (BTreeSet::from([without]), vec![from]);
+        while let Some(pid) = waiting.pop() {
+            if seen.insert(pid) {
+                if pid != from && pid == to {
+                    return true;
+                }
+                waiting.extend(next(pid));
+            }
+        }
+        false
+    };
+    let mut stage_of: BTreeMap<u32, u32> = ends.keys().map(|&pid| (pid, pid)).collect();
+    for &elder in ends.keys() {
+        let shares = |pid: u32| {
+            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
+        };
+        let opposes = |pid: u32| {
+            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way != end.way))
+        };
+        let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
+        let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
+        // A shell that only waits for the pipeline that it was asked for is no stage of it.
+        if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
+            stage_of.remove(&elder);
+            continue;
+        }
+        for pid in family {
+            let (Some(&old), Some(&new)) = (stage_of.get(&pid), stage_of.get(&elder)) else { continue };
+            stage_of.values_mut().filter(|stage| **stage == old).for_each(|stage| *stage = new);
+        }
+    }
+    stage_of
+}
+
+fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
+    let mut pids = pids.to_vec();
+    let depth = |pid: u32| pids_above(field, pid);
+    pids.sort_by_cached_key(|&pid| (depth(pid), field.processes[&pid].start, pid));
+    let of = |way: Way| {
+        let ends = pids.iter().flat_map(|pid| field.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
+        ends.filter(|end| end.way == way).map(|end| end.pipe).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let (ins, outs) = (of(Way::In), of(Way::Out));
+    Shape { pids, ins, outs }
+}
+
+fn pids_above(field: &Field<'_>, pid: u32) -> usize {
+    std::iter::successors(field.processes.get(&pid), |process| field.processes.get(&process.parent)).take(64).count()
+}
+
+/// In the order of the data, the first started first where that leaves a choice.
+fn ordered(mut stages: Vec<Shape>, field: &Field<'_>) -> Vec<Shape> {
+    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
+    let mut done = Vec::new();
+    while !stages.is_empty() {
+        let fed = |stage: &Shape| {
+            stages.iter().any(|other| other != stage && other.outs.iter().any(|pipe| stage.ins.contains(pipe)))
+        };
+        // Where data goes in circles there is no first.
+        let next = stages.iter().position(|stage| !fed(stage)).unwrap_or(0);
+        done.push(stages.remove(next));
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests;

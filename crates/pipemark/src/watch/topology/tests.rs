@@ -1,0 +1,140 @@
+use super::*;
+
+/// `(pid, parent, group, [(fd, pipe, way)])`.
+type Line<'l> = (u32, u32, u32, &'l [(u32, u64, Way)]);
+
+fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
+    let process = |&(pid, parent, group, ends): &Line<'_>| {
+        let ends = ends.iter().map(|&(fd, pipe, way)| End { fd, pipe: PipeId(0, pipe), way }).collect();
+        let (comm, start) = (format!("p{pid}"), u64::from(pid));
+        Process { pid, parent, group, start, state: 'S', ticks: 0, reaped: 0, comm, ends: Some(ends) }
+    };
+    lines.iter().map(process).collect()
+}
+
+fn found(lines: &[Line<'_>], seeds: &[u32], reach: Reach) -> Vec<Vec<u32>> {
+    stages(&snapshot(lines), seeds, reach).into_iter().map(|shape| shape.pids).collect()
+}
+
+use Way::{In, Out};
+
+#[test]
+fn a_pipeline_is_found_from_each_of_its_processes() {
+    let lines: [Line<'_>; 5] = [
+        (10, 1, 10, &[]),
+        (11, 10, 11, &[(1, 100, Out)]),
+        (12, 10, 11, &[(0, 100, In), (1, 101, Out)]),
+        (13, 10, 11, &[(0, 101, In)]),
+        // Another pipeline of the same shell.
+        (14, 10, 14, &[(1, 102, Out)]),
+    ];
+    for seed in [11, 12, 13] {
+        assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12], [13]], "{seed}");
+    }
+    // From the shell all that it runs is seen.
+    assert_eq!(found(&lines, &[10], Reach::Joined).len(), 3);
+}
+
+#[test]
+fn a_loop_and_what_it_starts_are_one_stage() {
+    let lines: [Line<'_>; 4] = [
+        (11, 10, 11, &[(1, 100, Out)]),
+        (12, 10, 11, &[(0, 100, In), (1, 101, Out)]),
+        (20, 12, 11, &[(0, 100, In), (1, 101, Out)]),
+        (13, 10, 11, &[(0, 101, In)]),
+    ];
+    assert_eq!(found(&lines, &[13], Reach::Joined), [vec![11], vec![12, 20], vec![13]]);
+}
+
+#[test]
+fn what_xargs_starts_belongs_to_it_although_it_shares_no_pipe() {
+    let lines: [Line<'_>; 4] =
+        [(11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[(0, 100, In)]), (20, 12, 11, &[]), (21, 12, 11, &[])];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [vec![11], vec![12, 20, 21]]);
+}
+
+#[test]
+fn a_branch_of_tee_is_a_stage_of_its_own_although_tee_started_it() {
+    let lines: [Line<'_>; 4] = [
+        (11, 10, 11, &[(1, 100, Out)]),
+        (12, 10, 11, &[(0, 100, In), (1, 101, Out), (63, 102, Out)]),
+        (20, 12, 11, &[(0, 102, In), (1, 101, Out)]),
+        (13, 10, 11, &[(0, 101, In)]),
+    ];
+    for seed in [11, 12, 13, 20] {
+        assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12], [20], [13]], "{seed}");
+    }
+}
+
+#[test]
+fn programs_that_feed_another_by_substitution_come_before_it() {
+    let lines: [Line<'_>; 4] = [
+        (12, 10, 12, &[(1, 101, Out), (62, 103, In), (63, 102, In)]),
+        (20, 12, 12, &[(1, 102, Out)]),
+        (21, 12, 12, &[(1, 103, Out)]),
+        (13, 10, 12, &[(0, 101, In)]),
+    ];
+    assert_eq!(found(&lines, &[12], Reach::Joined), [[20], [21], [12], [13]]);
+}
+
+#[test]
+fn a_shell_that_only_waits_for_a_pipeline_is_no_stage() {
+    let lines: [Line<'_>; 6] = [
+        (11, 10, 11, &[(1, 100, Out)]),
+        (12, 10, 11, &[(0, 100, In), (1, 103, Out)]),
+        (20, 12, 11, &[(0, 100, In), (1, 101, Out)]),
+        (21, 12, 11, &[(0, 101, In), (1, 102, Out)]),
+        (22, 12, 11, &[(0, 102, In), (1, 103, Out)]),
+        (13, 10, 11, &[(0, 103, In)]),
+    ];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [20], [21], [22], [13]]);
+}
+
+#[test]
+fn several_writers_of_one_pipe_are_found() {
+    let lines: [Line<'_>; 3] =
+        [(11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[(1, 100, Out)]), (13, 10, 11, &[(0, 100, In)])];
+    assert_eq!(found(&lines, &[13], Reach::Joined), [[11], [12], [13]]);
+    let given = found(&lines, &[11, 12, 13], Reach::Given);
+    assert_eq!(given, [[11], [12], [13]]);
+}
+
+#[test]
+fn standard_error_and_pipes_held_at_both_ends_lead_nowhere() {
+    let lines: [Line<'_>; 4] = [
+        (11, 10, 11, &[(1, 100, Out), (2, 900, Out), (5, 901, In), (6, 901, Out)]),
+        (12, 10, 11, &[(0, 100, In), (2, 900, Out)]),
+        (30, 1, 30, &[(0, 900, In)]),
+        (31, 1, 31, &[(0, 901, In)]),
+    ];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
+}
+
+#[test]
+fn other_descriptors_are_followed_in_one_group_or_family_only() {
+    let lines: [Line<'_>; 4] = [
+        (11, 10, 11, &[(1, 100, Out), (7, 900, Out)]),
+        (12, 10, 11, &[(0, 100, In)]),
+        (30, 1, 30, &[(7, 900, In)]),
+        // A program that runs the pipeline and reads what it writes.
+        (40, 1, 40, &[]),
+    ];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
+    let lines: [Line<'_>; 3] =
+        [(10, 1, 10, &[(9, 101, In)]), (11, 10, 11, &[(1, 100, Out)]), (12, 10, 11, &[(0, 100, In), (1, 101, Out)])];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12], [10]]);
+}
+
+#[test]
+fn without_pipes_the_given_are_one_stage() {
+    let lines: [Line<'_>; 2] = [(11, 10, 11, &[]), (12, 11, 11, &[])];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11, 12]]);
+    assert_eq!(found(&lines, &[99], Reach::Joined), Vec::<Vec<u32>>::new());
+}
+
+#[test]
+fn data_that_goes_in_circles_is_no_endless_search() {
+    let lines: [Line<'_>; 2] =
+        [(11, 10, 11, &[(0, 101, In), (1, 100, Out)]), (12, 10, 11, &[(0, 100, In), (1, 101, Out)])];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
+}

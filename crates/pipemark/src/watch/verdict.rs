@@ -1,0 +1,264 @@
+//! What holds a pipeline back, from its figures. Pure: no clock and no machine.
+
+use serde::Serialize;
+
+use super::advice::advice;
+use super::figures::{Figures, PipeFigures, StageFigures};
+
+/// Fewer looks say nothing.
+const FEWEST_SAMPLES: u32 = 20;
+/// Of the time that a control group was held back.
+const THROTTLED: f64 = 0.10;
+/// Stages that want so many times the CPUs that they may use share them.
+const CPUS_WANTED: f64 = 1.25;
+/// A stage that runs for less than this isn't one that wants a CPU.
+const RUNS: f64 = 0.15;
+/// A stage that is busy for longer than this is not held back by bursts.
+const BUSY: f64 = 0.85;
+/// Both ends of a pipe that is too small wait for at least this share.
+const BOTH_WAIT: f64 = 0.12;
+/// Two stages that are busy for as long, within this, are balanced.
+const BALANCED: f64 = 0.10;
+/// A stage that can't be seen for longer than this can't be judged.
+const UNKNOWN: f64 = 0.5;
+
+/// What kind of thing holds it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Stage,
+    Pipe,
+    Cpu,
+    Throttled,
+    Balanced,
+    Unknown,
+}
+
+/// What holds it back, and what follows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    pub kind: Kind,
+    /// Stages and pipes by their numbers, from 1 at the source.
+    pub stage: Option<usize>,
+    pub pipe: Option<usize>,
+    /// In a word or two, such as `computing`.
+    pub reason: &'static str,
+    pub text: String,
+    /// How many times as fast the pipeline gets at most if this is mended; `None` where nothing bounds it that can be seen.
+    pub bound: Option<f64>,
+    /// The stage that limits it then.
+    pub next: Option<usize>,
+    pub advice: Vec<String>,
+}
+
+impl Verdict {
+    fn new(kind: Kind, reason: &'static str, text: String) -> Verdict {
+        Verdict { kind, stage: None, pipe: None, reason, text, bound: None, next: None, advice: Vec::new() }
+    }
+
+    /// Nothing can be told.
+    pub fn unknown(reason: &'static str, text: impl Into<String>) -> Verdict {
+        Verdict::new(Kind::Unknown, reason, text.into())
+    }
+}
+
+/// What a busy stage is busy with, the most first.
+pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
+    let mut all = vec![
+        ("computing", stage.computing),
+        ("waiting for a CPU", stage.waiting_for_cpu),
+        ("waiting for the disk", stage.disk),
+        ("waiting for the network", stage.network),
+        ("waiting for the terminal", stage.terminal),
+        ("sleeping", stage.sleep),
+        ("waiting for its children", stage.children),
+        ("waiting for a lock", stage.lock),
+        ("stopped", stage.stopped),
+        ("waiting for something else", stage.other),
+        ("hidden", stage.unknown),
+    ];
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all
+}
+
+/// What a stage is called where others may have the same name.
+pub fn name(figures: &Figures, number: usize) -> String {
+    let name = &figures.stages[number - 1].name;
+    let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
+    if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
+}
+
+/// In whole per cent.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// The verdict on a stretch of time.
+pub fn verdict(figures: &Figures) -> Verdict {
+    if figures.stages.is_empty() {
+        return Verdict::unknown("ended", "Nothing was there to be looked at: it had ended.");
+    }
+    if figures.samples < FEWEST_SAMPLES {
+        let text =
+            format!("Too short to tell: it was seen {} times, and {FEWEST_SAMPLES} are needed.", figures.samples);
+        return Verdict::unknown("short", text);
+    }
+    // A stage counts for as long as it was there.
+    let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
+    order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
+    let busiest = order[0];
+    let mut verdict = throttled(figures)
+        .or_else(|| cpus(figures))
+        .or_else(|| hidden(figures, busiest))
+        .or_else(|| outside(figures, busiest))
+        .or_else(|| pipe(figures, busiest))
+        .or_else(|| balanced(figures, &order))
+        .unwrap_or_else(|| stage(figures, &order));
+    verdict.advice = advice(&verdict, figures);
+    verdict
+}
+
+fn throttled(figures: &Figures) -> Option<Verdict> {
+    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
+    let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(most) < THROTTLED {
+        return None;
+    }
+    let text = format!(
+        "A limit of CPU time throttles it: the control group of {} was held back for {} of the time.",
+        name(figures, most.number),
+        percent(share(most))
+    );
+    Some(Verdict { stage: Some(most.number), ..Verdict::new(Kind::Throttled, "CPU limit", text) })
+}
+
+/// Whether stages together want more CPUs than those that they may use.
+fn cpus(figures: &Figures) -> Option<Verdict> {
+    let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
+    let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
+        (Some(run), Some(wait)) => (run + wait) * stage.present,
+        _ => running(stage) * stage.present,
+    };
+    let short = figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
+        let within =
+            |other: &&StageFigures| !other.cpus.is_empty() && other.cpus.iter().all(|cpu| stage.cpus.contains(cpu));
+        let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
+        let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
+        let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
+        (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
+    });
+    let (cpus, sum) = short?;
+    let text = format!(
+        "The CPUs are shared: the stages together want {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
+    );
+    Some(Verdict { bound: Some(sum / cpus as f64), ..Verdict::new(Kind::Cpu, "CPUs are shared", text) })
+}
+
+fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
+    let text = || {
+        format!(
+            "{} can't be seen into from here, and nothing else holds it back for longer.",
+            name(figures, busiest.number)
+        )
+    };
+    (busiest.unknown > UNKNOWN).then(|| Verdict { stage: Some(busiest.number), ..Verdict::unknown("hidden", text()) })
+}
+
+/// Whether the first stages wait for input, or the last ones for room, in pipes that lead out of what is seen.
+fn outside(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
+    let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
+    let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
+    let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
+        ends.into_iter().map(|stage| (share(stage) * stage.present, stage.number)).max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let input = most(|stage| stage.starved, figures.stages.iter().filter(|stage| !fed(stage)).collect());
+    let output = most(|stage| stage.blocked, figures.stages.iter().filter(|stage| !read(stage)).collect());
+    let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
+    if let Some((share, number)) = input.filter(longer) {
+        let text = format!(
+            "Its input holds it back: {} waits for it for {} of the time, from a pipe whose writer can't be seen.",
+            name(figures, number),
+            percent(share)
+        );
+        return Some(Verdict { stage: Some(number), ..Verdict::unknown("input", text) });
+    }
+    let (share, number) = output.filter(longer)?;
+    let text = format!(
+        "What reads its output holds it back: {} waits for room for {} of the time, in a pipe whose reader can't be seen.",
+        name(figures, number),
+        percent(share)
+    );
+    Some(Verdict { stage: Some(number), ..Verdict::unknown("output", text) })
+}
+
+fn pipe(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
+    if busiest.busy * busiest.present >= BUSY {
+        return None;
+    }
+    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);
+    let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
+    if both(worst) < BOTH_WAIT {
+        return None;
+    }
+    let text = format!(
+        "The pipe from {} to {} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
+        name(figures, worst.from),
+        name(figures, worst.to),
+        percent(worst.writer_waits),
+        percent(worst.reader_waits)
+    );
+    let bound = Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0);
+    let verdict = Verdict::new(Kind::Pipe, "bursts", text);
+    Some(Verdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
+}
+
+fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
+    let [first, second, ..] = order else { return None };
+    if first.busy * first.present - second.busy * second.present > BALANCED {
+        return None;
+    }
+    let text = format!(
+        "It is balanced: {} is busy {} of the time and {} {}. To make only one of them faster gains little.",
+        name(figures, first.number),
+        percent(first.busy),
+        name(figures, second.number),
+        percent(second.busy)
+    );
+    let verdict = Verdict::new(Kind::Balanced, "balanced", text);
+    Some(Verdict { stage: Some(first.number), next: Some(second.number), ..verdict })
+}
+
+fn stage(figures: &Figures, order: &[&StageFigures]) -> Verdict {
+    let busiest = order[0];
+    let reasons = reasons(busiest);
+    let (reason, share) = reasons[0];
+    let mut why = match (reason, busiest.cpu) {
+        ("computing", Some(cpu)) => format!("computing ({} of one CPU)", percent(cpu)),
+        _ => format!("{reason} ({} of the time)", percent(share)),
+    };
+    if let Some((second, share)) = reasons.get(1)
+        && *share > 0.2
+    {
+        why.push_str(&format!(", and {second} ({})", percent(*share)));
+    }
+    let mut text = format!("{} holds it back: {why}.", name(figures, busiest.number));
+    if busiest.present < 0.9 {
+        text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
+    }
+    let next = order.get(1);
+    let bound = next.map(|next| busiest.busy * busiest.present / (next.busy * next.present).max(1e-9));
+    let bound = bound.filter(|&bound| bound < 20.0);
+    match (bound, next) {
+        (Some(bound), Some(next)) => {
+            let (own, next) = (name(figures, busiest.number), name(figures, next.number));
+            text.push_str(&format!(" A faster {own} gains at most {bound:.1} times, then {next} limits."));
+        }
+        (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
+        _ => {}
+    }
+    let verdict = Verdict::new(Kind::Stage, reason, text);
+    Verdict { stage: Some(busiest.number), bound, next: next.map(|next| next.number), ..verdict }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use super::*;
+
+/// A stage that is busy computing, starved and blocked for so many per cent.
+fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
+    let share = |percent: u32| f64::from(percent) / 100.0;
+    StageFigures {
+        number,
+        name: format!("s{number}"),
+        command: String::new(),
+        pid: 0,
+        processes: 1,
+        threads: 1,
+        present: 1.0,
+        busy: share(busy),
+        starved: share(starved),
+        blocked: share(blocked),
+        computing: share(busy),
+        waiting_for_cpu: 0.0,
+        disk: 0.0,
+        network: 0.0,
+        terminal: 0.0,
+        sleep: 0.0,
+        children: 0.0,
+        lock: 0.0,
+        stopped: 0.0,
+        other: 0.0,
+        unknown: 0.0,
+        cpu: Some(share(busy)),
+        cpu_wait: Some(0.0),
+        bytes_in_per_second: None,
+        bytes_out_per_second: None,
+        switches_per_second: None,
+        throttled: None,
+        progress: None,
+        cpus: vec![0, 1],
+    }
+}
+
+fn line(stages: Vec<StageFigures>) -> Figures {
+    let pipe = |number: usize, stages: &[StageFigures]| PipeFigures {
+        number,
+        from: number,
+        to: number + 1,
+        capacity: Some(65536),
+        writer_waits: stages[number - 1].blocked,
+        reader_waits: stages[number].starved,
+        bytes_per_second: None,
+    };
+    let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
+    Figures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes }
+}
+
+#[test]
+fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
+    let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0)]));
+    assert_eq!((found.kind, found.stage, found.reason), (Kind::Stage, Some(2), "computing"));
+    assert_eq!(found.next, Some(3));
+    assert!((found.bound.unwrap() - 2.0).abs() < 1e-9);
+    assert!(found.text.contains("gains at most 2.0 times, then s3"), "{}", found.text);
+}
+
+#[test]
+fn what_a_stage_waits_for_is_its_reason() {
+    let mut slow = stage(2, 95, 5, 0);
+    (slow.computing, slow.sleep) = (0.02, 0.93);
+    let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
+    assert_eq!((found.stage, found.reason), (Some(2), "sleeping"));
+    assert_eq!(found.bound, Some(0.95 / 0.05).filter(|&bound| bound < 20.0));
+}
+
+#[test]
+fn a_pipe_with_both_ends_waiting_is_too_small() {
+    let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]));
+    assert_eq!((found.kind, found.pipe), (Kind::Pipe, Some(1)));
+    assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
+    // A stage that is busy all the time is the cause, whatever the pipes do.
+    let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 86, 14, 0)]));
+    assert_eq!(found.kind, Kind::Stage);
+}
+
+#[test]
+fn two_that_are_busy_alike_are_balanced() {
+    let found = verdict(&line(vec![stage(1, 93, 0, 7), stage(2, 97, 3, 0)]));
+    assert_eq!((found.kind, found.stage, found.next), (Kind::Balanced, Some(2), Some(1)));
+}
+
+#[test]
+fn stages_that_want_more_cpus_than_there_are_share_them() {
+    let mut all: Vec<StageFigures> = (1..=4).map(|number| stage(number, 95, 3, 2)).collect();
+    for one in &mut all {
+        (one.cpu, one.cpu_wait) = (Some(0.5), Some(0.45));
+    }
+    let found = verdict(&line(all.clone()));
+    assert_eq!(found.kind, Kind::Cpu);
+    all.iter_mut().for_each(|one| one.cpus = (0..8).collect());
+    assert_eq!(verdict(&line(all.clone())).kind, Kind::Balanced);
+    // Two are bound to one CPU while others are free.
+    all.truncate(3);
+    all[0].cpus = vec![3];
+    all[1].cpus = vec![3];
+    assert_eq!(verdict(&line(all)).kind, Kind::Cpu);
+}
+
+#[test]
+fn a_limit_that_was_hit_comes_before_all() {
+    let mut slow = stage(2, 99, 1, 0);
+    slow.throttled = Some(0.4);
+    let found = verdict(&line(vec![stage(1, 20, 0, 80), slow]));
+    assert_eq!((found.kind, found.stage), (Kind::Throttled, Some(2)));
+}
+
+#[test]
+fn what_can_not_be_told_is_said_so() {
+    let mut few = line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]);
+    few.samples = 3;
+    assert_eq!((verdict(&few).kind, verdict(&few).reason), (Kind::Unknown, "short"));
+    let outside = verdict(&line(vec![stage(1, 10, 90, 0), stage(2, 10, 90, 0)]));
+    assert_eq!((outside.kind, outside.reason), (Kind::Unknown, "input"));
+    let outside = verdict(&line(vec![stage(1, 10, 0, 90), stage(2, 10, 0, 90)]));
+    assert_eq!((outside.kind, outside.reason), (Kind::Unknown, "output"));
+    let mut hidden = stage(2, 100, 0, 0);
+    (hidden.computing, hidden.unknown) = (0.0, 1.0);
+    assert_eq!(verdict(&line(vec![stage(1, 10, 0, 90), hidden])).reason, "hidden");
+}
+
+#[test]
+fn stages_of_one_name_are_told_apart() {
+    let mut all = vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)];
+    all.iter_mut().for_each(|stage| stage.name = "grep".to_owned());
+    assert!(verdict(&line(all)).text.starts_with("grep (stage 2) holds it back"));
+}
+
+#[test]
+fn advice_follows_from_the_reason_only() {
+    let mut sort = stage(2, 98, 1, 1);
+    (sort.name, sort.command) = ("xz".to_owned(), "xz -9".to_owned());
+    let of = |stage: &StageFigures| verdict(&line(vec![super::tests::stage(1, 20, 0, 80), stage.clone()])).advice;
+    assert!(of(&sort)[0].contains("xz -T0"));
+    sort.command = "xz -9 -T2".to_owned();
+    assert!(of(&sort).is_empty());
+    sort.command = "xz -dc".to_owned();
+    assert!(of(&sort).is_empty());
+    (sort.command, sort.computing, sort.disk) = ("xz -9".to_owned(), 0.1, 0.88);
+    assert!(of(&sort).is_empty());
+}

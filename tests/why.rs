@@ -1,0 +1,248 @@
+//! `pipemark why`: what holds a pipeline back, and that it is the same with and without.
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{Ended, PIPEMARK, Started, left_out, pipemark, run};
+
+/// A filter that passes blocks on and does something with each: `work` is Python, and may use `block`.
+fn filter(work: &str) -> String {
+    format!(
+        "python3 -c 'import os,time
+while block := os.read(0, 65536):
+    {work}
+    while block: block = block[os.write(1, block):]'"
+    )
+}
+
+/// A pipeline that is looked at while it runs, in a process group of its own.
+struct Running(Child);
+
+impl Running {
+    fn new(pipeline: &str) -> Running {
+        let mut command = Command::new("bash");
+        command.args(["-c", pipeline]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.process_group(0).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        Running(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn look(&self, flags: &[&str]) -> Value {
+        let pid = self.pid();
+        let mut words = vec!["why", &pid, "--json", "-"];
+        words.extend(flags);
+        let ended = pipemark(&words);
+        assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+        serde_json::from_str(&ended.stdout).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = rustix::process::Pid::from_raw(self.0.id().cast_signed()).unwrap();
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    report["stages"].as_array().unwrap().iter().map(|stage| stage["name"].as_str().unwrap()).collect()
+}
+
+fn share(report: &Value, stage: usize, what: &str) -> f64 {
+    report["stages"][stage - 1][what].as_f64().unwrap()
+}
+
+#[test]
+fn a_stage_that_sleeps_is_found_at_each_place() {
+    let slow = filter("time.sleep(0.02)");
+    for (pipeline, place) in [
+        (format!("cat /dev/zero | {slow} | cat >/dev/null"), 2),
+        (format!("{slow} </dev/zero | cat | cat >/dev/null"), 1),
+        (format!("cat /dev/zero | cat | {slow} >/dev/null"), 3),
+    ] {
+        let running = Running::new(&pipeline);
+        for access in ["syscall", "wchan"] {
+            let report = running.look(&["--access", access]);
+            let verdict = &report["verdict"];
+            assert_eq!((&verdict["kind"], &verdict["stage"]), (&"stage".into(), &place.into()), "{access}: {report}");
+            assert_eq!(verdict["reason"], "sleeping", "{access}: {report}");
+            assert_eq!(report["access"], access);
+            assert_eq!(report["stages"].as_array().unwrap().len(), 3);
+            for stage in 1..=3 {
+                let state = if stage < place { "blocked" } else { "starved" };
+                assert!(stage == place || share(&report, stage, state) > 0.5, "{access}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
+fn poll_select_epoll_and_splice_are_seen_through() {
+    let wait = |how: &str| {
+        filter(&format!(
+            "0
+import select
+p=select.poll(); p.register(0, select.POLLIN)
+e=select.epoll(); e.register(0, select.EPOLLIN)
+while True:
+    {how}
+    block = os.read(0, 65536)
+    while block: block = block[os.write(1, block):]
+while False:
+    block=b\"\""
+        ))
+    };
+    let slow = filter("time.sleep(0.02)");
+    for how in ["p.poll()", "select.select([0],[],[])", "e.poll()"] {
+        let report = Running::new(&format!("{slow} </dev/zero | {} >/dev/null", wait(how))).look(&["--for", "1s"]);
+        assert_eq!(report["verdict"]["stage"], 1, "{how}: {report}");
+        assert!(share(&report, 2, "starved") > 0.5, "{how}: {report}");
+    }
+    // The relay splices from pipe to pipe: what it waits for is in the kernel's function.
+    let relay = format!("{PIPEMARK} relay --capacity keep");
+    let report = Running::new(&format!("cat /dev/zero | {relay} | {slow} >/dev/null")).look(&["--for", "1s"]);
+    assert_eq!(report["verdict"]["stage"], 3, "{report}");
+    assert!(share(&report, 2, "blocked") > 0.5, "{report}");
+    let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).look(&["--for", "1s"]);
+    assert_eq!(report["verdict"]["stage"], 1, "{report}");
+    assert!(share(&report, 2, "starved") > 0.5, "{report}");
+}
+
+#[test]
+fn shapes_other_than_a_line_are_told_apart() {
+    let slow = filter("time.sleep(0.02)");
+    for (pipeline, stages, cause) in [
+        (format!("cat /dev/zero | tee >({slow} >/dev/null) | wc -c"), 4, "python3"),
+        (format!("(cat /dev/zero & cat /dev/zero) | {slow} >/dev/null"), 2, "python3"),
+        (format!("yes | while read x; do sleep 0.02; echo $x; done | cat"), 3, "bash"),
+        (format!("yes | xargs -n1 -P2 sleep 0.1 | cat"), 3, "xargs"),
+        (format!("paste <(yes) <({slow} </dev/zero) >/dev/null"), 3, "python3"),
+    ] {
+        let report = Running::new(&pipeline).look(&["--for", "1s"]);
+        assert_eq!(report["stages"].as_array().unwrap().len(), stages, "{pipeline}: {report}");
+        let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
+        assert!(place > 0 && names(&report)[place - 1] == cause, "{pipeline}: {report}");
+    }
+}
+
+/// What ended, without what `why` says about it.
+fn same(pipeline: &str) -> [(Option<i32>, String); 2] {
+    let of = |ended: Ended| (ended.code(), ended.stdout);
+    let with = of(run(&["env", "SHELL=/bin/bash", PIPEMARK], &["why", pipeline]));
+    [with, of(run(&["bash", "-c"], &[pipeline]))]
+}
+
+#[test]
+fn outputs_and_exit_codes_are_those_of_the_pipeline() {
+    for pipeline in [
+        "seq 100000 | grep 7 | sort -r | tail -3",
+        "yes | head -3",
+        "true | false",
+        "set -o pipefail; yes | head -1; echo ${PIPESTATUS[@]}",
+        "exit 42",
+        "seq 10 | while read x; do echo $((x * x)); done | paste -sd+",
+        "nonexistent-program | cat; exit $?",
+        "seq 5 | tee >(cat >/dev/null) | wc -l",
+    ] {
+        let [with, without] = same(pipeline);
+        assert_eq!(with, without, "{pipeline}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_dies_of_a_signal_is_followed() {
+    let ended = pipemark(&["why", "--", "bash", "-c", "kill -TERM $$"]);
+    assert_eq!(ended.status.signal(), Some(15), "{}", ended.stderr);
+}
+
+#[test]
+fn a_signal_to_why_reaches_the_pipeline() {
+    let started =
+        Started::pipemark(&["why", "trap 'echo ended; exit 7' TERM; echo ready; while :; do sleep 0.05; done"]);
+    std::thread::sleep(Duration::from_millis(700));
+    started.signal(Signal::TERM);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), ended.stdout.as_str()), (Some(7), "ready\nended\n"), "{}", ended.stderr);
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn own_failures_have_codes_of_their_own() {
+    for (words, code) in [
+        (vec!["why", "--", "/nonexistent"], 127),
+        (vec!["why", "--", "/etc/passwd"], 126),
+        (vec!["why", "a", "b"], 125),
+        (vec!["why", "--unknown"], 125),
+        (vec!["why", "2147483646"], 1),
+        (vec!["why", "--name", "no-such-name"], 1),
+    ] {
+        let ended = pipemark(&words);
+        assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);
+        assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_ends_or_stops_while_it_is_looked_at_is_no_error() {
+    let running = Running::new("yes | head -c 200000000 | (sleep 0.7; cat) >/dev/null");
+    let begin = Instant::now();
+    running.look(&["--for", "30s"]);
+    assert!(begin.elapsed() < Duration::from_secs(20));
+
+    let running = Running::new("yes | cat >/dev/null");
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
+    let cat = children.split_whitespace().last().unwrap().to_owned();
+    assert!(Command::new("kill").args(["-STOP", &cat]).status().unwrap().success());
+    let report = running.look(&["--for", "1s"]);
+    assert_eq!((&report["verdict"]["stage"], &report["verdict"]["reason"]), (&2.into(), &"stopped".into()), "{report}");
+}
+
+#[test]
+fn live_pipelines_are_listed_to_choose_from() {
+    let running = Running::new("yes listed-by-a-test | cat >/dev/null");
+    let listed = pipemark(&["why", "--json", "-"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let all = listed.as_array().unwrap();
+    let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
+    assert_eq!(ours["stages"][1], "cat");
+    drop(running);
+}
+
+#[test]
+fn no_pipe_is_opened_where_that_is_asked_for() {
+    if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
+        return left_out("why --no-touch under strace", "strace can't trace here");
+    }
+    let running = Running::new("yes | cat >/dev/null");
+    let pid = running.pid();
+    let opened = |flags: &[&str]| {
+        let mut words = vec![
+            "-f",
+            "-e",
+            "trace=open,openat,pidfd_getfd",
+            "-o",
+            "/dev/stderr",
+            PIPEMARK,
+            "why",
+            &pid,
+            "--for",
+            "600ms",
+        ];
+        words.extend(flags);
+        let ended = run(&["strace"], &words);
+        let opens = ended.stderr.lines().filter(|line| line.contains("/fd/") && !line.contains("O_DIRECTORY"));
+        opens.count() + ended.stderr.matches("pidfd_getfd").count()
+    };
+    assert_eq!(opened(&["--no-touch"]), 0);
+    assert!(opened(&[]) > 0, "the test would see it");
+}
