@@ -149,7 +149,7 @@ impl Figures {
     pub fn of(watcher: &Watcher, interval: &Interval) -> Figures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
-        let counts = |place: usize| seen(place) > 0 && (seen(place) * 50 >= longest || watcher.stages[place].alive);
+        let counts = |place: usize| seen(place) > 0 && seen(place) * 50 >= longest;
         let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =

@@ -23,6 +23,9 @@ pub enum Access {
     Stat,
 }
 
+/// So often in a row no function is seen where it can't be.
+const MISSES: u32 = 10;
+
 /// A file of /proc that is read again and again.
 #[derive(Debug)]
 struct Again {
@@ -51,6 +54,8 @@ impl Again {
 pub struct Thread {
     pub id: u32,
     access: Access,
+    /// How often in a row the function could not be seen.
+    misses: u32,
     syscall: Again,
     wchan: Again,
     stat: Again,
@@ -64,7 +69,7 @@ impl Thread {
     pub fn new(pid: u32, id: u32, best: Access, keep: bool) -> Thread {
         let file = |name: &str| Again { path: format!("/proc/{pid}/task/{id}/{name}"), open: None, keep };
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
-        Thread { id, access: best, syscall, wchan, stat, schedstat, times: None }
+        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None }
     }
 
     /// The step down that was taken for it.
@@ -87,10 +92,9 @@ impl Thread {
                     *moves |= state::is_uncounted(&call);
                     return Some(state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) }));
                 }
-                Ok(None) => self.access = Access::Wchan,
-                Err(error) if is_gone(&error) && self.is_gone() => return None,
                 // Not permitted, or not in this kernel.
-                Err(_) => self.access = Access::Wchan,
+                Err(error) if is_refused(&error) && !self.is_gone() => self.access = Access::Wchan,
+                Ok(None) | Err(_) => return None,
             }
         }
         let state = match self.stat.read(&mut buffer) {
@@ -106,9 +110,19 @@ impl Thread {
         let asleep = if state == 'D' { State::Disk } else { State::Other };
         if self.access == Access::Wchan {
             match self.function().as_deref() {
-                // Not permitted to see it, or not in this kernel.
-                None | Some("0" | "") => self.access = Access::Stat,
-                Some(name) => return Some(state::of_function(name).unwrap_or(Wait::Is(asleep))),
+                // It has just begun to run; or always, where that may not be seen.
+                None | Some("0" | "") => {
+                    self.misses += 1;
+                    if self.misses == 1 {
+                        return Some(Wait::Is(State::Running));
+                    } else if self.misses == MISSES {
+                        self.access = Access::Stat;
+                    }
+                }
+                Some(name) => {
+                    self.misses = 0;
+                    return Some(state::of_function(name).unwrap_or(Wait::Is(asleep)));
+                }
             }
         }
         Some(match asleep {
@@ -133,8 +147,8 @@ impl Thread {
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
+fn is_refused(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::PERM | Errno::ACCESS | Errno::NOENT | Errno::NOSYS))
 }
 
 /// A thread that waits in a system call, to be asked about it.
