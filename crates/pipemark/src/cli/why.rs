@@ -26,29 +26,6 @@ pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-pub const EXAMPLES: &str = "\
-EXAMPLES
-  Run a pipeline as your shell would, and say at the end what held it back:
-      pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c'
-
-  Look at a pipeline that runs already, for two seconds; nothing about it changes:
-      pipemark why $(jobs -p %1)
-      pipemark why --name sort --for 5s
-
-  Which pipelines run here:
-      pipemark why
-
-  For a script:
-      pipemark why 4711 --json - | jq -r .verdict.text
-
-  Each stage is looked at about a hundred times a second, from outside: whether it is busy, starved (waits for input) or
-  blocked (waits for room in its output pipe). No process is added, traced or stopped. For its capacity each pipe is
-  opened once for some microseconds; with --no-touch none is.
-
-EXIT CODES
-  Of a pipeline that it runs: the pipeline's own    125 an error of why itself    126, 127 it could not be started
-  Otherwise: 0 looked at    1 there is no such process    125 bad usage    130 interrupted";
-
 /// What `why` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WhyOptions {

@@ -1,6 +1,6 @@
 //! A running pipeline: its stages and pipes, and what holds it back, which comes last.
 
-use super::{Cell, Column, Fit, Grid, Group, Note, Room, Row, Sheet, Style, counted};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted};
 use crate::model::{ByteSize, Throughput};
 use crate::watch::{Live, Phase, PipeFigures, Report, StageFigures, percent};
 
@@ -33,14 +33,13 @@ pub fn why(report: &Report) -> Sheet {
 
 fn grid(report: &Report) -> Grid {
     let columns = vec![
-        Column::words("stage", "stage").room(Room::Elastic),
-        Column::figures("in", "in").fit(Fit::LeaveSilently(2)),
-        Column::figures("out", "out").fit(Fit::LeaveSilently(2)),
+        Column::words("stage", "stage").fit(Fit::Elastic),
+        Column::figures("in", "in"),
+        Column::figures("out", "out"),
         Column::figures("busy", "busy"),
         Column::figures("starved", "starved"),
         Column::figures("blocked", "blocked"),
         Column::figures("cpu", "CPU"),
-        Column::figures("switches", "switches/s").fit(Fit::LeaveSilently(1)),
     ];
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
@@ -73,7 +72,6 @@ fn stage(figures: &StageFigures, mark: bool) -> Vec<Cell> {
         share(figures.starved),
         share(figures.blocked),
         Cell::shown(figures.cpu.map_or_else(|| "–".to_owned(), percent)),
-        Cell::shown(figures.switches_per_second.map_or_else(|| "–".to_owned(), |count| format!("{count:.0}"))),
     ]
 }
 
@@ -89,7 +87,7 @@ fn pipe(figures: &PipeFigures, after: usize, mark: bool) -> Row {
 
 /// Pipelines to choose from.
 pub fn live(found: &[Live]) -> Sheet {
-    let columns = vec![Column::figures("pid", "PID"), Column::words("pipeline", "pipeline").room(Room::Elastic)];
+    let columns = vec![Column::figures("pid", "PID"), Column::words("pipeline", "pipeline").fit(Fit::Elastic)];
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),
         None => words.clone(),
