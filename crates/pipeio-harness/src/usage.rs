@@ -1,4 +1,4 @@
-//! What this process has used: CPU time, context switches, page faults, migrations.
+//! What this process has used: CPU time, context switches, page faults; and how often it moved to another CPU.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -25,19 +25,17 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Moves to another CPU; `None` where /proc/self/sched is missing.
-    pub migrations: Option<u64>,
 }
 
 impl Usage {
-    /// What this process has used until now, by getrusage(2) and /proc/self/sched.
+    /// What this process has used until now, by getrusage(2).
     pub fn now() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the pointer is to a writable rusage. The call cannot fail for RUSAGE_SELF, and all-zero is valid anyway.
         unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         // SAFETY: every field is an integer, for which all-zero and what the kernel wrote are both valid.
         let usage = unsafe { usage.assume_init() };
-        Usage { migrations: migrations(), ..Usage::of(&usage) }
+        Usage::of(&usage)
     }
 
     pub(crate) fn of(usage: &libc::rusage) -> Usage {
@@ -50,7 +48,6 @@ impl Usage {
             involuntary_switches: count(usage.ru_nivcsw),
             minor_faults: count(usage.ru_minflt),
             major_faults: count(usage.ru_majflt),
-            migrations: None,
         }
     }
 
@@ -64,7 +61,6 @@ impl Usage {
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
-            migrations: self.migrations.zip(earlier.migrations).map(|(now, then)| now.saturating_sub(then)),
         }
     }
 }
@@ -108,7 +104,8 @@ pub(crate) fn wait4(child: libc::pid_t, options: i32) -> io::Result<Option<(u32,
     }
 }
 
-fn migrations() -> Option<u64> {
+/// How often this process moved to another CPU; `None` where the kernel does not tell. It takes some 10 µs.
+pub fn migrations() -> Option<u64> {
     let sched = std::fs::read_to_string("/proc/self/sched").ok()?;
     sched
         .lines()

@@ -13,7 +13,7 @@ use super::{Ending, Stop, exit};
 use crate::child::Interrupt;
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Document, Experiment, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
+use crate::model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
 use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
 use crate::run::{self, Progress};
 use crate::{findings, stats};
@@ -86,6 +86,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
+        method: METHOD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: join(plans, |plan| &plan.suite),
         title: join(plans, |plan| &plan.title),

@@ -139,7 +139,7 @@ impl Report {
     /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round.
     ///
     /// # Errors
-    /// A sentence, when the two are of different workloads, have nothing in common, or hold figures that cannot be.
+    /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
     pub fn of(base: Party, new: Party, criterion: &dyn Fn(Better) -> Criterion) -> Result<Report, Refusal> {
         let (one, other) = (base.document.workload, new.document.workload);
         if one != other {
@@ -147,6 +147,13 @@ impl Report {
                 "BASE ({}) measured version {one} of the workload and NEW ({}) version {other}, which is other work; \
                  measure both with one version of pipemark",
                 base.name, new.name
+            )));
+        }
+        if base.document.method != new.document.method {
+            return Err(Refusal(format!(
+                "BASE ({}) was measured by method {} and NEW ({}) by method {}, which times other things: there is no \
+                 verdict across methods; measure both with one version of pipemark",
+                base.name, base.document.method, new.name, new.document.method
             )));
         }
         let together = std::ptr::eq(base.document, new.document);

@@ -1,7 +1,7 @@
 //! What belongs together, what does not, and what each verdict rests on.
 
 use super::*;
-use crate::model::{Better, Experiment, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
+use crate::model::{Better, Experiment, METHOD, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
 use crate::stats::compare::Pairing;
 use crate::stats::fixture::{STEADY, record, spoken};
 use crate::stats::verdict::{Criterion, Verdict};
@@ -23,6 +23,7 @@ fn document(trials: Vec<Record>) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
+        method: METHOD,
         version: "0.1.0".to_owned(),
         suite: "s".to_owned(),
         title: String::new(),
@@ -206,6 +207,17 @@ fn another_workload_is_refused() {
     new.workload += 1;
     let error = refused(two(&base, &new));
     assert!(error.contains("b.json") && error.contains("version 2"), "{error}");
+}
+
+#[test]
+fn there_is_no_verdict_across_methods() {
+    let new = document(vec![record("e", &[], 1.0, &STEADY)]);
+    let mut base = new.clone();
+    base.method = 1;
+    let error = refused(two(&base, &new));
+    assert!(error.contains("method 1") && error.contains("method 2") && error.contains("no verdict"), "{error}");
+    let old = base.clone();
+    assert!(two(&base, &old).is_ok(), "those of before can be compared with each other");
 }
 
 #[test]

@@ -91,7 +91,7 @@ type Fact = fn(&Document, &Record) -> String;
 /// What is neither a parameter nor a figure. Empty where there is nothing. `memory_copy` and `published` are bytes per second;
 /// `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; what the kernel granted is that of the first run, in
 /// bytes.
-const FACTS: [(&str, Fact); 28] = [
+const FACTS: [(&str, Fact); 30] = [
     ("suite", |document, _| words(&document.suite)),
     ("started", |document, _| words(&document.started)),
     ("host", |document, _| words(&document.host.name)),
@@ -102,6 +102,8 @@ const FACTS: [(&str, Fact); 28] = [
     ("reason", |_, record| words(record.reason.as_deref().unwrap_or_default())),
     ("verified", |_, record| optional(record.verified)),
     ("touched", |_, record| record.touched.to_string()),
+    ("copies", |_, record| optional(record.copies)),
+    ("written", |_, record| optional(record.written)),
     ("stopped", |_, record| record.stopped.as_ref().map(word).unwrap_or_default()),
     ("runs", |_, record| record.samples.len().to_string()),
     ("bytes", |_, record| sum(record, |sample| sample.bytes)),

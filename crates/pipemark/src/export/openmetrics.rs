@@ -75,7 +75,7 @@ fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
         Unit::SecondsPerMillion => ("seconds_per_message", "_seconds_per_million", 1e-6),
         Unit::PerSecond => ("per_second", "_per_second", 1.0),
         Unit::PerMib => ("per_byte", "_per_mib", 1.0 / (1u64 << 20) as f64),
-        Unit::Ratio | Unit::Count | Unit::Word => ("", "", 1.0),
+        Unit::Ratio | Unit::Percent | Unit::Count | Unit::Word => ("", "", 1.0),
     };
     let stem = match figure {
         Figure::P50 => "round_trip",

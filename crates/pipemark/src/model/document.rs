@@ -15,8 +15,12 @@ pub const SCHEMA: &str = "pipemark/1";
 /// calls, other content), so that figures from before and after are not compared.
 pub const WORKLOAD: u32 = 1;
 
+/// The version of how runs are measured: when the clock starts, what is counted, what becomes of the bytes. 2 since the
+/// clock starts on flowing data, bytes in place are written and looked at, and the ends have rseq as the system has it.
+pub const METHOD: u32 = 2;
+
 /// What a document says that does not say: there was no version before the first.
-fn first_workload() -> u32 {
+fn first() -> u32 {
     1
 }
 
@@ -27,8 +31,11 @@ pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// [`WORKLOAD`] of the program that measured. Documents that differ here are not compared.
-    #[serde(default = "first_workload")]
+    #[serde(default = "first")]
     pub workload: u32,
+    /// [`METHOD`] of the program that measured. Between documents that differ here there is no verdict.
+    #[serde(default = "first")]
+    pub method: u32,
     /// The version of pipemark that measured.
     pub version: String,
     /// The suite or suites that were run, or the verb for ad-hoc trials.
@@ -104,6 +111,17 @@ pub enum Warning {
         "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
     )]
     NearCeiling { end: String, ceiling: f64 },
+    /// The figure is above what the source or the sink can do alone.
+    #[error("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it")]
+    AboveCeiling { end: String, ceiling: f64 },
+    /// The harness took much of the time.
+    #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
+    Harness { percent: f64 },
+    /// A fixed rate was not reached.
+    #[error(
+        "{sent} of {due} messages that were due were sent, so their times say nothing of the link and are left out; lower --rate"
+    )]
+    Behind { sent: u64, due: u64 },
     /// Some runs are outliers.
     #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
     Outliers { count: u32, runs: u32 },

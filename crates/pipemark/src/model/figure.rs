@@ -122,6 +122,9 @@ figures! {
     /// Context switches of all processes per MiB moved, voluntary and not.
     SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches /MiB", PerMib, Lower] =
         |sample| Some(sample.switches_per_mib());
+    /// The share of the time that the harness itself took: counting, and looking at the clock. Above 10 % a figure says as
+    /// much of pipemark as of the link.
+    Harness["harness_percent", "harness_percent", "harness %", Percent, Neither] = |sample| sample.harness_percent();
     /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
     StartUp["start_up_ns", "start_up_ns", "start and end", Nanoseconds, Lower] =
         |sample| sample.entrant.as_ref().and_then(|_| whole(sample.start_up_ns()));
@@ -157,19 +160,19 @@ figures! {
         |sample| sample.pipeline?.sum().branch_misses.and_then(whole);
     /// The median round trip of a run, in nanoseconds.
     P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
-        |sample| whole(sample.latency.as_ref()?.p50);
+        |sample| whole(sample.told_latency()?.p50);
     /// The 90th percentile of a run's round trips in nanoseconds; not there, as those below, where a run had too few round
     /// trips to tell.
     P90["latency"."p90", "p90_ns", "p90", Nanoseconds, Lower] =
-        |sample| sample.latency.as_ref()?.p90.and_then(whole);
+        |sample| sample.told_latency()?.p90.and_then(whole);
     /// The 99th percentile.
     P99["latency"."p99", "p99_ns", "p99", Nanoseconds, Lower] =
-        |sample| sample.latency.as_ref()?.p99.and_then(whole);
+        |sample| sample.told_latency()?.p99.and_then(whole);
     /// The 99.9th percentile.
     P999["latency"."p999", "p999_ns", "p99.9", Nanoseconds, Lower] =
-        |sample| sample.latency.as_ref()?.p999.and_then(whole);
+        |sample| sample.told_latency()?.p999.and_then(whole);
     /// The slowest round trip of a run.
-    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.latency.as_ref()?.max);
+    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.told_latency()?.max);
     /// Round trips per second.
     RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips /s", PerSecond, Higher] =
         |sample| Some(sample.latency.as_ref()?.round_trips as f64 * 1e9 / sample.ns as f64);

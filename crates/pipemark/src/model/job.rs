@@ -146,6 +146,18 @@ ends! {
     rseq: Rseq = Rseq::System,
 }
 
+/// What is done to each byte between source and sink, besides moving references to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Work {
+    /// How often it is copied: 2 by write(2) and read(2), 0 where only references move. A link that copies nevertheless,
+    /// as TCP on loopback does, says so in a warning.
+    pub copies: u8,
+    /// Whether the source writes it anew before it is sent.
+    pub written: bool,
+    /// Whether the sink looks at it.
+    pub read: bool,
+}
+
 /// When a round trip begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pace {
@@ -224,14 +236,26 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink looks at the bytes: moving a page reference is not reading a page.
+    /// Whether the sink looks at the bytes: moving a page reference is not reading a page. In place, looking at them is all
+    /// there is to receiving them.
     pub fn touched(&self) -> bool {
-        self.recv.touches() && self.verify.looks()
+        self.recv.touches() && self.verify.looks() || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether each byte is written anew before it is sent.
+    /// Whether each byte is written anew before it is sent. In place, writing them is all there is to sending them.
     pub fn fresh(&self) -> bool {
-        self.verify == Verify::Full && self.send.sends_fresh_data()
+        self.verify == Verify::Full && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
+    }
+
+    /// What is done to each byte. Only those with the same work are alike.
+    pub fn work(&self) -> Work {
+        let copies = match self.link {
+            LinkKind::Null => 0,
+            // The sink copies out of the source's memory; a memory copy has no other end.
+            LinkKind::ProcessVm | LinkKind::MemoryCopy => 1,
+            _ => u8::from(self.send.copies()) + u8::from(self.recv.copies()),
+        };
+        Work { copies, written: self.fresh(), read: self.touched() }
     }
 
     /// What contradicts what, whatever the kind of job.
@@ -263,6 +287,10 @@ impl Ends {
         refuse_if!(
             looks && self.content == Content::Text,
             "--verify {verify} is for the pattern, not for text; use --content pattern or --verify count"
+        );
+        refuse_if!(
+            self.content == Content::Text && (*send == SendMethod::InPlace || *recv == RecvMethod::InPlace),
+            "blocks made or read in place are written and compared as a pattern; use --content pattern"
         );
         refuse_if!(
             looks && !recv.touches(),

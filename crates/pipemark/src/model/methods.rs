@@ -27,7 +27,7 @@ word_enum! {
 }
 
 impl SendMethod {
-    /// Whether the kernel copies the bytes (true) or only moves references to pages (false).
+    /// Whether the bytes are copied into the link (true) or stay where they are (false).
     pub fn copies(self) -> bool {
         matches!(self, SendMethod::Write | SendMethod::IoUring)
     }
@@ -58,6 +58,11 @@ impl RecvMethod {
     /// Whether the bytes end up in the sink's memory, where they can be checked.
     pub fn touches(self) -> bool {
         self != RecvMethod::Splice
+    }
+
+    /// Whether the bytes are copied out of the link.
+    pub fn copies(self) -> bool {
+        !matches!(self, RecvMethod::Splice | RecvMethod::InPlace)
     }
 }
 

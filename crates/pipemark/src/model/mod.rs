@@ -25,7 +25,7 @@ mod value;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
-pub use document::{Document, Experiment, Finding, SCHEMA, WORKLOAD, Warning};
+pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
 pub use figure::{Better, Estimate, Estimates, Figure};
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};

@@ -87,13 +87,34 @@ impl Sample {
 
     /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
     pub fn headline(&self) -> f64 {
-        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
+        self.told_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
     /// How fast it was, more being faster in either mode: throughput, or in latency mode the round trips per second that
     /// the median round trip would make back to back.
     pub fn speed(&self) -> f64 {
-        self.latency.as_ref().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+        self.told_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+    }
+
+    /// The round trips, where their times say something.
+    pub fn told_latency(&self) -> Option<&Latency> {
+        self.latency.as_ref().filter(|latency| !latency.behind())
+    }
+
+    /// The share of the time, in per cent, that the ends' own loops took around the calls: of the end that it took most of,
+    /// or of both where they take turns. `None` in samples of before.
+    pub fn harness_percent(&self) -> Option<f64> {
+        let share = |end: &EndStats| Some(100.0 * end.own_ns? as f64 / end.ns.max(1) as f64);
+        let pair = |(source, sink): (&EndStats, &EndStats)| {
+            let (source_share, sink_share) = (share(source)?, share(sink)?);
+            let one_cpu = matches!((&source.pinned, &sink.pinned), (Some(one), Some(other)) if one == other);
+            Some(if one_cpu || self.latency.is_some() {
+                source_share + sink_share
+            } else {
+                source_share.max(sink_share)
+            })
+        };
+        self.sources.iter().zip(&self.sinks).filter_map(pair).reduce(f64::max)
     }
 
     /// Source and sink ends, all of them.
@@ -120,8 +141,19 @@ pub struct Latency {
     pub p999: Option<u64>,
     /// The slowest.
     pub max: u64,
+    /// Messages that were due in the window, where they were sent at a fixed rate; those beyond `round_trips` were not sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
     /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
     pub histogram: String,
+}
+
+impl Latency {
+    /// Whether the rate that was asked for was not reached: less than 99 % of what was due was sent. The times of what was
+    /// sent then say how long the run was, and nothing of the link.
+    pub fn behind(&self) -> bool {
+        self.due.is_some_and(|due| (self.round_trips as f64) < 0.99 * due as f64)
+    }
 }
 
 /// What one stage (a process, with those it started and waited for) used from its start to its end.
@@ -181,6 +213,9 @@ pub struct EndStats {
     pub pinned: Option<Vec<Cpu>>,
     /// The CPUs it was seen on, sampled through the window, in ascending order.
     pub cpus: Vec<Cpu>,
+    /// Nanoseconds of the window that went into the loop around the calls: counting, looking at the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_ns: Option<u64>,
     /// Bytes per second this end could make or check if the transfer cost nothing; `None` where it does neither.
     pub ceiling: Option<f64>,
     /// XOR of all bytes, where it was asked for.

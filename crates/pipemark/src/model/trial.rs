@@ -108,6 +108,12 @@ pub struct Record {
     pub verified: Option<bool>,
     /// Whether the sink looked at the bytes.
     pub touched: bool,
+    /// How often each byte was copied on its way, where the link is ours: see [`Work`](super::job::Work).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<u8>,
+    /// Whether each byte was written anew before it was sent, where the link is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<bool>,
     /// Each run, in order.
     pub samples: Vec<Sample>,
     /// What the samples say.

@@ -201,6 +201,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Times as fast.
     Ratio,
+    /// Of a hundred.
+    Percent,
     /// A number of something.
     Count,
     /// A number of something per second.
@@ -223,6 +225,7 @@ impl Unit {
             Unit::Nanoseconds => Nanos(figure.round() as u64).to_string(),
             Unit::BytesPerSecond => Throughput(figure).to_string(),
             Unit::Ratio => format!("{}×", three_digits(figure)),
+            Unit::Percent => format!("{} %", percent(figure)),
             Unit::Count | Unit::PerSecond => self.brief(figure),
             _ => digits(figure),
         }

@@ -155,6 +155,10 @@ pub struct Done {
     pub capacity: Option<(u64, u64)>,
     /// The first byte that was not what it should have been.
     pub fault: Option<String>,
+    /// Bytes written anew, warm-up included.
+    pub made: u64,
+    /// Bytes looked at, likewise.
+    pub looked: u64,
     /// Round trips, of a source in latency mode.
     pub latency: Option<Latency>,
     /// What the sender has to say about how its bytes went.

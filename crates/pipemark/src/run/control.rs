@@ -17,6 +17,8 @@ const ENDS: usize = 2;
 // Words of the gate's line.
 const ARRIVED: usize = 0;
 const RELEASED_AT: usize = 1;
+const FLOWING: usize = 2;
+const BEGUN: usize = 3;
 
 // Words of the stop line.
 const STOPPED: usize = 0;
@@ -71,6 +73,20 @@ impl Control {
     /// How often all ends have met.
     pub fn met(&self) -> u32 {
         self.lines[GATE].gate.load(Acquire)
+    }
+
+    /// Says that what an end with a clock sees flows; when all `clocks` have said so, their windows begin.
+    pub fn flows(&self, clocks: u32) {
+        let line = &self.lines[GATE];
+        if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
+            line.words[BEGUN].store(1, Release);
+        }
+    }
+
+    /// Whether the measured windows have begun.
+    #[inline]
+    pub fn begun(&self) -> bool {
+        self.lines[GATE].words[BEGUN].load(Acquire) != 0
     }
 
     /// Says that a sink's measured window is over; the last of `sinks` ends the load.

@@ -128,3 +128,6 @@ impl End {
 fn ended_early() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
 }
+
+#[cfg(test)]
+mod work;

@@ -280,14 +280,27 @@ fn measured(
     Ok(Measured { sample, notes })
 }
 
-fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {
+pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {
     if ends.verify == Verify::None || ends.link == LinkKind::Null {
         return Ok(());
     }
     if let Some(fault) = sources.iter().chain(sinks).find_map(|end| end.fault.clone()) {
         return Err(RunError::Unverified(fault));
     }
-    for (source, sink) in sources.iter().zip(sinks).map(|(source, sink)| (&source.stats, &sink.stats)) {
+    for (source, sink) in sources.iter().zip(sinks) {
+        // In a conversation each end does both.
+        let both = source.latency.is_some();
+        for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
+            let all = end.stats.bytes_in_all;
+            let undone = [
+                (writes && ends.fresh(), end.made, "written anew"),
+                (reads && ends.touched(), end.looked, "looked at"),
+            ];
+            if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
+                return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
+            }
+        }
+        let (source, sink) = (&source.stats, &sink.stats);
         let (sent, arrived) = (source.bytes_in_all, sink.bytes_in_all);
         if sent != arrived {
             return Err(RunError::Unverified(format!("{sent} bytes were sent and {arrived} arrived")));

@@ -100,6 +100,8 @@ fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason:
         experiment: experiment.to_owned(),
         verify: job.verify(),
         touched: job.touched(),
+        copies: job.ends().map(|ends| ends.work().copies),
+        written: job.ends().map(|ends| ends.work().written),
         job,
         status,
         reason: reason.map(str::to_owned),
@@ -150,6 +152,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
+        method: METHOD,
         version: "0.1.0".to_owned(),
         label: None,
         suite: suite.to_owned(),
@@ -320,6 +323,7 @@ fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64
     let mut record = measured(experiment, &params, 1e-3, margin, 40.0);
     for sample in &mut record.samples {
         sample.latency = Some(Latency {
+            due: None,
             round_trips: (sample.ns as f64 / ns) as u64,
             min: (ns * 0.8) as u64,
             p50: ns as u64,

@@ -46,6 +46,7 @@ pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[
             (end.bytes, end.bytes_in_all) = (sample.bytes, sample.bytes);
         }
         sample.latency = Some(Latency {
+            due: None,
             round_trips,
             min: p50 / 2,
             p50,

@@ -38,6 +38,8 @@ pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
                 name,
                 verify: trial.job.verify(),
                 touched: trial.job.touched(),
+                copies: trial.job.ends().map(|ends| ends.work().copies),
+                written: trial.job.ends().map(|ends| ends.work().written),
                 id: trial.id,
                 experiment: trial.experiment,
                 job: trial.job,

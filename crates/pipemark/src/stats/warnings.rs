@@ -7,13 +7,21 @@ use std::collections::BTreeMap;
 use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
-use crate::model::{self, ByteSize, Capacity, Cpu, EndStats, Estimates, Outcome, Place, Sample, Stopped, Warning};
+use crate::model::{
+    self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
+};
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
 
 /// The share of what an end can do alone from which on a figure is flagged.
 const NEAR: f64 = 0.9;
+
+/// The share of what an end can do alone from which on something is wrong with one of the two.
+const ABOVE: f64 = 1.05;
+
+/// The share of the harness in a figure, in per cent, from which on it is flagged.
+const HARNESS_PERCENT: f64 = 10.0;
 
 /// What pipe(2) gives with pages of 4 KiB; larger pages give more.
 const DEFAULT_CAPACITY: u64 = 64 << 10;
@@ -34,6 +42,10 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }
+        if let Some(harness) = estimates.get(Figure::Harness).filter(|share| share.median > HARNESS_PERCENT) {
+            warnings.push(Warning::Harness { percent: harness.median });
+        }
+        warnings.extend(behind(samples));
         let headline = estimates.headline();
         let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
         let far = outliers(&figures)
@@ -54,6 +66,15 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
         }
     }
     warnings
+}
+
+/// A fixed rate that most runs did not reach.
+fn behind(samples: &[Sample]) -> Option<Warning> {
+    let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
+    let late = trips.iter().filter(|trips| trips.behind()).count();
+    let (sent, due) =
+        (trips.iter().map(|trips| trips.round_trips).sum(), trips.iter().filter_map(|trips| trips.due).sum());
+    (late > 0).then_some(Warning::Behind { sent, due })
 }
 
 /// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
@@ -126,7 +147,12 @@ fn near_ceiling(own: &model::Ends, samples: &[Sample]) -> Vec<Warning> {
     }
     let warning = |(end, runs): (&str, Vec<(f64, f64)>)| {
         let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
-        (median(&shares)? >= NEAR).then_some(Warning::NearCeiling { end: end.to_owned(), ceiling: median(&ceilings)? })
+        let (end, ceiling) = (end.to_owned(), median(&ceilings)?);
+        match median(&shares)? {
+            share if share >= ABOVE => Some(Warning::AboveCeiling { end, ceiling }),
+            share if share >= NEAR => Some(Warning::NearCeiling { end, ceiling }),
+            _ => None,
+        }
     };
     runs.into_iter().filter_map(warning).collect()
 }
@@ -231,6 +257,54 @@ mod tests {
         assert_eq!(ends(with_ceilings("same", Some(4.0), Some(4.4))), [("source and sink".to_owned(), 2.095)]);
         assert_eq!(ends(with_ceilings("cross", Some(4.0), Some(4.4))), []);
         assert_eq!(ends(with_ceilings("same", Some(4.0), Some(9.0))), []);
+    }
+
+    #[test]
+    fn a_figure_above_a_ceiling_is_an_error_of_ours() {
+        let warnings = with_ceilings("cross", Some(1.5), None);
+        assert!(matches!(&warnings[..], [Warning::AboveCeiling { end, .. }] if end == "source"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_large_share_of_the_harness_is_named() {
+        let mut outcome = outcome("e", &[], 1.0, &STEADY);
+        for sample in &mut outcome.samples {
+            for end in sample.sources.iter_mut().chain(&mut sample.sinks) {
+                end.own_ns = Some(end.ns / 20);
+            }
+        }
+        assert_eq!(kinds(&one(outcome.clone())), [""; 0]);
+        outcome.samples.iter_mut().for_each(|sample| sample.sinks[0].own_ns = Some(sample.sinks[0].ns / 5));
+        let warnings = one(outcome).warnings;
+        assert!(
+            matches!(&warnings[..], [Warning::Harness { percent }] if (percent - 20.0).abs() < 0.1),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_rate_that_is_not_reached_has_no_percentiles() {
+        let mut spoken = conversation("e", &[("rate", "200000")], 5_000.0, &STEADY);
+        let trips = |outcome: &mut Outcome, sent: u64| {
+            for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
+                (latency.round_trips, latency.due) = (sent, Some(1000));
+            }
+        };
+        trips(&mut spoken, 990);
+        let record = one(spoken.clone());
+        assert_eq!(kinds(&record), [""; 0]);
+        assert!(record.estimate.unwrap().round_trip().is_some());
+        trips(&mut spoken, 989);
+        let record = one(spoken);
+        let runs = STEADY.len() as u64;
+        assert!(
+            record.warnings.contains(&Warning::Behind { sent: 989 * runs, due: 1000 * runs }),
+            "{:?}",
+            record.warnings
+        );
+        let estimates = record.estimate.unwrap();
+        assert!(estimates.round_trip().is_none() && estimates.get(Figure::Slowest).is_none());
+        assert!(estimates.get(Figure::RoundTripsPerSecond).is_some(), "what was reached");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{FilterOptions, present};
 use crate::cli::output::{DbOption, FormatOption};
 use crate::cli::parameters::count;
 use crate::cli::{Ending, Stop};
-use crate::model::{Better, Document, Estimate, Job, Key, Mode, Record, Sample, Settings, Unit, Value};
+use crate::model::{Better, Document, Estimate, Job, Key, METHOD, Mode, Record, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::compare::{Pairing, compare};
 use crate::stats::verdict::Criterion;
@@ -103,7 +103,7 @@ impl Wanted {
 
 /// The points of the runs, which come newest first, oldest first.
 fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint>, Stop> {
-    let mut before: HashMap<(String, String), (Entry, Vec<f64>)> = HashMap::new();
+    let mut before: HashMap<(String, String), (Entry, Vec<f64>, u32)> = HashMap::new();
     let mut points = Vec::new();
     for entry in runs.iter().rev() {
         let document = history.document(entry.id)?;
@@ -111,15 +111,22 @@ fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint
             continue;
         };
         let machine = (entry.host.clone(), entry.cpu.clone());
+        let method = document.as_ref().map_or(METHOD, |document| document.method);
         let base = before.get(&machine);
+        // There is no verdict across methods.
+        let alike = base.filter(|(_, _, of_base)| *of_base == method);
+        let mut differs = base.map(|(base, _, _)| differences(base, entry)).unwrap_or_default();
+        if base.is_some() && alike.is_none() {
+            differs.push(format!("method {method}"));
+        }
         points.push(TrendPoint {
             entry: entry.clone(),
             estimate,
             // What cannot be compared has no change to show.
-            change: base.and_then(|(_, base)| compare(base, &figures, Pairing::None, Criterion::new(better)).ok()),
-            differs: base.map(|(base, _)| differences(base, entry)).unwrap_or_default(),
+            change: alike.and_then(|(_, base, _)| compare(base, &figures, Pairing::None, Criterion::new(better)).ok()),
+            differs,
         });
-        before.insert(machine, (entry.clone(), figures));
+        before.insert(machine, (entry.clone(), figures, method));
     }
     Ok(points)
 }

@@ -23,9 +23,11 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
 
     end.control.meet(1)?;
     (0..4).for_each(|_| copy());
-    let released_ns = end.control.meet(2)?;
+    end.control.meet(2)?;
+    end.control.flows(ends.pairs);
 
-    let meter = Meter::start(released_ns);
+    let mut meter = Meter::new();
+    let begun_ns = meter.begin();
     let mut bytes = 0u64;
     loop {
         // The clock is read once per 64 KiB or block, whichever is more.
@@ -33,11 +35,12 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
             copy();
             bytes += block as u64;
         }
-        if is_over(ends.volume, bytes, released_ns, monotonic_ns) {
+        end.progress(bytes);
+        if is_over(ends.volume, bytes, begun_ns, monotonic_ns) {
             break;
         }
     }
-    let mut stats = meter.stop(bytes, end.stats(None));
+    let mut stats = meter.stop(bytes, 0.0, end.stats(None));
     stats.bytes_in_all = bytes;
     let fault = (to.bytes() != from.bytes()).then(|| "the copy differs from its original".to_owned());
     Ok(Done { stats, fault, huge_bytes: end.huge_bytes(), ..Done::default() })

@@ -13,15 +13,18 @@ use pipeio::send::{Content, Sender};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Meter, is_over};
+use super::meter::{Meter, is_over, own_ns};
 use super::{Done, End, ended_early};
 use crate::link::{self, Handle, Link};
-use crate::model::{Ends, Latency, Pace, Verify};
+use crate::model::{Ends, Latency, Nanos, Pace, Verify};
 use crate::stats::percentile;
 
 /// The warm-up: at least so long and so many.
-const WARM_UP_NS: u64 = 5_000_000;
+const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
+
+/// How long round trips back to back go on before the window begins, once the gate has stopped them.
+const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip that is told apart; a run is ended by its limit long before.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -41,6 +44,9 @@ struct Side {
     check: bool,
     sent: u64,
     received: u64,
+    /// Bytes written anew, and bytes looked at.
+    made: u64,
+    looked: u64,
     calls: u32,
 }
 
@@ -65,6 +71,8 @@ impl Side {
             check: ends.verify != Verify::None && ends.link.transfers(),
             sent: 0,
             received: 0,
+            made: 0,
+            looked: 0,
             calls: 0,
         })
     }
@@ -73,6 +81,7 @@ impl Side {
     fn send(&mut self) -> io::Result<()> {
         if self.fresh {
             self.ours.fill(self.sent, self.sender.fresh(self.block)?);
+            self.made += self.block as u64;
         }
         let moved = self.sender.send(self.block)?;
         self.sent += moved.bytes as u64;
@@ -90,7 +99,10 @@ impl Side {
                 return if arrived == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
             }
             match received.data {
-                Some(data) if self.check => self.theirs.check(data),
+                Some(data) if self.check => {
+                    self.looked += data.len() as u64;
+                    self.theirs.check(data);
+                }
                 _ => self.theirs.skip(received.bytes),
             }
             arrived += received.bytes;
@@ -112,13 +124,15 @@ impl Side {
         }
     }
 
-    fn fault(&self) -> Option<String> {
-        self.theirs.fault().map(|fault| fault.to_string())
+    /// What is known of the bytes at the end.
+    fn done(&self) -> Done {
+        let fault = self.theirs.fault().map(|fault| fault.to_string());
+        Done { fault, made: self.made, looked: self.looked, ..Done::default() }
     }
 
     /// The warm-up is always compared: that proves the path at no cost to the window.
     fn begin_window(&mut self, end: &End) {
-        self.check = end.ends.verify == Verify::Full;
+        self.check = end.ends.touched();
         self.calls = 0;
     }
 }
@@ -144,12 +158,24 @@ pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: H
     }
     end.control.announce_warm_up(end.assignment.line, side.sent + ends.block.0);
     side.round_trip()?;
+    let mut meter = Meter::new();
+    let own_ns = own_cost(end, pace)?;
     let released_ns = end.control.meet(2)?;
 
+    // What is paced has no step to fall out of.
+    let run_in_ns = if pace == Pace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
+    let mut flows = false;
+    while !end.control.begun() {
+        if !flows && monotonic_ns() - released_ns >= run_in_ns {
+            flows = true;
+            end.control.flows(ends.pairs);
+        }
+        side.round_trip()?;
+    }
     side.begin_window(end);
-    let mut meter = Meter::start(released_ns);
+    let begun_ns = meter.begin();
     let before = side.sent;
-    let mut timer = Timer::new(pace, released_ns);
+    let mut timer = Timer::new(pace, begun_ns);
     loop {
         busy.work();
         let started_ns = timer.start();
@@ -159,11 +185,14 @@ pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: H
         timer.ended(arrived_ns);
         meter.count(std::mem::take(&mut side.calls));
         end.progress(side.sent);
-        if is_over(ends.volume, side.sent - before, released_ns, || arrived_ns) {
+        if is_over(ends.volume, side.sent - before, begun_ns, || arrived_ns) {
             break;
         }
     }
-    let mut stats = meter.stop(side.sent - before, end.stats(None));
+    let mut stats = meter.stop(side.sent - before, own_ns, end.stats(None));
+    let due = timer.due(begun_ns + stats.ns);
+    // Watching the clock until a message is due is no cost of the link.
+    stats.user_ns = stats.user_ns.saturating_sub(timer.watched_ns);
     end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows.
     while !end.control.stopped() {
@@ -174,7 +203,8 @@ pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: H
         return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
     }
     side.sender.finish()?;
-    Ok(Done { stats, fault: side.fault(), latency: Some(summary(&trips)?), ..Done::default() })
+    let latency = Latency { due, ..summary(&trips)? };
+    Ok(Done { stats, latency: Some(latency), ..side.done() })
 }
 
 /// The sink: answers.
@@ -190,10 +220,14 @@ pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) ->
         }
         side.send()?;
     }
-    let released_ns = end.control.meet(2)?;
+    let mut meter = Meter::new();
+    end.control.meet(2)?;
 
+    while ends.link.transfers() && !end.control.begun() && side.receive()? {
+        side.send()?;
+    }
     side.begin_window(end);
-    let mut meter = Meter::start(released_ns);
+    meter.begin();
     let before = side.received;
     while !end.control.stopped() && side.receive()? {
         busy.work();
@@ -201,16 +235,39 @@ pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) ->
         meter.count(std::mem::take(&mut side.calls));
         end.progress(side.received);
     }
-    let mut stats = meter.stop(side.received - before, end.stats(None));
+    let mut stats = meter.stop(side.received - before, 0.0, end.stats(None));
     while ends.link.transfers() && side.receive()? {
         side.send()?;
     }
     stats.bytes_in_all = side.received;
-    Ok(Done { stats, fault: side.fault(), ..Done::default() })
+    Ok(Done { stats, ..side.done() })
+}
+
+/// What a round trip takes besides the link: looks at the clock, the histogram, counting.
+fn own_cost(end: &End, pace: Pace) -> io::Result<f64> {
+    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+    let mut meter = Meter::new();
+    let mut timer = Timer::new(Pace::Gap(Nanos(0)), 0);
+    let looks = if pace == Pace::Gap(Nanos(0)) { 1 } else { 2 };
+    Ok(own_ns(|| {
+        let started_ns = timer.start();
+        let arrived_ns = (0..looks).map(|_| monotonic_ns()).max().unwrap_or_default();
+        trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
+        timer.ended(arrived_ns);
+        meter.count(1);
+        end.progress(0);
+        std::hint::black_box(is_over(end.ends.volume, 0, arrived_ns, || arrived_ns));
+    }))
 }
 
 /// When the next message starts.
-enum Timer {
+struct Timer {
+    pace: Pacing,
+    /// Time spent watching the clock until a message was due.
+    watched_ns: u64,
+}
+
+enum Pacing {
     /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
     Closed { next_ns: u64 },
     /// A pause after the last is back.
@@ -220,33 +277,38 @@ enum Timer {
 }
 
 impl Timer {
-    fn new(pace: Pace, released_ns: u64) -> Timer {
-        match pace {
-            Pace::Rate(rate) => Timer::Open { interval: 1e9 / f64::from(rate), first_ns: released_ns, nth: 0 },
-            Pace::Gap(gap) if gap.0 > 0 => Timer::Gap(gap.into()),
-            Pace::Gap(_) => Timer::Closed { next_ns: monotonic_ns() },
-        }
+    fn new(pace: Pace, first_ns: u64) -> Timer {
+        let pace = match pace {
+            Pace::Rate(rate) => Pacing::Open { interval: 1e9 / f64::from(rate), first_ns, nth: 0 },
+            Pace::Gap(gap) if gap.0 > 0 => Pacing::Gap(gap.into()),
+            Pace::Gap(_) => Pacing::Closed { next_ns: monotonic_ns() },
+        };
+        Timer { pace, watched_ns: 0 }
     }
 
     /// Waits until the next message may start; returns what its round trip is timed from.
     #[inline]
     fn start(&mut self) -> u64 {
-        match self {
-            Timer::Closed { next_ns } => *next_ns,
-            Timer::Gap(gap) => {
+        match &mut self.pace {
+            Pacing::Closed { next_ns } => *next_ns,
+            Pacing::Gap(gap) => {
                 std::thread::sleep(*gap);
                 monotonic_ns()
             }
-            Timer::Open { interval, first_ns, nth } => {
+            Pacing::Open { interval, first_ns, nth } => {
                 *nth += 1;
                 let due = *first_ns + (*interval * *nth as f64) as u64;
                 let now = monotonic_ns();
                 if due > now + WATCH_NS {
                     std::thread::sleep(Duration::from_nanos(due - now - WATCH_NS));
                 }
-                while monotonic_ns() < due {
+                let watched_from = monotonic_ns();
+                let mut now = watched_from;
+                while now < due {
                     std::hint::spin_loop();
+                    now = monotonic_ns();
                 }
+                self.watched_ns += now - watched_from;
                 due
             }
         }
@@ -254,8 +316,18 @@ impl Timer {
 
     #[inline]
     fn ended(&mut self, arrived_ns: u64) {
-        if let Timer::Closed { next_ns } = self {
+        if let Pacing::Closed { next_ns } = &mut self.pace {
             *next_ns = arrived_ns;
+        }
+    }
+
+    /// How many messages were due until then, of those at a fixed rate.
+    fn due(&self, until_ns: u64) -> Option<u64> {
+        match self.pace {
+            Pacing::Open { interval, first_ns, .. } => {
+                Some((until_ns.saturating_sub(first_ns) as f64 / interval) as u64)
+            }
+            _ => None,
         }
     }
 }
@@ -275,5 +347,6 @@ fn summary(trips: &Histogram<u64>) -> io::Result<Latency> {
         p999: supported(0.999),
         max: trips.max(),
         histogram: BASE64_STANDARD.encode(bytes),
+        due: None,
     })
 }

@@ -3,50 +3,71 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use pipeio_harness::usage::{Usage, monotonic_ns, thread_cpu_ns};
+use pipeio_harness::usage::{Usage, migrations, monotonic_ns, thread_cpu_ns};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use crate::model::{Cpu, Delay, EndStats, Volume};
 
-/// Ask which CPU this is once in so many calls: often enough to see a migration, too seldom to cost anything.
-const CALLS_PER_LOOK: u32 = 64;
+/// Ask which CPU this is once in so many rounds: often enough to see a migration, too seldom to cost anything.
+const ROUNDS_PER_LOOK: u64 = 64;
 
-/// An end's own measurement, from the release until [`Meter::stop`].
+/// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].
 pub struct Meter {
-    released_ns: u64,
+    begun_ns: u64,
     before: Usage,
+    migrations: Option<u64>,
     calls: u64,
-    since_look: u32,
+    rounds: u64,
     cpus: BTreeSet<Cpu>,
 }
 
 impl Meter {
-    /// Begins at the release.
-    pub fn start(released_ns: u64) -> Meter {
-        let mut meter = Meter { released_ns, before: Usage::now(), calls: 0, since_look: 0, cpus: BTreeSet::new() };
+    /// Made before the window, for what takes time.
+    pub fn new() -> Meter {
+        let mut meter = Meter {
+            begun_ns: 0,
+            before: Usage::default(),
+            migrations: migrations(),
+            calls: 0,
+            rounds: 0,
+            cpus: BTreeSet::new(),
+        };
         meter.look();
         meter
     }
 
+    /// Begins the window, now; returns when that is.
+    pub fn begin(&mut self) -> u64 {
+        self.before = Usage::now();
+        self.begun_ns = monotonic_ns();
+        self.begun_ns
+    }
+
+    /// Begins the window at a moment that has passed.
+    pub fn begin_at(&mut self, ns: u64) -> u64 {
+        self.begin();
+        self.begun_ns = ns;
+        ns
+    }
+
     fn look(&mut self) {
-        self.since_look = 0;
         self.cpus.insert(Cpu(u16::try_from(rustix::thread::sched_getcpu()).unwrap_or(u16::MAX)));
     }
 
-    /// Counts system calls.
+    /// Counts a round of the loop and its system calls.
     #[inline]
     pub fn count(&mut self, calls: u32) {
         self.calls += u64::from(calls);
-        self.since_look += 1;
-        if self.since_look >= CALLS_PER_LOOK {
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             self.look();
         }
     }
 
-    /// Ends the window now, with `bytes` moved in it.
-    pub fn stop(mut self, bytes: u64, stats: EndStats) -> EndStats {
-        let ns = monotonic_ns().saturating_sub(self.released_ns);
+    /// Ends the window now, with `bytes` moved in it; a round of the loop takes `own_ns` besides its work.
+    pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
+        let ns = monotonic_ns().saturating_sub(self.begun_ns);
         let used = Usage::now().since(&self.before);
         self.look();
         EndStats {
@@ -54,25 +75,38 @@ impl Meter {
             ns,
             calls: self.calls,
             bytes_per_call: (self.calls > 0).then(|| bytes as f64 / self.calls as f64),
+            own_ns: Some((own_ns * self.rounds as f64).round() as u64),
             user_ns: used.user_ns,
             sys_ns: used.sys_ns,
             voluntary_switches: used.voluntary_switches,
             involuntary_switches: used.involuntary_switches,
             minor_faults: used.minor_faults,
             major_faults: used.major_faults,
-            migrations: used.migrations,
+            migrations: migrations().zip(self.migrations).map(|(now, then)| now.saturating_sub(then)),
             cpus: self.cpus.into_iter().collect(),
             ..stats
         }
     }
 }
 
+/// Nanoseconds that a round of an end's loop takes without its work: the least of some batches.
+pub fn own_ns(mut round: impl FnMut()) -> f64 {
+    const ROUNDS: u32 = 256;
+    let mut batch = || {
+        let begin = monotonic_ns();
+        (0..ROUNDS).for_each(|_| round());
+        (monotonic_ns() - begin) as f64 / f64::from(ROUNDS)
+    };
+    batch();
+    (0..8).map(|_| batch()).fold(f64::INFINITY, f64::min)
+}
+
 /// Whether a window of `volume` is over, with `bytes` moved in it.
 #[inline(always)]
-pub fn is_over(volume: Volume, bytes: u64, released_ns: u64, now: impl FnOnce() -> u64) -> bool {
+pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> u64) -> bool {
     match volume {
         Volume::Total(total) => bytes >= total.0,
-        Volume::Time(time) => now() - released_ns >= time.0,
+        Volume::Time(time) => now().saturating_sub(begun_ns) >= time.0,
     }
 }
 
@@ -113,23 +147,25 @@ impl Busy {
 }
 
 /// Bytes per second of `block` bytes done over and over for about 2 ms of CPU time, `extra` seconds added to each. CPU
-/// time and not wall time, because the other end may be measuring itself on the same CPU.
+/// time and not wall time, because the other end may be measuring itself on the same CPU. That clock takes longer than a
+/// small block, so it is read once per batch, and the last batch counts.
 ///
 /// # Errors
 /// The first error of `block`.
 pub fn ceiling<E>(extra: f64, mut block: impl FnMut() -> Result<usize, E>) -> Result<f64, E> {
-    const ENOUGH_NS: u64 = 2_000_000;
-    // The first one finds everything cold.
-    block()?;
-    let begin = thread_cpu_ns();
-    let (mut bytes, mut rounds) = (0, 0u32);
+    const ENOUGH_NS: u64 = 1_000_000;
+    let mut rounds = 1u32;
     loop {
-        bytes += block()?;
-        rounds += 1;
+        let begin = thread_cpu_ns();
+        let mut bytes = 0;
+        for _ in 0..rounds {
+            bytes += block()?;
+        }
         let spent = thread_cpu_ns() - begin;
         if spent >= ENOUGH_NS {
             return Ok(bytes as f64 / (spent as f64 / 1e9 + extra * f64::from(rounds)));
         }
+        rounds *= 2;
     }
 }
 

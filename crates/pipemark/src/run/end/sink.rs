@@ -6,14 +6,17 @@ use pipeio::recv::Receiver;
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Busy, Meter, ceiling, is_over};
+use super::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use super::{Done, End, ended_early};
 use crate::link::{Handle, Link};
-use crate::model::{Verify, Volume};
+use crate::model::{Ends, Verify, Volume};
 
 /// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
 const CALLS_PER_LOOK: u32 = 16;
 const BYTES_PER_LOOK: u64 = 64 << 10;
+
+/// How long bytes flow before the window begins: longer than the ends take to fall out of the step of the gate.
+const RUN_IN_NS: u64 = 10_000_000;
 
 struct Sink {
     receiver: Box<dyn Receiver + Send>,
@@ -26,25 +29,28 @@ struct Proof {
     checker: Checker,
     check: bool,
     xor: Option<u8>,
+    /// Bytes that were looked at.
+    read: u64,
 }
 
 impl Proof {
-    fn new(pattern: Pattern, verify: Verify) -> Proof {
-        Proof {
-            checker: Checker::new(pattern),
-            check: verify == Verify::Full,
-            xor: (verify == Verify::Xor).then_some(0),
-        }
+    fn new(pattern: Pattern, ends: &Ends) -> Proof {
+        let xor = (ends.verify == Verify::Xor).then_some(0);
+        Proof { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
     }
 
     #[inline]
     fn absorb(&mut self, bytes: usize, data: Option<&[u8]>) {
         match data {
-            Some(data) if self.check => self.checker.check(data),
+            Some(data) if self.check => {
+                self.read += data.len() as u64;
+                self.checker.check(data);
+            }
             _ => self.checker.skip(bytes),
         }
         if let (Some(xor), Some(data)) = (&mut self.xor, data) {
             *xor ^= pipeio_harness::pattern::xor(data);
+            self.read += if self.check { 0 } else { data.len() as u64 };
         }
     }
 }
@@ -55,9 +61,10 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let capacity = || pipeio::pipe::capacity(observed.as_ref()?).ok().map(|bytes| bytes as u64);
     let receiver = link.receiver(handle, ends)?;
     let mut busy = end.busy(ends.read_delay);
-    let stats = end.stats(alone(ends.verify, ends.read_block().as_usize(), end.pattern(0), &busy));
+    let stats = end.stats(alone(ends, end.pattern(0), &busy));
     let capacity_before = capacity();
-    let mut sink = Sink { receiver, proof: Proof::new(end.pattern(0), ends.verify), received: 0 };
+    let mut sink = Sink { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
+    let check = sink.proof.check;
     // The warm-up is always compared: that proves the path at no cost to the window.
     sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
 
@@ -71,13 +78,20 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         }
         end.progress(sink.received);
     }
-    sink.proof.check = ends.verify == Verify::Full;
+    let unseen = sink.proof.check && ends.recv.touches() && sink.proof.read != sink.received;
+    sink.proof.check = check;
+    let mut meter = Meter::new();
+    let own_ns = sink.own_ns(end);
     let released_ns = end.control.meet(2)?;
 
-    let mut meter = Meter::start(released_ns);
+    if warmed_up {
+        sink.run_in(end, released_ns)?;
+    }
+    // The stages of a chain begin with the release, and so does its clock.
+    let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
-    let mut goal = Goal { volume: ends.volume, released_ns, calls: 0, bytes: 0 };
-    let mut last_ns = released_ns;
+    let mut goal = Goal::new(ends, begun_ns);
+    let mut last_ns = begun_ns;
     loop {
         let (bytes, calls) = sink.take()?;
         if bytes == 0 && chained {
@@ -95,11 +109,11 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
             break;
         }
     }
-    let mut stats = meter.stop(sink.received - before, stats);
+    let mut stats = meter.stop(sink.received - before, own_ns, stats);
     if chained && stats.bytes > 0 {
         // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
         // keep everything to themselves, the end is all there is.
-        stats.ns = last_ns - released_ns;
+        stats.ns = last_ns - begun_ns;
     }
     end.control.sink_done(ends.pairs);
     // Other pairs may still be in their windows: this one keeps up the load until the source closes.
@@ -117,13 +131,44 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     Ok(Done {
         stats,
         capacity: capacity_before.zip(capacity()),
-        fault: sink.proof.checker.fault().map(|fault| fault.to_string()),
+        fault: match unseen {
+            true => Some("the sink did not look at the bytes of the warm-up".to_owned()),
+            false => sink.proof.checker.fault().map(|fault| fault.to_string()),
+        },
+        looked: sink.proof.read,
         huge_bytes: end.huge_bytes(),
         ..Done::default()
     })
 }
 
 impl Sink {
+    /// Takes what comes until all pairs flow as they will: the gate has put the ends in step, and the first blocks are faster
+    /// or slower than the rest.
+    fn run_in(&mut self, end: &End, released_ns: u64) -> io::Result<()> {
+        let mut flows = false;
+        while !end.control.begun() {
+            if self.take()?.0 == 0 {
+                return Err(ended_early());
+            }
+            end.progress(self.received);
+            if !flows && monotonic_ns() - released_ns >= RUN_IN_NS {
+                flows = true;
+                end.control.flows(end.ends.pairs);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a round of the loop takes besides receiving and looking at the bytes.
+    fn own_ns(&self, end: &End) -> f64 {
+        let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
+        own_ns(|| {
+            meter.count(1);
+            end.progress(self.received);
+            std::hint::black_box(goal.reached(1, self.received));
+        })
+    }
+
     /// Takes what is there; returns bytes and calls.
     #[inline]
     fn take(&mut self) -> io::Result<(usize, u32)> {
@@ -135,15 +180,15 @@ impl Sink {
 }
 
 /// What the sink could do if the transfer cost nothing; `None` if it neither looks at bytes nor does work.
-fn alone(verify: Verify, block: usize, pattern: Pattern, busy: &Busy) -> Option<f64> {
-    let looks = matches!(verify, Verify::Xor | Verify::Full);
+fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
+    let (looks, block) = (ends.touched(), ends.read_block().as_usize());
     if !looks && busy.seconds() == 0.0 {
         return None;
     }
     let mut data = vec![0; if looks { block } else { 0 }];
     pattern.fill(0, &mut data);
     let work = || {
-        let mut proof = Proof::new(pattern, verify);
+        let mut proof = Proof::new(pattern, ends);
         proof.absorb(block, Some(&data));
         std::hint::black_box((proof.xor, proof.checker.fault()));
         Ok::<usize, std::convert::Infallible>(block)
@@ -154,23 +199,30 @@ fn alone(verify: Verify, block: usize, pattern: Pattern, busy: &Busy) -> Option<
 /// When the window is over.
 struct Goal {
     volume: Volume,
-    released_ns: u64,
+    begun_ns: u64,
     calls: u32,
     bytes: u64,
+    bytes_per_look: u64,
 }
 
 impl Goal {
+    fn new(ends: &Ends, begun_ns: u64) -> Goal {
+        // Where nothing is transferred, the clock would be most of what is timed.
+        let bytes_per_look = if ends.link.transfers() { BYTES_PER_LOOK } else { u64::MAX };
+        Goal { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_look }
+    }
+
     /// Whether it is, after another `bytes` that make `total`.
     #[inline]
     fn reached(&mut self, bytes: usize, total: u64) -> bool {
         if let Volume::Time(_) = self.volume {
             self.calls += 1;
             self.bytes += bytes as u64;
-            if self.calls < CALLS_PER_LOOK && self.bytes < BYTES_PER_LOOK {
+            if self.calls < CALLS_PER_LOOK && self.bytes < self.bytes_per_look {
                 return false;
             }
             (self.calls, self.bytes) = (0, 0);
         }
-        is_over(self.volume, total, self.released_ns, monotonic_ns)
+        is_over(self.volume, total, self.begun_ns, monotonic_ns)
     }
 }

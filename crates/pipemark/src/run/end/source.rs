@@ -6,14 +6,13 @@ use pipeio::send::{Content, Moved, Sender};
 use pipeio_harness::pattern::Pattern;
 use pipeio_harness::usage::monotonic_ns;
 
-use super::meter::{Busy, Meter, ceiling, is_over};
+use super::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use super::{Done, End, text};
 use crate::link::{self, Handle, Link};
 use crate::model;
 
-/// The warm-up: long enough for the memory that is given away to have been round once, and for the scheduler to have
-/// settled; short against any window.
-const WARM_UP_NS: u64 = 5_000_000;
+/// The warm-up, which is compared and proves the path.
+const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;
 
@@ -25,6 +24,8 @@ struct Source<'a> {
     block: usize,
     busy: Busy,
     position: u64,
+    /// Bytes that were written anew.
+    made: u64,
 }
 
 pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
@@ -41,8 +42,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         })?;
     }
     let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
-    let mut source = Source { end, sender, pattern, content, block, busy, position: 0 };
+    let mut source = Source { end, sender, pattern, content, block, busy, position: 0, made: 0 };
     let stats = end.stats(source.alone()?);
+    source.made = 0;
 
     end.control.meet(1)?;
     let chained = end.chained();
@@ -51,9 +53,21 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     }
     // Asked before the sender, and its memory, is gone, and outside the window.
     let huge_bytes = end.huge_bytes();
+    let mut meter = Meter::new();
+    let own_ns = source.own_ns();
     let released_ns = end.control.meet(2)?;
 
-    let mut meter = Meter::start(released_ns);
+    // Until the sink's clock starts.
+    while !chained && ends.link.transfers() && !end.control.begun() {
+        source.busy.work();
+        source.block()?;
+        end.progress(source.position);
+    }
+    if chained {
+        meter.begin_at(released_ns);
+    } else {
+        meter.begin();
+    }
     let before = source.position;
     let over = |position: u64| match chained {
         true => is_over(ends.volume, position, released_ns, monotonic_ns),
@@ -65,14 +79,14 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         meter.count(moved.calls);
         end.progress(source.position);
     }
-    let mut stats = meter.stop(source.position - before, stats);
+    let mut stats = meter.stop(source.position - before, own_ns, stats);
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
     // Most links end when they are closed, some need a mark.
     source.sender.finish()?;
-    let note = source.sender.note();
+    let (note, made) = (source.sender.note(), source.made);
     drop(source);
-    Ok(Done { stats, note, huge_bytes, ..Done::default() })
+    Ok(Done { stats, note, huge_bytes, made, ..Done::default() })
 }
 
 impl Source<'_> {
@@ -89,8 +103,19 @@ impl Source<'_> {
     fn make(&mut self, position: u64) -> io::Result<()> {
         if self.content == Content::Fresh {
             self.pattern.fill(position, self.sender.fresh(self.block)?);
+            self.made += self.block as u64;
         }
         Ok(())
+    }
+
+    /// What a round of the loop takes besides making and sending the bytes.
+    fn own_ns(&self) -> f64 {
+        let mut meter = Meter::new();
+        own_ns(|| {
+            std::hint::black_box(self.end.control.stopped());
+            meter.count(1);
+            self.end.progress(self.position);
+        })
     }
 
     #[inline]
