@@ -112,7 +112,9 @@ pub enum Warning {
     )]
     NearCeiling { end: String, ceiling: f64 },
     /// The figure is above what the source or the sink can do alone.
-    #[error("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it")]
+    #[error(
+        "above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"
+    )]
     AboveCeiling { end: String, ceiling: f64 },
     /// The harness took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
