@@ -4,8 +4,13 @@
 //! share a word. A receiver compares every byte with what belongs at its position: a lost, repeated, swapped, moved,
 //! truncated or changed piece of any length is seen, unless it is replaced by equal bytes. And because the rule can be
 //! turned round, wrong bytes tell where they came from.
+//!
+//! The bytes may lie in memory that another process changes meanwhile, so they are reached through pointers, and nothing
+//! is counted on to be the same when it is looked at again.
 
 use std::fmt;
+
+use pipeio::memory::{Bytes, BytesMut};
 
 /// A function that runs a body compiled for the widest vectors this processor has.
 macro_rules! widest {
@@ -41,6 +46,9 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
+
+/// Wrong bytes that are looked at to find where they belong.
+const WRONG: usize = 24;
 
 /// What the bytes of a stream are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,30 +93,27 @@ impl Pattern {
     /// Pattern::repeating(Rule::Counting, 3).fill(1, &mut bytes);
     /// assert_eq!(bytes, [1, 2, 0, 1]);
     /// ```
-    pub fn fill(&self, position: u64, bytes: &mut [u8]) {
-        self.pieces(position, bytes.len(), |start, range| match self.rule {
-            Rule::Position { seed } => fill_words(seed, start, &mut bytes[range]),
-            Rule::Counting => {
-                for (i, byte) in bytes[range].iter_mut().enumerate() {
-                    *byte = start.wrapping_add(i as u64) as u8;
-                }
+    pub fn fill<'a>(&self, position: u64, bytes: impl Into<BytesMut<'a>>) {
+        let mut bytes = bytes.into();
+        self.pieces(position, bytes.len(), |start, range| {
+            let mut piece = bytes.part(range);
+            match self.rule {
+                Rule::Position { seed } => fill_words(seed, start, piece),
+                Rule::Counting => (0..piece.len()).for_each(|i| piece.set(i, start.wrapping_add(i as u64) as u8)),
             }
         });
     }
 
     /// How many of `bytes` are what belongs at `position` and after it, before the first that is not.
-    fn matching(&self, position: u64, bytes: &[u8]) -> usize {
+    fn matching(&self, position: u64, bytes: Bytes<'_>) -> usize {
         let mut matched = 0;
         self.pieces(position, bytes.len(), |start, range| {
             if matched == range.start {
-                let piece = &bytes[range];
+                let piece = bytes.part(range);
+                let belongs = |&i: &usize| piece.get(i) == start.wrapping_add(i as u64) as u8;
                 matched += match self.rule {
                     Rule::Position { seed } => matching_words(seed, start, piece),
-                    Rule::Counting => piece
-                        .iter()
-                        .enumerate()
-                        .take_while(|&(i, &byte)| byte == start.wrapping_add(i as u64) as u8)
-                        .count(),
+                    Rule::Counting => (0..piece.len()).take_while(belongs).count(),
                 };
             }
         });
@@ -184,12 +189,16 @@ impl Checker {
 
     /// Compares the next bytes. After the first fault nothing more is compared.
     #[inline]
-    pub fn check(&mut self, bytes: &[u8]) {
+    pub fn check<'a>(&mut self, bytes: impl Into<Bytes<'a>>) {
+        let bytes = bytes.into();
         if self.fault.is_none() {
             let matching = self.pattern.matching(self.position, bytes);
             if matching < bytes.len() {
                 let position = self.position + matching as u64;
-                self.fault = Some(Fault { position, origin: self.origin(position, &bytes[matching..]) });
+                let mut wrong = [0; WRONG];
+                let rest = bytes.part(matching..bytes.len().min(matching + WRONG));
+                rest.copy_to(&mut wrong);
+                self.fault = Some(Fault { position, origin: self.origin(position, &wrong[..rest.len()]) });
             }
         }
         self.position += bytes.len() as u64;
@@ -215,8 +224,10 @@ impl Checker {
             let origin = index.checked_mul(8)?.checked_sub(shift as u64).filter(|&origin| origin < LONGEST)?;
             let sample = &bytes[..bytes.len().min(shift + 16)];
             // Bytes just behind a fault are in place again after a change: that is no move.
-            (origin != position && sample.len() >= shift + 16 && self.pattern.matching(origin, sample) == sample.len())
-                .then_some(origin)
+            (origin != position
+                && sample.len() >= shift + 16
+                && self.pattern.matching(origin, sample.into()) == sample.len())
+            .then_some(origin)
         })
     }
 }
@@ -227,34 +238,47 @@ fn word(seed: u64, index: u64) -> u64 {
 }
 
 #[inline(always)]
-fn fill_body(first: u64, words: &mut [[u8; 8]]) {
-    for (i, bytes) in words.iter_mut().enumerate() {
-        *bytes = word(first, i as u64).to_le_bytes();
+fn fill_body(first: u64, mut bytes: BytesMut<'_>) {
+    let words = bytes.len() / 8;
+    let start = bytes.as_mut_ptr().cast::<[u8; 8]>();
+    for i in 0..words {
+        // SAFETY: one of the whole words of these bytes.
+        unsafe { start.wrapping_add(i).write(word(first, i as u64).to_le_bytes()) };
     }
 }
 
 #[inline(always)]
-fn equal_body(first: u64, words: &[[u8; 8]]) -> bool {
+fn equal_body(first: u64, bytes: Bytes<'_>) -> bool {
+    let start = bytes.as_ptr().cast::<[u8; 8]>();
     let mut difference = 0;
-    for (i, &bytes) in words.iter().enumerate() {
-        difference |= u64::from_le_bytes(bytes) ^ word(first, i as u64);
+    for i in 0..bytes.len() / 8 {
+        // SAFETY: one of the whole words of these bytes.
+        difference |= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }) ^ word(first, i as u64);
     }
     difference == 0
 }
 
 #[inline(always)]
-fn xor_body(bytes: &[u8]) -> u8 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let folded = words.iter().fold(0, |xor, &bytes| xor ^ u64::from_le_bytes(bytes));
-    folded.to_le_bytes().iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
+fn xor_body(bytes: Bytes<'_>) -> u8 {
+    let start = bytes.as_ptr().cast::<[u8; 8]>();
+    let words = bytes.len() / 8;
+    let mut folded = 0;
+    for i in 0..words {
+        // SAFETY: one of the whole words of these bytes.
+        folded ^= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() });
+    }
+    let rest = (8 * words..bytes.len()).map(|at| bytes.get(at));
+    folded.to_le_bytes().into_iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
 }
 
-widest! {
-    /// The XOR of all bytes.
-    pub fn xor(bytes: &[u8]) -> u8 = xor_body
+/// The XOR of all bytes.
+pub fn xor<'a>(bytes: impl Into<Bytes<'a>>) -> u8 {
+    xor_wide(bytes.into())
 }
-widest!(fn fill_wide(first: u64, words: &mut [[u8; 8]]) -> () = fill_body);
-widest!(fn equal_wide(first: u64, words: &[[u8; 8]]) -> bool = equal_body);
+
+widest!(fn xor_wide(bytes: Bytes<'_>) -> u8 = xor_body);
+widest!(fn fill_wide(first: u64, bytes: BytesMut<'_>) -> () = fill_body);
+widest!(fn equal_wide(first: u64, bytes: Bytes<'_>) -> bool = equal_body);
 
 /// The byte at a position of a stream of words.
 fn byte_at(seed: u64, at: u64) -> u8 {
@@ -266,40 +290,32 @@ fn head(position: u64, len: usize) -> usize {
     len.min((8 - position % 8) as usize % 8)
 }
 
-fn fill_words(seed: u64, position: u64, bytes: &mut [u8]) {
-    let (before, bytes) = bytes.split_at_mut(head(position, bytes.len()));
-    for (i, byte) in before.iter_mut().enumerate() {
-        *byte = byte_at(seed, position + i as u64);
+fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
+    let start = head(position, bytes.len());
+    let end = bytes.len() - (bytes.len() - start) % 8;
+    for i in (0..start).chain(end..bytes.len()) {
+        bytes.set(i, byte_at(seed, position + i as u64));
     }
-    let position = position + before.len() as u64;
-    let (words, after) = bytes.as_chunks_mut::<8>();
-    fill_wide(word(seed, position / 8), words);
-    let position = position + 8 * words.len() as u64;
-    for (i, byte) in after.iter_mut().enumerate() {
-        *byte = byte_at(seed, position + i as u64);
-    }
+    fill_wide(word(seed, (position + start as u64) / 8), bytes.part(start..end));
 }
 
-fn matching_words(seed: u64, position: u64, bytes: &[u8]) -> usize {
+fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
     /// Bytes compared before looking whether all were right: small enough that a fault is found by comparing them again,
     /// large enough that looking costs nothing.
-    const STRIDE: usize = 512;
-    let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes[i] != byte_at(seed, position + i as u64));
+    const STRIDE: usize = 4096;
+    let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
+    let first_word = |at: usize| word(seed, (position + at as u64) / 8);
     let start = head(position, bytes.len());
     if let Some(wrong) = one_by_one(0, start) {
         return wrong;
     }
-    let (words, rest) = bytes[start..].as_chunks::<8>();
-    let first = word(seed, (position + start as u64) / 8);
-    if equal_wide(first, words) {
-        return one_by_one(bytes.len() - rest.len(), bytes.len()).unwrap_or(bytes.len());
-    }
+    let end = bytes.len() - (bytes.len() - start) % 8;
     let mut at = start;
-    for words in words.chunks(STRIDE) {
-        if !equal_body(word(seed, (position + at as u64) / 8), words) {
-            break;
-        }
-        at += 8 * words.len();
+    if equal_wide(first_word(start), bytes.part(start..end)) {
+        at = end;
+    }
+    while at < end && equal_body(first_word(at), bytes.part(at..end.min(at + STRIDE))) {
+        at = end.min(at + STRIDE);
     }
     one_by_one(at, bytes.len()).unwrap_or(bytes.len())
 }

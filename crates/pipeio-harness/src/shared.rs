@@ -116,6 +116,8 @@ impl Shared {
     /// When `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
         let mapping = Mapping::open(fd, MapFlags::empty(), "shared lines")?;
+        // Other memory than lines never has such a length, and no length can change: so of this memory there are lines and
+        // nothing else, whoever opens it as what.
         if !mapping.len.is_multiple_of(size_of::<Line>()) || mapping.len > MAX_LINES * size_of::<Line>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }
@@ -145,6 +147,16 @@ mod tests {
         ours[2].words[6].store(42, Relaxed);
         assert_eq!(theirs[2].words[6].load(Relaxed), 42);
         assert_eq!(theirs.len(), 3);
+    }
+
+    #[test]
+    fn the_memory_of_a_ring_is_refused() {
+        for bytes in [1, 64, 128, 4096 - 64, 4096, 65536, MAX_LINES * 64] {
+            let ring = crate::ring::create(bytes, 1).unwrap();
+            assert_eq!(Shared::open(&ring).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{bytes}");
+            let (lines, _) = Shared::create(MAX_LINES.min(bytes)).unwrap();
+            assert_eq!(crate::ring::capacity(&lines).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{bytes}");
+        }
     }
 
     #[test]

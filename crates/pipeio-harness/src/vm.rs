@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
-use pipeio::memory::{Region, check_block};
+use pipeio::memory::{BytesMut, Region, check_block};
 use pipeio::recv::{self, Receiver};
 use pipeio::send::{self, Moved, Sender};
 use rustix::process::{PTracer, Pid, getpid, set_ptracer};
@@ -170,7 +170,7 @@ impl Sender for VmSender {
         self.inner.prepare(fill)
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
         self.inner.fresh(len)
     }
 

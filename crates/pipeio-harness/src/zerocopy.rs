@@ -11,8 +11,8 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 
-use pipeio::memory::{Buffer, Region, check_block};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
+use pipeio::memory::{Buffer, BytesMut, Region, check_block};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
 use pipeio::wait::{Wait, poll_once};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -55,7 +55,15 @@ pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Sen
         }
     };
     let flight = Flight { first: 0, sends: VecDeque::new(), completed: 0, copied: 0 };
-    Ok(Box::new(ZeroCopySender { fd, wait: options.wait, block: options.block, memory, flight, calls: 0 }))
+    Ok(Box::new(ZeroCopySender {
+        fd,
+        wait: options.wait,
+        block: options.block,
+        memory,
+        prepared: false,
+        flight,
+        calls: 0,
+    }))
 }
 
 fn enable(fd: &OwnedFd) -> io::Result<()> {
@@ -137,6 +145,8 @@ struct ZeroCopySender {
     wait: Wait,
     block: usize,
     memory: Memory,
+    /// Prepared content is set, or in flight as it was.
+    prepared: bool,
     flight: Flight,
     /// Calls that waiting for the memory of the next block took.
     calls: u32,
@@ -210,25 +220,29 @@ impl ZeroCopySender {
 impl Sender for ZeroCopySender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
         match &mut self.memory {
-            Memory::Prepared(buffer) => fill(0, buffer.bytes_mut()),
-            Memory::Fresh(_) => return Err(only_fresh()),
+            Memory::Prepared(_) if std::mem::replace(&mut self.prepared, true) => Err(prepared_already()),
+            Memory::Prepared(buffer) => {
+                fill(0, buffer.bytes_mut());
+                Ok(())
+            }
+            Memory::Fresh(_) => Err(only_fresh()),
         }
-        Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
         assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
         let mut calls = 0;
         let start = self.place(len, &mut calls)?;
         self.calls += calls;
         match &mut self.memory {
-            Memory::Fresh(ring) => Ok(ring.bytes(start, len)),
+            Memory::Fresh(ring) => Ok(ring.bytes(start, len).into()),
             Memory::Prepared(_) => Err(only_prepared()),
         }
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        self.prepared = true;
         let mut moved = Moved { bytes: 0, calls: std::mem::take(&mut self.calls) };
         let start = self.place(len, &mut moved.calls)?;
         let flags = SendFlags::NOSIGNAL | SendFlags::from_bits_retain(libc::MSG_ZEROCOPY.cast_unsigned());

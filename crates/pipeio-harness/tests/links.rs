@@ -693,3 +693,36 @@ fn sockets_without_zero_copy_are_unsupported() {
     let refused = zerocopy::sender(near, &send_options(8, Wait::Block, Content::Fresh));
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::Unsupported);
 }
+
+/// Blocks in a ring are never lent as slices, for whoever has the descriptor can write to them: safe code did so here.
+#[test]
+fn what_lies_in_shared_memory_is_no_slice() {
+    let fd = ring::create(1000, 100).unwrap();
+    let both = |fd: &OwnedFd| (fd.try_clone().unwrap(), fd.try_clone().unwrap());
+    let (near, far) = both(&fd);
+    let mut sender = ring::sender(near, &send_options(100, Wait::Block, Content::Fresh), Access::InPlace).unwrap();
+    let mut receiver = ring::receiver(far, &recv_options(100, Wait::Block), Access::InPlace).unwrap();
+    let mut block = sender.fresh(100).unwrap();
+    assert!(block.as_mut_slice().is_none());
+    block.fill(1);
+    sender.send(100).unwrap();
+    let data = receiver.recv().unwrap().data.unwrap();
+    assert!(data.as_slice().is_none());
+    assert_eq!(data.get(99), 1);
+    rustix::io::pwrite(&fd, &[2; 100], rustix::param::page_size() as u64).unwrap();
+    assert_eq!(data.get(99), 2, "it lies where it can be written to");
+}
+
+#[test]
+fn content_in_flight_is_not_prepared_again() {
+    let fd = ring::create(1000, 100).unwrap();
+    let mut senders =
+        vec![ring::sender(fd, &send_options(100, Wait::Block, Content::Prepared), Access::InPlace).unwrap()];
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    senders.push(zerocopy::sender(stream.into(), &send_options(100, Wait::Block, Content::Prepared)).unwrap());
+    for mut sender in senders {
+        sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
+        assert_eq!(sender.prepare(&mut |_, bytes| bytes.fill(2)).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+}

@@ -1,6 +1,7 @@
 //! Buffers on base or huge pages, and memory that can safely be given away to a pipe.
 
-use std::ops::{Deref, DerefMut};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 use std::{io, slice};
 
@@ -93,6 +94,163 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, of this length, and no borrow of it outlives `self`.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Bytes to look at: a slice, or memory that someone else may change meanwhile, of which there must be no reference.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes<'a> {
+    start: NonNull<u8>,
+    len: usize,
+    shared: bool,
+    memory: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Bytes<'a> {
+    /// Memory that someone else may change.
+    ///
+    /// # Safety
+    /// From `start` on, `len` bytes are readable for this lifetime, and this process makes no reference to them.
+    pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
+        Self { start, len, shared: true, memory: PhantomData }
+    }
+
+    /// How many.
+    #[inline]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they are. What is there may be something else the next time.
+    #[inline]
+    pub fn as_ptr(self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    /// The slice. None for memory that someone else may change: copy it.
+    #[inline]
+    pub fn as_slice(self) -> Option<&'a [u8]> {
+        // SAFETY: it was made of such a slice.
+        (!self.shared).then(|| unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) })
+    }
+
+    /// Some of them.
+    ///
+    /// # Panics
+    /// If they aren't all of these; so below.
+    #[inline]
+    pub fn part(self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: within these, as asserted.
+        Self { start: unsafe { self.start.add(range.start) }, len: range.len(), ..self }
+    }
+
+    /// One of them.
+    #[inline]
+    pub fn get(self, at: usize) -> u8 {
+        assert!(at < self.len);
+        // SAFETY: one of these, as asserted.
+        unsafe { self.start.as_ptr().wrapping_add(at).read() }
+    }
+
+    /// Copies as many as there are in both.
+    pub fn copy_to(self, to: &mut [u8]) {
+        // SAFETY: so many are readable here and writable there. They don't overlap, for `to` is borrowed exclusively.
+        unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
+    }
+}
+
+impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for Bytes<'a> {
+    #[inline]
+    fn from(bytes: &'a T) -> Self {
+        let bytes = bytes.as_ref();
+        Self { start: NonNull::from(bytes).cast(), len: bytes.len(), shared: false, memory: PhantomData }
+    }
+}
+
+/// Bytes to be written: a slice, or memory that someone else may look at or change meanwhile.
+#[derive(Debug)]
+pub struct BytesMut<'a> {
+    start: NonNull<u8>,
+    len: usize,
+    shared: bool,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> BytesMut<'a> {
+    /// Memory that someone else may look at or change.
+    ///
+    /// # Safety
+    /// From `start` on, `len` bytes are readable and writable for this lifetime, and this process makes no reference to
+    /// them.
+    pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
+        Self { start, len, shared: true, memory: PhantomData }
+    }
+
+    /// How many.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where they are.
+    #[inline]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The slice. None for memory that someone else may look at or change: copy to it.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
+        // SAFETY: it was made of such a slice, and is borrowed exclusively.
+        (!self.shared).then(|| unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
+    }
+
+    /// Some of them.
+    #[inline]
+    pub fn part(&mut self, range: Range<usize>) -> BytesMut<'_> {
+        assert!(range.start <= range.end && range.end <= self.len);
+        // SAFETY: within these, as asserted.
+        BytesMut { start: unsafe { self.start.add(range.start) }, len: range.len(), ..*self }
+    }
+
+    /// Sets one of them.
+    #[inline]
+    pub fn set(&mut self, at: usize, byte: u8) {
+        assert!(at < self.len);
+        // SAFETY: one of these, as asserted.
+        unsafe { self.start.as_ptr().wrapping_add(at).write(byte) };
+    }
+
+    /// Copies as many as there are in both to the start of these.
+    pub fn copy_from(&mut self, from: &[u8]) {
+        // SAFETY: so many are readable there and writable here. They don't overlap, for these are borrowed exclusively, or
+        // nobody has a reference to them.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
+    }
+
+    /// Makes all of them `byte`.
+    pub fn fill(self, byte: u8) {
+        // SAFETY: so many are writable.
+        unsafe { ptr::write_bytes(self.start.as_ptr(), byte, self.len) };
+    }
+}
+
+impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
+    #[inline]
+    fn from(bytes: &'a mut T) -> Self {
+        let bytes = bytes.as_mut();
+        Self { len: bytes.len(), start: NonNull::from(bytes).cast(), shared: false, memory: PhantomData }
     }
 }
 

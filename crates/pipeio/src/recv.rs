@@ -4,10 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use io_uring::{opcode, types};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use rustix::pipe::{IoSliceRaw, splice, vmsplice};
 
-use crate::memory::{Buffer, Pages, check_block};
+use crate::memory::{Buffer, Bytes, Pages, check_block};
 use crate::uring::Ring;
 use crate::wait::{Direction, Wait};
 
@@ -55,7 +55,7 @@ pub struct Received<'a> {
     /// System calls that this took, refused attempts and calls that only waited included.
     pub calls: u32,
     /// The bytes, if they are in this process's memory now.
-    pub data: Option<&'a [u8]>,
+    pub data: Option<Bytes<'a>>,
 }
 
 /// Takes bytes out of a pipe.
@@ -77,6 +77,9 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
+    if method == Method::Vmsplice && !reads_only(&pipe)? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "vmsplice takes bytes out of a pipe's read end only"));
+    }
     let (wait, block) = (options.wait, options.block);
     // A pipe end that is non-blocking does not make splice and vmsplice so: the calls have a flag of their own.
     let flags = wait.splice_flags();
@@ -110,6 +113,12 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     })
 }
 
+/// Whether `fd` was opened for reading only. Which way vmsplice(2) moves bytes depends on that: on a read end it writes to
+/// the memory that it is given, on any other it reads it and keeps its pages.
+pub(crate) fn reads_only(fd: impl AsFd) -> io::Result<bool> {
+    Ok(fcntl_getfl(fd)? & OFlags::ACCMODE == OFlags::RDONLY)
+}
+
 /// A receiver that uses one buffer for all blocks. `take` fills the first of the bytes it is given, says how many, 0 at the
 /// end, and counts its system calls; it is dropped before the buffer.
 pub fn buffered(
@@ -128,7 +137,7 @@ impl<F: FnMut(&mut [u8], &mut u32) -> io::Result<usize>> Receiver for Buffered<F
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
         let bytes = (self.take)(self.buffer.bytes_mut(), &mut calls)?;
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[..bytes]) })
+        Ok(Received { bytes, calls, data: Some(self.buffer.bytes()[..bytes].into()) })
     }
 }
 

@@ -9,6 +9,8 @@ use crate::wait::Wait;
 pub(crate) struct Ring {
     ring: IoUring,
     wait: Wait,
+    /// A call failed, so an operation may be under way that nobody waits for.
+    broken: bool,
 }
 
 impl Ring {
@@ -24,7 +26,7 @@ impl Ring {
         let vector = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: the vector describes a live buffer; that it stays is the caller's promise.
         unsafe { ring.submitter().register_buffers(&[vector]) }?;
-        Ok(Ring { ring, wait })
+        Ok(Ring { ring, wait, broken: false })
     }
 
     /// Submits one operation and waits until it is complete; returns its result. An interrupted or refused operation is
@@ -33,6 +35,9 @@ impl Ring {
     /// # Safety
     /// The operation's memory and descriptor must stay valid and untouched until this returns.
     pub(crate) unsafe fn run(&mut self, entry: &squeue::Entry, calls: &mut u32) -> io::Result<usize> {
+        if self.broken {
+            return Err(io::Error::other("this ring failed before; open another"));
+        }
         loop {
             // SAFETY: the caller keeps the operation's memory until we return, and we return only after its completion.
             unsafe { self.ring.submission().push(entry) }
@@ -44,7 +49,10 @@ impl Ring {
                 match self.ring.submit_and_wait(wanted) {
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        self.broken = true;
+                        return Err(error);
+                    }
                 }
                 if let Some(completion) = self.ring.completion().next() {
                     break completion.result();

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use pipeio::memory::Pages;
+use pipeio::memory::{Bytes, Pages};
 use pipeio::pipe::{Pipe, set_capacity};
 use pipeio::recv::Method as Recv;
 use pipeio::send::{Content, Method as Send};
@@ -65,7 +65,7 @@ impl Trial {
             }
             for i in 0..blocks {
                 if content == Content::Fresh {
-                    fill((i * block) as u64, sender.fresh(block).unwrap());
+                    fill((i * block) as u64, sender.fresh(block).unwrap().as_mut_slice().unwrap());
                 }
                 assert_eq!(sender.send(block).unwrap().bytes, block);
             }
@@ -77,7 +77,7 @@ impl Trial {
             if received.bytes == 0 {
                 break;
             }
-            for (i, &byte) in received.data.unwrap_or_default().iter().enumerate() {
+            for (i, &byte) in received.data.and_then(Bytes::as_slice).unwrap_or_default().iter().enumerate() {
                 let at = position + i as u64;
                 assert_eq!(byte, byte_at(at % period), "{what}: byte {at}");
             }
@@ -218,4 +218,39 @@ fn an_early_end_of_the_reader_is_a_broken_pipe() {
         drop(pipe.reader);
         assert_eq!(sender.send(4096).unwrap_err().kind(), std::io::ErrorKind::BrokenPipe, "{method:?}");
     }
+}
+
+/// It would change what is in flight, or wait for ever for room beside it.
+#[test]
+fn content_in_flight_is_not_prepared_again() {
+    for method in [Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee] {
+        for sent in [false, true] {
+            let pipe = Pipe::new().unwrap();
+            let options = options(4096, Content::Prepared);
+            let mut sender = send::open(method, pipe.writer, &options).unwrap();
+            sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
+            if sent {
+                sender.send(4096).unwrap();
+            }
+            let again = sender.prepare(&mut |_, bytes| bytes.fill(2));
+            assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::InvalidInput, "{method:?}");
+        }
+    }
+}
+
+/// vmsplice(2) on a pipe's other end moves bytes the other way: into memory that a sender only lent to be read, or out of
+/// a receiver's, which is used again.
+#[test]
+fn the_wrong_end_of_a_pipe_is_refused() {
+    for method in [Send::Vmsplice, Send::VmspliceGift] {
+        let pipe = Pipe::new().unwrap();
+        assert!(send::open(method, pipe.reader, &options(4096, Content::Prepared)).is_err());
+    }
+    let pipe = Pipe::new().unwrap();
+    let options = recv::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
+    assert!(recv::open(Recv::Vmsplice, pipe.writer, &options).is_err());
+}
+
+fn options(block: usize, content: Content) -> send::Options {
+    send::Options { block, align: 0, pages: Pages::Base, wait: Wait::Block, content }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pipeio::memory::{Buffer, Pages, check_block, page_size};
+use pipeio::memory::{Buffer, BytesMut, Pages, check_block, page_size};
 use pipeio::recv::{self, Received, Receiver};
 use pipeio::send::{self, Moved, Sender};
 
@@ -76,8 +76,8 @@ impl<C: Channel> Sender for MessageSender<C> {
         Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        Ok(&mut self.buffer.bytes_mut()[..len])
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
+        Ok((&mut self.buffer.bytes_mut()[..len]).into())
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
@@ -128,6 +128,6 @@ impl<C: Channel> Receiver for MessageReceiver<C> {
         let bytes = self.rest.len().min(self.block);
         let start = self.rest.start;
         self.rest.start += bytes;
-        Ok(Received { bytes, calls, data: Some(&self.buffer.bytes()[start..start + bytes]) })
+        Ok(Received { bytes, calls, data: Some(self.buffer.bytes()[start..start + bytes].into()) })
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr;
 
-use pipeio::memory::Buffer;
+use pipeio::memory::{Buffer, BytesMut};
 use pipeio::recv::{Receiver, buffered};
 use pipeio::send::{Moved, Sender};
 
@@ -50,8 +50,8 @@ impl Sender for CopySender {
         Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        Ok(&mut self.buffer.bytes_mut()[..len])
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
+        Ok((&mut self.buffer.bytes_mut()[..len]).into())
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {

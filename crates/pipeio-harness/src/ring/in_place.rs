@@ -2,11 +2,11 @@
 
 use std::io;
 use std::ops::Deref;
-use std::ptr::{self, NonNull};
-use std::slice;
+use std::ptr::NonNull;
 
+use pipeio::memory::{Bytes, BytesMut};
 use pipeio::recv::{Received, Receiver};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared};
+use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
@@ -16,7 +16,7 @@ use crate::shared::Line;
 ///
 /// # Safety
 /// From `start`, as many bytes as the handover's capacity are readable and writable while `self` lives, wherever it is
-/// moved, and this process makes no other reference to them.
+/// moved, and this process makes no reference to them.
 pub(crate) unsafe trait Memory: Deref<Target = [Line]> {
     fn start(&self) -> NonNull<u8>;
 }
@@ -49,6 +49,7 @@ pub(crate) struct InPlaceSender<M: Memory> {
     source: Source<M>,
     content: Content,
     block: usize,
+    prepared: bool,
     /// Where a fresh block goes that would run over the end of the ring.
     aside: Vec<u8>,
     /// Whether the last fresh block is there.
@@ -61,7 +62,7 @@ impl<M: Memory> InPlaceSender<M> {
     /// A sender for blocks that [`fits`] has let through.
     pub(crate) fn new(source: Source<M>, options: &Options) -> Self {
         let (content, block) = (options.content, options.block);
-        InPlaceSender { source, content, block, aside: Vec::new(), is_aside: false, calls: 0 }
+        InPlaceSender { source, content, block, prepared: false, aside: Vec::new(), is_aside: false, calls: 0 }
     }
 
     /// The handover.
@@ -70,11 +71,14 @@ impl<M: Memory> InPlaceSender<M> {
     }
 
     /// `len` bytes of the ring from `offset` on.
-    fn piece(&mut self, offset: usize, len: usize) -> &mut [u8] {
-        assert!(offset + len <= self.source.capacity());
-        // SAFETY: within the memory, as asserted, and the borrow of `self` is exclusive. The receiver, by the protocol,
-        // neither reads nor writes what is not published; if it does nevertheless, bytes change that are all valid.
-        unsafe { slice::from_raw_parts_mut(self.source.lines.start().as_ptr().wrapping_add(offset), len) }
+    fn piece(&mut self, offset: usize, len: usize) -> BytesMut<'_> {
+        let capacity = self.source.capacity();
+        assert!(offset <= capacity && len <= capacity - offset);
+        // SAFETY: within the memory, as asserted.
+        let start = unsafe { self.source.lines.start().add(offset) };
+        // SAFETY: the same, and nobody here makes references to it. Others may write to it whatever the protocol says, which
+        // is why it is no slice.
+        unsafe { BytesMut::shared(start, len) }
     }
 }
 
@@ -83,17 +87,18 @@ impl<M: Memory> Sender for InPlaceSender<M> {
         if self.content == Content::Fresh {
             return Err(only_fresh());
         }
-        let (block, capacity) = (self.block, self.source.capacity());
-        fill(0, self.piece(0, block));
-        let start = self.source.lines.start();
-        for offset in (block..capacity).step_by(block) {
-            // SAFETY: the block before and this one are in the memory, do not overlap, and nobody holds a reference.
-            unsafe { ptr::copy_nonoverlapping(start.as_ptr(), start.as_ptr().wrapping_add(offset), block) };
+        if std::mem::replace(&mut self.prepared, true) {
+            return Err(prepared_already());
+        }
+        let mut block = vec![0; self.block];
+        fill(0, &mut block);
+        for offset in (0..self.source.capacity()).step_by(self.block) {
+            self.piece(offset, block.len()).copy_from(&block);
         }
         Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
         if self.content == Content::Prepared {
             return Err(only_prepared());
         }
@@ -103,21 +108,23 @@ impl<M: Memory> Sender for InPlaceSender<M> {
         self.is_aside = len > self.source.capacity() - offset;
         if self.is_aside {
             self.aside.resize(self.block, 0);
-            return Ok(&mut self.aside[..len]);
+            return Ok((&mut self.aside[..len]).into());
         }
         Ok(self.piece(offset, len))
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
         assert!(len <= self.block, "a block of {len} bytes from a sender of blocks of {}", self.block);
+        // From now on prepared content is in flight.
+        self.prepared = true;
         let mut calls = std::mem::take(&mut self.calls);
         self.source.room(len, &mut calls)?;
         if std::mem::take(&mut self.is_aside) {
             let aside = std::mem::take(&mut self.aside);
             let offset = self.source.offset();
             let (head, rest) = aside[..len].split_at(len.min(self.source.capacity() - offset));
-            self.piece(offset, head.len()).copy_from_slice(head);
-            self.piece(0, rest.len()).copy_from_slice(rest);
+            self.piece(offset, head.len()).copy_from(head);
+            self.piece(0, rest.len()).copy_from(rest);
             self.aside = aside;
         }
         self.source.publish(len, &mut calls);
@@ -153,10 +160,12 @@ impl Receiver for InPlaceReceiver {
         let offset = self.sink.offset();
         let bytes = filled.min(self.block).min(self.sink.capacity() - offset);
         self.lent = bytes;
-        // SAFETY: offset + bytes is within the capacity, so it is mapped while `self` lives. The sender, by the protocol,
-        // does not write to what is not released, and the borrow of `self` keeps us from releasing it. A sender that does
-        // so nevertheless changes bytes that are all valid; whoever has to fear that receives by copy.
-        let data = unsafe { slice::from_raw_parts(self.sink.lines.start().as_ptr().wrapping_add(offset), bytes) };
+        assert!(offset <= self.sink.capacity() && bytes <= self.sink.capacity() - offset);
+        // SAFETY: within the memory, as asserted.
+        let start = unsafe { self.sink.lines.start().add(offset) };
+        // SAFETY: the same, it is mapped while `self` lives, and nobody here makes references to it. A sender may write to it
+        // whatever the protocol says, which is why it is no slice.
+        let data = unsafe { Bytes::shared(start, bytes) };
         Ok(Received { bytes, calls, data: Some(data) })
     }
 }

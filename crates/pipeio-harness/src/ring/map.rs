@@ -14,6 +14,7 @@ use crate::shared::{Line, Mapping, refused};
 
 /// The line with the words "this is a ring" and "its capacity".
 const ABOUT: usize = LINES;
+const LINE: usize = size_of::<Line>();
 const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
 
 const _: () = assert!((ABOUT + 1) * size_of::<Line>() <= 4096, "all lines are on one page of any size");
@@ -33,7 +34,9 @@ impl Map {
             .and_then(|two| bytes.max(two).checked_next_multiple_of(slot))
             .filter(|&capacity| isize::try_from(capacity).is_ok())
             .ok_or_else(too_large)?;
-        let total = capacity.checked_add(page_size()).ok_or_else(too_large)?;
+        // A byte more than whole lines: what is a ring can't be opened as shared lines, nor they as a ring.
+        let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
+        let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
         let (fd, mapping) = Mapping::create(total, MapFlags::POPULATE)?;
         let map = Map { mapping, capacity };
         map[ABOUT].words[1].store(capacity as u64, Relaxed);
@@ -44,8 +47,8 @@ impl Map {
     pub(super) fn open(fd: impl AsFd) -> io::Result<Map> {
         let refused = |why: &str| refused("a ring", why);
         let mapping = Mapping::open(fd, MapFlags::POPULATE, "a ring")?;
-        let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0);
-        let room = room.ok_or_else(|| refused("it is too small"))?;
+        let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
+        let room = room.ok_or_else(|| refused("it has another size"))?;
         let mut map = Map { mapping, capacity: room };
         if map[ABOUT].words[0].load(Relaxed) != MAGIC {
             return Err(refused("it does not say so"));

@@ -11,6 +11,7 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags};
 use super::error::Error;
 use super::fault;
 use super::output::Output;
+use crate::recv::reads_only;
 use crate::wait::poll_once;
 
 /// The kernel takes no more pieces with one call (IOV_MAX in limits.h).
@@ -50,7 +51,9 @@ pub(super) struct Writer<'fd> {
 impl<'fd> Writer<'fd> {
     pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
-        let send = if kind == FileType::Fifo { send } else { SendMethod::Write };
+        // What isn't for writing is left to write(2) to refuse: vmsplice(2) would read from it, into our memory.
+        let can_take = kind == FileType::Fifo && !reads_only(output).map_err(Error::Write)?;
+        let send = if can_take { send } else { SendMethod::Write };
         Ok(Self { output, kind, send, bytes: 0, given_away: 0, writes: 0 })
     }
 
@@ -125,7 +128,7 @@ impl<'fd> Writer<'fd> {
         while given < bytes.len() {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
-            // SAFETY: the bytes are readable. The pipe's references outlive this call, but what a reader sees through
+            // SAFETY: the bytes are readable, and the descriptor is not one for reading only. The pipe's references outlive this call, but what a reader sees through
             // them is not changed: `Output::give_away` makes sure that the bytes are never written to again.
             let call = || unsafe { rustix::pipe::vmsplice(self.output, &rest, SpliceFlags::empty()) };
             match fault::point().and_then(|()| call()) {

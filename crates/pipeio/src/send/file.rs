@@ -1,12 +1,13 @@
 //! sendfile(2) and splice(2) from a memfd: the kernel takes references to the pages of the file.
 
 use std::io;
+use std::mem::replace;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{MemfdFlags, memfd_create, sendfile};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create, sendfile};
 use rustix::pipe::splice;
 
-use super::{Moved, Options, Sender};
+use super::{Moved, Options, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 
 /// The smallest file that is sent over and over. It stays in the second-level cache of current processors.
@@ -28,18 +29,23 @@ pub(super) struct FileSender {
     call: Call,
     period: u64,
     position: u64,
+    prepared: bool,
     wait: Wait,
 }
 
 impl FileSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options, call: Call) -> io::Result<Self> {
-        let file = memfd_create("pipemark", MemfdFlags::CLOEXEC)?;
-        Ok(FileSender { pipe, file, call, period: period(options.block) as u64, position: 0, wait: options.wait })
+        let file = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let period = period(options.block) as u64;
+        Ok(FileSender { pipe, file, call, period, position: 0, prepared: false, wait: options.wait })
     }
 }
 
 impl Sender for FileSender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        if replace(&mut self.prepared, true) {
+            return Err(prepared_already());
+        }
         let mut piece = vec![0; 64 << 10];
         let mut position = 0;
         while position < self.period {
@@ -51,6 +57,8 @@ impl Sender for FileSender {
             }
             position += len as u64;
         }
+        // Its pages will be in flight: nobody changes them, through whatever descriptor.
+        fcntl_add_seals(&self.file, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok(())
     }
 

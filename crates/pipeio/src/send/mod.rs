@@ -14,7 +14,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::pipe::SpliceFlags;
 
-use crate::memory::{Buffer, Pages, check_block};
+use crate::memory::{Buffer, BytesMut, Pages, check_block};
+use crate::recv::reads_only;
 use crate::wait::{Direction, Wait};
 
 /// How bytes are handed to the kernel.
@@ -82,11 +83,12 @@ pub struct Moved {
 /// Puts blocks into a pipe.
 pub trait Sender {
     /// Sets the content that is sent over and over: `fill` is handed the memory of the first `period` bytes, piece by
-    /// piece in order, each with its position. Call it once, before the first [`Sender::send`]; use [`period`] to know
-    /// how many bytes a method wants.
+    /// piece in order, each with its position. Call it before the first [`Sender::send`]; use [`period`] to know how many
+    /// bytes a method wants.
     ///
     /// # Errors
-    /// When the memory cannot be had, or for a sender that was set up for fresh content.
+    /// When the memory cannot be had, for a sender that was set up for fresh content, and the second time for one that
+    /// gives pages away: what is in flight would change.
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()>;
 
     /// Memory for the `len` bytes that the next [`Sender::send`] sends; `len` is at most the block size. It is never
@@ -94,7 +96,7 @@ pub trait Sender {
     ///
     /// # Errors
     /// `Unsupported` for a sender that only sends prepared content, as one is that does not say otherwise.
-    fn fresh(&mut self, _len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, _len: usize) -> io::Result<BytesMut<'_>> {
         Err(only_prepared())
     }
 
@@ -140,6 +142,10 @@ pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
+    if matches!(method, Method::Vmsplice | Method::VmspliceGift) && reads_only(&pipe)? {
+        // The kernel would write to our memory.
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a sender needs a pipe's write end"));
+    }
     let wait = options.wait;
     Ok(match method {
         // The kernel copies each block, so one buffer serves for all of them.
@@ -175,8 +181,8 @@ impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for Buffered<F> {
         Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
-        Ok(&mut self.buffer.bytes_mut()[..len])
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
+        Ok((&mut self.buffer.bytes_mut()[..len]).into())
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
@@ -191,6 +197,12 @@ impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for Buffered<F> {
 /// The error of [`Sender::fresh`] for a sender of prepared content.
 pub fn only_prepared() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "this sender was set up for prepared content")
+}
+
+/// The error of a second [`Sender::prepare`] for a sender whose first content may be in flight.
+pub fn prepared_already() -> io::Error {
+    let message = "what was prepared may be in flight; open another sender for other content";
+    io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
 /// The error of [`Sender::prepare`] for a sender that was set up for fresh content.

@@ -6,12 +6,13 @@
 //! 8 times as much per wake-up as slots of one page.
 
 use std::io;
+use std::mem::replace;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{SpliceFlags, splice, tee};
 
-use super::{Moved, Options, Sender};
+use super::{Moved, Options, Sender, prepared_already};
 use crate::memory::page_size;
 use crate::pipe::{Pipe, set_capacity};
 use crate::wait::{Direction, Wait};
@@ -32,6 +33,7 @@ pub(super) struct TeeSender {
     pipe: OwnedFd,
     store: Pipe,
     period: usize,
+    prepared: bool,
     wait: Wait,
 }
 
@@ -46,7 +48,7 @@ impl TeeSender {
         let store = Pipe::new()?;
         // A user over the page limit keeps a small store, which works just as well, only slower.
         let _ = set_capacity(&store.writer, STORE);
-        Ok(TeeSender { pipe, store, period: period(options.block), wait: options.wait })
+        Ok(TeeSender { pipe, store, period: period(options.block), prepared: false, wait: options.wait })
     }
 
     /// Fills the store with copies of `page` in runs of pages, through a socket pair.
@@ -84,6 +86,9 @@ impl TeeSender {
 
 impl Sender for TeeSender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
+        if replace(&mut self.prepared, true) {
+            return Err(prepared_already());
+        }
         let mut page = vec![0; self.period];
         fill(0, &mut page);
         // A shorter block is the head of the first page, whatever follows it there.

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
-use super::{Content, Moved, Options, Sender, only_fresh, only_prepared};
-use crate::memory::{Buffer, GiveAway};
+use super::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use crate::memory::{Buffer, BytesMut, GiveAway};
 use crate::wait::{Direction, Wait};
 
 /// How much memory fresh content cycles through before it is dropped. Small enough that a dropped huge page comes back
@@ -18,7 +18,8 @@ use crate::wait::{Direction, Wait};
 const REGION: usize = 8 << 20;
 
 enum Memory {
-    Prepared(Buffer),
+    /// And whether it is.
+    Prepared(Buffer, bool),
     Fresh(GiveAway),
 }
 
@@ -32,7 +33,7 @@ pub(super) struct VmspliceSender {
 impl VmspliceSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options, flags: SpliceFlags) -> io::Result<Self> {
         let memory = match options.content {
-            Content::Prepared => Memory::Prepared(options.buffer()?),
+            Content::Prepared => Memory::Prepared(options.buffer()?, false),
             Content::Fresh => Memory::Fresh(GiveAway::new(options.block, options.align, REGION, options.pages)?),
         };
         Ok(VmspliceSender { pipe, memory, flags: flags | options.wait.splice_flags(), wait: options.wait })
@@ -52,29 +53,37 @@ unsafe fn give(pipe: BorrowedFd<'_>, bytes: &[u8], flags: SpliceFlags) -> rustix
 impl Sender for VmspliceSender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
         match &mut self.memory {
-            Memory::Prepared(buffer) => fill(0, buffer.bytes_mut()),
-            Memory::Fresh(_) => return Err(only_fresh()),
+            Memory::Prepared(_, true) => Err(prepared_already()),
+            Memory::Prepared(buffer, prepared) => {
+                *prepared = true;
+                fill(0, buffer.bytes_mut());
+                Ok(())
+            }
+            Memory::Fresh(_) => Err(only_fresh()),
         }
-        Ok(())
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
         match &mut self.memory {
-            Memory::Fresh(memory) => memory.next(len),
-            Memory::Prepared(_) => Err(only_prepared()),
+            Memory::Fresh(memory) => memory.next(len).map(BytesMut::from),
+            Memory::Prepared(..) => Err(only_prepared()),
         }
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
-        let bytes = match &self.memory {
-            Memory::Prepared(buffer) => &buffer.bytes()[..len],
+        let bytes = match &mut self.memory {
+            // From now on it may not change.
+            Memory::Prepared(buffer, prepared) => {
+                *prepared = true;
+                &buffer.bytes()[..len]
+            }
             Memory::Fresh(memory) => memory.last(),
         };
         let mut moved = Moved::default();
         while moved.bytes < len {
             let rest = &bytes[moved.bytes..len];
             moved.bytes += self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || {
-                // SAFETY: prepared content is written once, before the first send; fresh content lies in memory that
+                // SAFETY: the pipe's end is for writing; prepared content is written once, before the first send; fresh content lies in memory that
                 // GiveAway hands out only once between two drops.
                 unsafe { give(self.pipe.as_fd(), rest, self.flags) }
             })?;

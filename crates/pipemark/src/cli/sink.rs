@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use clap::{Args, ValueEnum};
-use pipeio::memory::Pages;
+use pipeio::memory::{Bytes, Pages};
 use pipeio::recv::{self, Method, Receiver};
 use pipeio::wait::Wait;
 use rustix::fs::FileType;
@@ -133,7 +133,7 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
         // This thread alone writes it.
         let bytes = count.bytes() + received.bytes as u64;
         count.bytes.store(bytes, Ordering::Relaxed);
-        if let (Some(check), Some(bytes)) = (&mut check, received.data) {
+        if let (Some(check), Some(bytes)) = (&mut check, received.data.and_then(Bytes::as_slice)) {
             check.compare(bytes);
         }
         progress.show(bytes, start);

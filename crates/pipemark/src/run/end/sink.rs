@@ -2,6 +2,7 @@
 
 use std::io;
 
+use pipeio::memory::Bytes;
 use pipeio::recv::Receiver;
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::usage::monotonic_ns;
@@ -40,7 +41,8 @@ impl Proof {
     }
 
     #[inline]
-    fn absorb(&mut self, bytes: usize, data: Option<&[u8]>) {
+    fn absorb<'a>(&mut self, bytes: usize, data: Option<impl Into<Bytes<'a>>>) {
+        let data = data.map(Into::into);
         match data {
             Some(data) if self.check => {
                 self.read += data.len() as u64;

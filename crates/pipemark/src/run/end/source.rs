@@ -35,7 +35,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let pattern = end.pattern(0);
     if content == Content::Prepared {
         sender.prepare(&mut |position, bytes| {
-            pattern.fill(position, bytes);
+            pattern.fill(position, &mut *bytes);
             if ends.content == model::Content::Text {
                 text::of(bytes);
             }

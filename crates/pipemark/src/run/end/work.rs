@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::thread;
 
+use pipeio::memory::BytesMut;
 use pipeio::recv::{Received, Receiver};
 use pipeio::send::{Moved, Sender};
 use strum::IntoEnumIterator;
@@ -46,9 +47,9 @@ impl Sender for Unwritten {
         self.0.prepare(&mut |_, _| {})
     }
 
-    fn fresh(&mut self, len: usize) -> io::Result<&mut [u8]> {
+    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
         self.0.fresh(len)?;
-        Ok(&mut self.1[..len])
+        Ok((&mut self.1[..len]).into())
     }
 
     fn send(&mut self, len: usize) -> io::Result<Moved> {
