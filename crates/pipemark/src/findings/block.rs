@@ -3,56 +3,54 @@
 use serde_json::{Value, json};
 
 use super::contrast::Contrast;
-use super::words::setting;
+use super::words::{setting, spans};
 use super::{Candidate, Measured, fastest};
-use crate::model::Key;
+use crate::model::{ByteSize, Key};
 
 /// The fewest sizes of which one can be called the best.
 const FEWEST_SIZES: usize = 3;
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
-/// The best block size of those that differ in nothing else, and the sizes next to it that are as good.
-pub(super) fn best(group: &[Measured]) -> Option<Candidate> {
+/// The best block size of those that differ in nothing else, and the sizes that are as good or can't be told from it.
+pub(super) fn best<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
     let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= FEWEST_SIZES)?;
-    let peak = sweep.iter().position(|one| one.ends().block == best.ends().block)?;
+    let against = |one: &Measured<'a>| Contrast::throughput(best, *one);
     let within = |one: &Measured| one.throughput() >= (1.0 - NEARLY) * best.throughput();
-    // A size belongs to the range unless it is slower for certain, so what ends the range is no accident.
-    let slower = |one: &Measured| Contrast::throughput(best, *one).is_some_and(|contrast| contrast.less());
-    let inside = |one: &&Measured| within(one) || !slower(one);
-    let first = peak - sweep[..peak].iter().rev().take_while(inside).count();
-    let last = peak + sweep[peak + 1..].iter().take_while(inside).count();
-    let range = &sweep[first..=last];
-    let (size, from, to) = (best.ends().block, sweep[first].ends().block, sweep[last].ends().block);
+    let slower = |one: &Measured<'a>| against(one).is_some_and(|contrast| contrast.less());
+    let near: Vec<Measured> = sweep.iter().filter(|one| within(one) || !slower(one)).copied().collect();
+    let sizes = |all: &[Measured]| all.iter().map(|one| one.ends().block).collect::<Vec<ByteSize>>();
+    let (size, all) = (best.ends().block, sizes(&sweep));
     let (setting, rate) = (setting(best.job, &[Key::Block]), best.headline());
-    let text = if range.len() == sweep.len() {
-        let equal = |one: &Measured| {
-            one.ends().block == size
-                || Contrast::throughput(best, *one).is_some_and(|contrast| contrast.low >= 1.0 - NEARLY)
+    let text = if near.len() == sweep.len() {
+        let equal = |one: &Measured<'a>| {
+            one.ends().block == size || against(one).is_some_and(|contrast| contrast.sure.0 >= 1.0 - NEARLY)
         };
-        if !range.iter().all(equal) {
+        if !near.iter().all(equal) {
             return None;
         }
+        let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
     } else {
-        let rest = match range {
+        let those = spans(&sizes(&near), &all);
+        let rest = match &near[..] {
             [_] => "no other size comes within 5 % of it".to_owned(),
-            _ if range.iter().all(within) => format!("{from} to {to} are within 5 % of it"),
-            _ => format!("{from} to {to} are within 5 % of it or tied with it"),
+            _ if near.iter().all(within) => format!("{those} are within 5 % of it"),
+            _ => format!("{those} are within 5 % of it or tied with it"),
         };
         format!("Blocks of {size} are best for {setting}: {rate}; {rest}.")
     };
     let least = sweep.iter().map(|one| one.throughput()).fold(f64::INFINITY, f64::min);
     let figures: Value = sweep.iter().map(|one| one.evidence()).collect();
-    let evidence = json!({ "best": size, "from": from, "to": to, "sweep": figures });
+    let evidence = json!({ "best": size, "as_good": sizes(&near), "sweep": figures });
     Some(Candidate::new("best-block", (best.throughput() / least).ln(), text, evidence))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::findings::{found, texts};
+    use crate::findings::texts;
     use crate::model::Record;
     use crate::stats::fixture::{STEADY, record};
 
@@ -78,11 +76,12 @@ mod tests {
         );
     }
 
+    /// A size that is not next to the best one was not looked at: "no other size comes within 5 %" beside one that did.
     #[test]
-    fn the_range_is_contiguous() {
+    fn sizes_far_from_the_best_one_are_looked_at() {
         let figures = [("1k", 2.98), ("4k", 2.0), ("64k", 3.0), ("1m", 2.5)];
-        let found = &found("best-block", &sweep(&figures, &STEADY))[0];
-        assert_eq!((found.evidence["from"].as_u64(), found.evidence["to"].as_u64()), (Some(65536), Some(65536)));
+        let text = &texts("best-block", &sweep(&figures, &STEADY))[0];
+        assert!(text.ends_with("3.00 GiB/s; 1 KiB and 64 KiB are within 5 % of it."), "{text}");
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::stats::fit::{FEWEST_POINTS, Line, Linearity, Weighting};
 /// "Give or take about 10 %" is what the document on pipe speed calls linear.
 const STRAIGHT: f64 = 0.1;
 
+/// What a line that explains less than so much of the variance says is not told.
+const LEAST_R_SQUARED: f64 = 0.9;
+
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// One length of a chain.
@@ -95,14 +98,21 @@ pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
         hops.map(|point| format!("{} at {}", Throughput(point.per_hop()), point.length)).collect();
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
     let interval = per_gib.slope.low.zip(per_gib.slope.high);
+    let fits = |line: &Line| line.r_squared >= LEAST_R_SQUARED;
+    let interval = interval.map_or_else(String::new, |(low, high)| format!(" ({}–{})", seconds(low), seconds(high)));
+    let costs = [
+        fits(&per_gib).then(|| format!("{}{interval} per GiB", seconds(per_gib.slope.value))),
+        fits(&to_start).then(|| format!("{} to start", seconds(to_start.slope.value))),
+    ];
+    let costs = match costs.into_iter().flatten().collect::<Vec<_>>() {
+        none if none.is_empty() => "no line tells what it costs".to_owned(),
+        costs => costs.join(" and "),
+    };
     let text = format!(
-        "One more '{}', {}: {}{} per GiB and {} to start. {shape} (R² {:.4}). Per hop: {}.",
+        "One more '{}', {}: {costs}. {shape}{}. Per hop: {}.",
         stage(first.measured),
         setting(first.measured.job, &[Key::Length, Key::Stage]),
-        seconds(per_gib.slope.value),
-        interval.map_or_else(String::new, |(low, high)| format!(" ({}–{})", seconds(low), seconds(high))),
-        seconds(to_start.slope.value),
-        of_real.r_squared,
+        if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() },
         per_hop.join(", "),
     );
     let chain = |point: &Point| {
@@ -142,8 +152,11 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option
     let lengths = column(&points, |(point, _)| point.length);
     let theirs = column(&points, |(_, throughput)| GIB / throughput);
     let ours = column(&points, |(point, _)| point.real / (point.bytes / GIB));
-    let their_line = Line::fit(&lengths, &theirs, Weighting::Relative).filter(|line| line.slope.value > 0.0)?;
-    let our_line = Line::fit(&lengths, &ours, Weighting::Relative).filter(|line| line.slope.value > 0.0)?;
+    let line = |times: &[f64]| {
+        let line = Line::fit(&lengths, times, Weighting::Relative)?;
+        (line.slope.value > 0.0 && line.r_squared >= LEAST_R_SQUARED).then_some(line)
+    };
+    let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
     let hops: Vec<f64> =
         points.iter().map(|(point, throughput)| point.length * throughput).filter(|&hop| hop > 0.0).collect();
     let straight = Linearity::of(&lengths, &theirs, STRAIGHT).is_some_and(|line| line.departure.is_none());

@@ -7,15 +7,13 @@ use serde_json::{Value, json};
 
 use super::Measured;
 use super::words::spans;
-use crate::model::{Better, ByteSize, Estimate, Figure, Sample, three_digits};
-use crate::stats::compare::{MOST_RUNS, Pairing, compare};
-use crate::stats::estimate::FEWEST_RUNS;
-use crate::stats::verdict::Criterion;
+use crate::model::{ByteSize, Estimate, Figure, Sample, three_digits};
 
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
 const TOLERANCE: f64 = 0.03;
 
-/// How many times as much `new` has as `base`, with the 95 % interval of that. As text: `1.52× (1.48–1.55)`.
+/// How many times as much `new` has as `base`, in the rounds in which both were measured, with the 95 % interval of that, as in
+/// tables. What is certain is decided by the interval that holds together with all others. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
     pub base: Measured<'a>,
@@ -23,6 +21,8 @@ pub(super) struct Contrast<'a> {
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
+    /// What holds together with all other comparisons of the document.
+    pub sure: (f64, f64),
 }
 
 impl<'a> Contrast<'a> {
@@ -39,42 +39,37 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// From the rounds in which both were measured if they are enough, otherwise from the two estimates.
     pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
         let value = |sample: &Sample| Some((sample.round, figure.of_sample(sample)?));
         let by_round: BTreeMap<u32, f64> = base.record.samples.iter().filter_map(value).collect();
         let news = new.record.samples.iter().filter_map(value);
-        let shared = news.filter_map(|(round, new)| Some((*by_round.get(&round)?, new)));
-        let (bases, news): (Vec<f64>, Vec<f64>) = shared.take(MOST_RUNS).unzip();
-        let of_rounds = || {
-            let comparison = compare(&bases, &news, Pairing::Rounds, Criterion::new(Better::Higher)).ok()?;
-            sound([comparison.change + 1.0, comparison.low? + 1.0, comparison.high? + 1.0])
-        };
-        let rounds = if bases.len() < FEWEST_RUNS { None } else { of_rounds() };
-        let [ratio, low, high] =
-            rounds.or_else(|| ratio_of(base.estimates.get(figure)?, new.estimates.get(figure)?))?;
-        Some(Contrast { base, new, ratio, low, high })
+        let ratios = news.filter_map(|(round, new)| Some(new / by_round.get(&round)?));
+        let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect();
+        let estimate = Estimate::of(&ratios)?;
+        let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
+        Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
     /// Whether it is more by over 3 % for certain.
     pub fn more(&self) -> bool {
-        self.low > 1.0 + TOLERANCE
+        self.sure.0 > 1.0 + TOLERANCE
     }
 
     /// Whether it is less by over 3 % for certain.
     pub fn less(&self) -> bool {
-        self.high < 1.0 - TOLERANCE
+        self.sure.1 < 1.0 - TOLERANCE
     }
 
     /// Whether it is the same, within 3 %, for certain.
     pub fn same(&self) -> bool {
-        self.low >= 1.0 - TOLERANCE && self.high <= 1.0 + TOLERANCE
+        self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
     }
 
     /// The other way round: how many times as much the other has.
     pub fn inverse(&self) -> Contrast<'a> {
-        let Contrast { base, new, ratio, low, high } = *self;
-        Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low }
+        let Contrast { base, new, ratio, low, high, sure } = *self;
+        let sure = (1.0 / sure.1, 1.0 / sure.0);
+        Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
     }
 
     /// How far from 1, in either direction: twice and half are equally far.
@@ -92,13 +87,20 @@ impl<'a> Contrast<'a> {
         }
     }
 
+    /// `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
     pub fn percent(&self) -> String {
-        percent([self.ratio, self.low, self.high])
+        let [share, low, high] = [self.ratio, self.low, self.high].map(|share| match share * 100.0 {
+            small if small < 0.0005 => "<0.001".to_owned(),
+            small if small < 0.0995 => format!("{small:.3}"),
+            more => three_digits(more),
+        });
+        format!("{share} % ({low}–{high})")
     }
 
     pub fn evidence(&self) -> Value {
         let (of, to) = (self.new.evidence(), self.base.evidence());
-        json!({ "ratio": self.ratio, "low": self.low, "high": self.high, "of": of, "to": to })
+        let (ratio, sure) = (self.ratio, [self.sure.0, self.sure.1]);
+        json!({ "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to })
     }
 }
 
@@ -106,26 +108,6 @@ impl fmt::Display for Contrast<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}× ({}–{})", three_digits(self.ratio), three_digits(self.low), three_digits(self.high))
     }
-}
-
-/// The ratio of two estimates of which rounds are not known, and its interval: from the one's low end over the other's high
-/// end to the reverse, so a difference is one of intervals that do not overlap.
-pub(super) fn ratio_of(base: &Estimate, new: &Estimate) -> Option<[f64; 3]> {
-    sound([new.median / base.median, new.low? / base.high?, new.high? / base.low?])
-}
-
-fn sound(ratios: [f64; 3]) -> Option<[f64; 3]> {
-    ratios.iter().all(|ratio| ratio.is_finite() && *ratio > 0.0).then_some(ratios)
-}
-
-/// `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
-pub(super) fn percent(share: [f64; 3]) -> String {
-    let [share, low, high] = share.map(|share| match share * 100.0 {
-        small if small < 0.0005 => "<0.001".to_owned(),
-        small if small < 0.0995 => format!("{small:.3}"),
-        more => three_digits(more),
-    });
-    format!("{share} % ({low}–{high})")
 }
 
 /// The farthest from 1.
@@ -178,7 +160,8 @@ pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
 mod tests {
     use super::*;
     use crate::model::Record;
-    use crate::stats::fixture::{STEADY, record, spoken};
+    use crate::stats::fixture::{STEADY, outcome, record, spoken};
+    use crate::stats::records::records;
 
     fn contrast<'a>(base: &'a Record, new: &'a Record) -> Option<Contrast<'a>> {
         Contrast::throughput(Measured::of(base)?, Measured::of(new)?)
@@ -195,32 +178,31 @@ mod tests {
     }
 
     #[test]
-    fn without_shared_rounds_intervals_decide() {
-        let base = record("e", &[], 1.0, &STEADY);
-        let later = |throughput: f64| {
-            let mut record = record("e", &[], throughput, &STEADY);
-            record.samples.iter_mut().for_each(|sample| sample.round += 100);
-            record
-        };
-        assert!(contrast(&base, &later(1.1)).unwrap().more());
-        assert!(contrast(&base, &later(0.9)).unwrap().less());
-        assert!(contrast(&base, &later(1.0)).unwrap().same());
-        let unclear = later(1.03);
-        let neither = contrast(&base, &unclear).unwrap();
-        assert!(!neither.more() && !neither.same());
+    fn without_shared_rounds_there_is_no_ratio() {
+        let (base, mut later) = (record("e", &[], 1.0, &STEADY), record("e", &[], 1.1, &STEADY));
+        later.samples.iter_mut().for_each(|sample| sample.round += 100);
+        assert!(contrast(&base, &later).is_none());
+    }
+
+    /// What a table shows as the ratio to the baseline, and what a finding tells of the same two.
+    #[test]
+    fn a_table_and_a_finding_have_one_ratio() {
+        let (wild, other) = ([1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6], [1.1, 0.7, 1.5, 0.9, 1.3, 1.0, 1.2]);
+        let (base, mut new) = (outcome("e", &[], 1.0, &wild), outcome("e", &[("wait", "spin")], 2.0, &other));
+        new.trial.baseline = Some(base.trial.id.clone());
+        let all = records(vec![base, new]);
+        let table = all[1].estimate.as_ref().unwrap().ratio().unwrap();
+        let told = contrast(&all[0], &all[1]).unwrap();
+        assert_eq!((told.ratio, Some(told.low), Some(told.high)), (table.median, table.low, table.high));
     }
 
     #[test]
     fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
         let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
-        let mut later = fast.clone();
-        later.samples.iter_mut().for_each(|sample| sample.round += 100);
-        for fast in [fast, later] {
-            let speed = Contrast::speed(Measured::of(&slow).unwrap(), Measured::of(&fast).unwrap()).unwrap();
-            assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
-            let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
-            assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
-        }
+        let speed = Contrast::speed(Measured::of(&slow).unwrap(), Measured::of(&fast).unwrap()).unwrap();
+        assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
+        let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
+        assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
     }
 
     #[test]

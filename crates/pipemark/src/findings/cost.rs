@@ -50,11 +50,13 @@ impl Cost {
         (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
     }
 
-    /// The size at which the bytes cost as much as the call, with two digits, which is what a fit can tell.
-    fn even_at(&self) -> ByteSize {
+    /// The size at which the bytes cost as much as the call, with two digits, which is what a fit can tell; `None` outside of
+    /// the sizes that were fitted.
+    fn even_at(&self) -> Option<ByteSize> {
         let size = self.line.intercept.value / self.line.slope.value;
         let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
-        ByteSize(((size / unit).round() * unit) as u64)
+        let size = ByteSize(((size / unit).round() * unit) as u64);
+        (self.from..=self.to).contains(&size).then_some(size)
     }
 
     /// The unit that the cost of bytes is told for, in bytes and by its name.
@@ -94,16 +96,17 @@ fn of_sweep(sweep: &[Measured]) -> Option<Candidate> {
     let words = |cost: Coefficient, by: f64| {
         Some(format!("{} ({}–{})", time(cost.value * by), time(cost.low? * by), time(cost.high? * by)))
     };
+    let even = cost
+        .even_at()
+        .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
     let text = format!(
-        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}; below about \
-         {} the calls cost more than the bytes.",
+        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}{even}.",
         words(cost.line.intercept, 1.0)?,
         words(cost.line.slope, per)?,
         setting(sweep[0].job, &[Key::Block]),
         cost.from,
         cost.to,
         cost.r_squared(),
-        cost.even_at(),
     );
     Some(Candidate::new("call-cost", cost.line.r_squared, text, cost.evidence()))
 }
@@ -120,7 +123,7 @@ pub(super) fn of_links(rivals: &Rivals) -> Option<Candidate> {
         let (per, unit) = cost.unit();
         let until = if Some(&cost.to) == rivals.sizes.last() { String::new() } else { format!(" up to {}", cost.to) };
         let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
-        format!("{name} {call} + {bytes} per {unit} ({}{until})", cost.r_squared())
+        format!("{} {call} + {bytes} per {unit} ({}{until})", rivals.named(name, &rivals.names), cost.r_squared())
     };
     let what = if rivals.job().is_round_trip() { "a message costs, half a round trip," } else { "a block costs" };
     let clauses: Vec<String> = costs.iter().map(clause).collect();
@@ -167,6 +170,17 @@ mod tests {
              read across two cores, by a line from 64 B to 256 KiB with R² 0.999; below about 2300 B the calls cost more than \
              the bytes."
         );
+    }
+
+    /// "Below about 7,800 B" was read off a line from 64 B to 4 KiB.
+    #[test]
+    fn no_size_is_told_that_was_not_fitted() {
+        let fitted = |largest: usize| texts(&line(&NOISE)[..largest])[0].clone();
+        assert!(fitted(5).contains("from 64 B to 16 KiB") && fitted(5).contains("below about 2300 B"), "{}", fitted(5));
+        assert!(fitted(4).contains("from 64 B to 4 KiB") && fitted(4).contains("below about"), "{}", fitted(4));
+        let costly = line_of(&[], 2300.0, 0.3, &NOISE);
+        let text = &texts(&costly[..4])[0];
+        assert!(text.contains("from 64 B to 4 KiB") && !text.contains("below"), "{text}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ fn fed_by(group: &[Measured]) -> &'static str {
 fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
-    let throughput = match contrast.low <= 1.0 && contrast.high >= 1.0 {
+    let throughput = match contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 {
         true => format!("the throughput of {}, tied at {contrast}", finding.to),
         false => format!("{contrast} the throughput of {}", finding.to),
     };

@@ -120,7 +120,12 @@ fn answer(subject: &str, claim: &Claim, tables: &[(&Experiment, &Gains)], record
         unreachable!("written as an object")
     };
     let text = format!("{subject}: “{}” Here, {}.", claim.says.trim(), texts.join("; "));
-    (!texts.is_empty()).then(|| Finding { rule: "published-gain".to_owned(), text, evidence })
+    (!texts.is_empty()).then(|| Finding {
+        rule: "published-gain".to_owned(),
+        topic: super::topic("published-gain"),
+        text,
+        evidence,
+    })
 }
 
 /// The gains that a conclusion is about in a part of a table, each with its experiment's name.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::contrast::{Contrast, by_size, evidence_by_block, widest};
-use super::words::{listed, pieces, situation, spans};
+use super::words::{listed, pieces, situation, spans, worked};
 use super::{Candidate, Measured, fastest, groups};
 use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod};
 
@@ -27,9 +27,9 @@ pub(super) struct Rivals<'a> {
 impl<'a> Rivals<'a> {
     fn of(group: Vec<Measured<'a>>) -> Rivals<'a> {
         let mut rivals = Rivals { group, names: Vec::new(), sizes: Vec::new() };
-        for ends in rivals.group.iter().map(|one| one.ends()) {
-            rivals.sizes.push(ends.block);
-            let name = ends.mechanism();
+        for one in rivals.group.clone() {
+            rivals.sizes.push(one.ends().block);
+            let name = rivals.name(&one);
             if !rivals.names.contains(&name) {
                 rivals.names.push(name);
             }
@@ -44,8 +44,33 @@ impl<'a> Rivals<'a> {
         self.group[0].job
     }
 
+    /// Its mechanism; with both methods where two ways are called alike.
+    fn name(&self, one: &Measured) -> String {
+        let ends = one.ends();
+        let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
+        match self
+            .group
+            .iter()
+            .map(|other| other.ends())
+            .find(|other| other.mechanism() == name && (other.send, other.recv) != ways)
+        {
+            Some(_) => format!("{} {} → {}", ends.link, ends.send, ends.recv),
+            None => name,
+        }
+    }
+
+    /// A mechanism, and what it does to each byte where that isn't the same for all of `among`: only like work can be ranked
+    /// silently.
+    pub fn named(&self, name: &str, among: &[String]) -> String {
+        let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
+        match of(name).filter(|own| among.iter().any(|other| of(other) != Some(*own))) {
+            Some(own) => format!("{name} ({})", worked(own)),
+            None => name.to_owned(),
+        }
+    }
+
     fn at(&self, name: &str, size: ByteSize) -> Option<Measured<'a>> {
-        self.group.iter().rfind(|one| one.ends().block == size && one.ends().mechanism() == name).copied()
+        self.group.iter().rfind(|one| one.ends().block == size && self.name(one) == name).copied()
     }
 
     /// One of them, the smallest size first.
@@ -88,9 +113,9 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
             "with {} of {} {}{tied}, {}{at}, {widest} as fast as {}",
             pieces(rivals.job()),
             spans(&sizes, &rivals.sizes),
-            listed(leaders),
+            listed(&leaders.iter().map(|name| rivals.named(name, &rivals.names)).collect::<Vec<_>>()),
             widest.new.headline(),
-            widest.base.ends().mechanism(),
+            rivals.named(&rivals.name(&widest.base), &rivals.names),
         ))
     };
     let clauses: Vec<String> = parts.iter().filter_map(clause).collect();
@@ -111,7 +136,7 @@ fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contras
     for other in there {
         match Contrast::speed(other, best).filter(Contrast::more) {
             Some(contrast) => slower.push(contrast),
-            None => leaders.push(other.ends().mechanism()),
+            None => leaders.push(rivals.name(&other)),
         }
     }
     let next = slower.into_iter().max_by(|one, other| one.base.speed().total_cmp(&other.base.speed()))?;
@@ -142,10 +167,12 @@ impl Crossover<'_> {
         self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
     }
 
-    fn words(&self, sizes: &[ByteSize], pieces: &str) -> String {
+    fn words(&self, rivals: &Rivals) -> String {
         let all = [&self.ahead[..], &self.behind].concat();
-        let [one, other] = self.names;
-        format!("{one} against {other}: {}", by_size(&all, sizes, pieces).unwrap_or_default())
+        let names = self.names.map(str::to_owned);
+        let [one, other] = [0, 1].map(|side| rivals.named(&names[side], &names));
+        let sizes = by_size(&all, &rivals.sizes, pieces(rivals.job()));
+        format!("{one} against {other}: {}", sizes.unwrap_or_default())
     }
 
     fn evidence(&self) -> Value {
@@ -171,8 +198,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
             chosen.push(crossover);
         }
     }
-    let words: Vec<String> =
-        chosen.iter().map(|crossover| crossover.words(&rivals.sizes, pieces(rivals.job()))).collect();
+    let words: Vec<String> = chosen.iter().map(|crossover| crossover.words(rivals)).collect();
     let text = format!("Crossover {}: {}.", situation(rivals.job()), words.join("; "));
     let evidence: Value = crossovers.iter().map(Crossover::evidence).collect();
     Some(Candidate::new("crossing", crossovers.first()?.effect(), text, json!({ "crossings": evidence })))
@@ -197,14 +223,21 @@ fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Ve
 pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
     let plain = LinkKind::Pipe.to_string();
     let (mut clauses, mut all) = (Vec::new(), Vec::new());
-    for name in rivals.names.iter().filter(|name| rivals.sweep(name)[0].job.link() == LinkKind::Shm) {
+    let is_shm = |name: &str| rivals.sweep(name)[0].job.link() == LinkKind::Shm;
+    for name in rivals.names.iter().filter(|name| is_shm(name)) {
         let contrasts = rivals.contrasts(&plain, name);
         if contrasts.iter().any(|contrast| contrast.more() || contrast.less()) {
-            clauses.push(format!("{name} {}", by_size(&contrasts, &rivals.sizes, pieces(rivals.job()))?));
+            clauses.push(format!(
+                "{} {}",
+                rivals.named(name, std::slice::from_ref(&plain)),
+                by_size(&contrasts, &rivals.sizes, pieces(rivals.job()))?
+            ));
             all.extend(contrasts);
         }
     }
-    let text = format!("Shared memory against a pipe, {}: {}.", situation(rivals.job()), clauses.join("; "));
+    let shared: Vec<String> = rivals.names.iter().filter(|name| is_shm(name)).cloned().collect();
+    let (plain, situation) = (rivals.named(&plain, &shared), situation(rivals.job()));
+    let text = format!("Shared memory against a {plain}, {situation}: {}.", clauses.join("; "));
     let evidence = json!({ "by_block": evidence_by_block(&all) });
     Some(Candidate::new("shared-memory", widest(&all)?.effect(), text, evidence))
 }
@@ -243,8 +276,10 @@ mod tests {
         assert_eq!(
             texts("best-link", &three(&STEADY)),
             [
-                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place, 2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as \
-                 fast as pipe; with blocks of 1 MiB tcp and shm in-place (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe."
+                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place (not copied, written anew and read), \
+                 2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as fast as pipe (copied twice); with blocks of 1 MiB tcp (copied twice) \
+                 and shm in-place (not copied, written anew and read) (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe \
+                 (copied twice)."
             ]
         );
     }
@@ -294,7 +329,7 @@ mod tests {
         assert_eq!(
             texts("shared-memory", &records),
             [
-                "Shared memory against a pipe, across two cores: shm in-place faster with blocks of 64 B to 1 MiB, up to 6.00× \
+                "Shared memory against a pipe (copied twice), across two cores: shm in-place (not copied, written anew and read) faster with blocks of 64 B to 1 MiB, up to 6.00× \
                  (6.00–6.00) at 64 KiB; shm slower with blocks of 64 B, 0.50× (0.50–0.50); faster with blocks of 64 KiB to 1 MiB, \
                  up to 1.50× (1.50–1.50) at 1 MiB."
             ]

@@ -55,7 +55,7 @@ fn of_source(source: &str, figures: &[(Measured, f64)]) -> Option<Candidate> {
     let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
     let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
     // Their best is ours too, or ours theirs, as far as either can tell.
-    let near = |contrast: &Contrast| contrast.low >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
+    let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
     let shape = match Contrast::throughput(ours, *theirs_at) {
         _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),
         Some(contrast) if near(&contrast) => Some(("the shapes agree within 5 % on where the best is", true)),
@@ -152,7 +152,7 @@ mod tests {
     fn one_figure_has_no_shape_and_few_runs_no_finding() {
         let one = &found(&[500.0], &STEADY)[0].text;
         assert!(
-            one.contains(": 251 MiB/s for pipe, write → read, cross, 64 B blocks, here 500 MiB/s, 1.99× as fast"),
+            one.contains(": 251 MiB/s for pipe, write → read, 2 cores, 64 B blocks, here 500 MiB/s, 1.99× as fast"),
             "{one}"
         );
         assert!(found(&[500.0; 8], &STEADY[..4]).is_empty());

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::contrast::Contrast;
-use super::words::setting;
+use super::words::{setting, worked};
 use super::{Candidate, Measured, fastest};
-use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy};
+use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy, Work};
 
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
@@ -51,7 +51,8 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
             Verify::Xor => ", each byte checked",
             Verify::None | Verify::Count => "",
         };
-        let text = format!("{purpose}: {}, {}{proof}.", words(&choice), choice.headline());
+        let copied = worked(Work { written: false, read: false, ..choice.ends().work() });
+        let text = format!("{purpose}: {}, {}, {copied}{proof}.", words(&choice), choice.headline());
         let evidence = json!({ "setting": choice.evidence(), "of_settings": of, "params": choice.job });
         Some(Candidate::new("recommended", effect, text, evidence))
     };
@@ -93,10 +94,10 @@ mod tests {
         assert_eq!(
             texts(&all),
             [
-                "For data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, each \
-                 byte written anew and checked.",
-                "For moving data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s.",
-                "With plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s.",
+                "For data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
+                 once, each byte written anew and checked.",
+                "For moving data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
+                "With plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );
         // The plain setting is found among most, not among those with the most proof.
@@ -104,7 +105,7 @@ mod tests {
         proven.push(record("f", &[("verify", "full"), ("capacity", "1m")], 1.0, &STEADY));
         proven.push(record("e", &[("block", "1m")], 2.0, &STEADY));
         assert!(
-            texts(&proven)[2].ends_with("read across two cores (blocks of 64 KiB), 3.00 GiB/s."),
+            texts(&proven)[2].ends_with("read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice."),
             "{:?}",
             texts(&proven)
         );

@@ -4,33 +4,32 @@ use serde_json::{Value, json};
 
 use super::contrast::Contrast;
 use super::gap::gap;
-use super::words::{time, trial};
-use super::{Candidate, Measured};
+use super::words::{time, trial, worked};
+use super::{Candidate, Measured, fastest};
 use crate::model::{Estimate, Figure, Key, Nanos, Sample, WaitPolicy, three_digits};
 
 /// A slowest hundredth that takes less than so many times the median is no tail to speak of.
 const TAIL: f64 = 1.5;
 
-/// The shortest round trip of each wait policy, back to back, always with its CPU time: by the high end of the interval,
-/// so that no wild figure makes the claim.
+/// The shortest round trip of each wait policy, back to back, always with its CPU time and what is done to the bytes.
 pub(super) fn shortest(trips: &[Measured]) -> Vec<Candidate> {
     let of_policy = |wait: WaitPolicy| {
         let back_to_back = |one: &Measured| one.ends().wait == wait && gap(one) == Some(Nanos(0));
         let trips: Vec<Measured> = trips.iter().copied().filter(back_to_back).collect();
-        let high = |one: &Measured| one.estimates.headline().high.unwrap_or(f64::INFINITY);
-        let best = trips.iter().copied().min_by(|one, other| high(one).total_cmp(&high(other)))?;
+        let best = fastest(trips.iter().copied())?;
         let slower = |other: &Measured| Contrast::speed(*other, best).is_some_and(|contrast| contrast.more());
         if !trips.iter().any(slower) {
             return None;
         }
         let trip = best.estimates.headline();
         let text = format!(
-            "The shortest round trip of ends that {wait} takes {} ({}–{}) and {} s of CPU time per million messages: {}.",
+            "The shortest round trip of ends that {wait} takes {} ({}–{}) and {} s of CPU time per million messages: {}, {}.",
             best.headline(),
             time(trip.low?),
             time(trip.high?),
             three_digits(best.estimates.get(best.cost())?.median),
             trial(best.job, &[Key::Wait]),
+            worked(best.ends().work()),
         );
         Some(Candidate::new("round-trip", 1.0, text, json!({ "of": best.evidence(), "round_trips": trips.len() })))
     };
@@ -41,8 +40,8 @@ pub(super) fn shortest(trips: &[Measured]) -> Vec<Candidate> {
 struct Tail<'a> {
     trip: Measured<'a>,
     ratio: Estimate,
-    low: f64,
-    high: f64,
+    /// What holds together with all other comparisons.
+    sure: (f64, f64),
 }
 
 impl<'a> Tail<'a> {
@@ -51,11 +50,12 @@ impl<'a> Tail<'a> {
         let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
         let ratios: Option<Vec<f64>> = trip.record.samples.iter().map(of_run).collect();
         let ratio = Estimate::of(&ratios?)?;
-        Some(Tail { trip, ratio, low: ratio.low?, high: ratio.high? })
+        Some(Tail { trip, ratio, sure: trip.family.interval(&ratio)? })
     }
 
     fn words(&self) -> String {
-        let [ratio, low, high] = [self.ratio.median, self.low, self.high].map(three_digits);
+        let Estimate { median, low, high, .. } = self.ratio;
+        let [ratio, low, high] = [Some(median), low, high].map(|figure| figure.map_or_else(String::new, three_digits));
         let p99 = self.trip.estimates.get(Figure::P99).map_or_else(String::new, |p99| time(p99.median));
         let (median, trial) = (self.trip.headline(), trial(self.trip.job, &[]));
         format!("{ratio}× ({low}–{high}) the median by {trial} (p99 {p99}, median {median})")
@@ -69,11 +69,12 @@ impl<'a> Tail<'a> {
 /// The longest tail and the shortest of each situation, where they can be told apart.
 pub(super) fn tail(group: &[Measured]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
-    let longest = tails.iter().max_by(|one, other| one.low.total_cmp(&other.low)).filter(|tail| tail.low >= TAIL)?;
-    let shortest = tails.iter().min_by(|one, other| one.high.total_cmp(&other.high))?;
+    let longest =
+        tails.iter().max_by(|one, other| one.sure.0.total_cmp(&other.sure.0)).filter(|tail| tail.sure.0 >= TAIL)?;
+    let shortest = tails.iter().min_by(|one, other| one.sure.1.total_cmp(&other.sure.1))?;
     let mut text = format!("Of a hundred round trips the slowest takes at least {}", longest.words());
     let mut evidence = json!({ "longest": longest.evidence() });
-    if shortest.high < longest.low {
+    if shortest.sure.1 < longest.sure.0 {
         text.push_str(&format!(", but only {}", shortest.words()));
         evidence["shortest"] = shortest.evidence();
     }
@@ -99,9 +100,9 @@ mod tests {
             texts("round-trip", &records),
             [
                 "The shortest round trip of ends that block takes 4.00 µs (3.99 µs–4.01 µs) and 4.00 s of CPU time per million \
-                 messages: pipe across two cores (messages of 8 B).",
+                 messages: pipe across two cores (messages of 8 B), copied twice.",
                 "The shortest round trip of ends that spin takes 200 ns (199 ns–200 ns) and 0.20 s of CPU time per million \
-                 messages: shm across two cores (messages of 8 B).",
+                 messages: shm across two cores (messages of 8 B), copied twice.",
             ]
         );
     }

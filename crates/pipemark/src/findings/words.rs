@@ -1,7 +1,7 @@
 //! The words that only findings need: settings, sizes and lists.
 
 use super::Measured;
-use crate::model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, phrase, placed};
+use crate::model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
 /// What is told of a setting in brackets, in this order.
 const DETAILS: [Key; 14] = [
@@ -119,6 +119,18 @@ pub(super) fn capacity(measured: Measured) -> String {
 pub(super) fn methods(ends: &Ends) -> String {
     let pages = if ends.pages == crate::model::PageKind::Huge { " from huge pages" } else { "" };
     format!("{} → {}{pages}", ends.send, ends.recv)
+}
+
+/// `copied once, written and read`: what is done to each byte.
+pub(super) fn worked(work: Work) -> String {
+    let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
+    let rest = match (work.written, work.read) {
+        (false, false) => "",
+        (true, false) => ", written anew",
+        (false, true) => ", read",
+        (true, true) => ", written anew and read",
+    };
+    format!("{copies}{rest}")
 }
 
 /// `a, b and c`.

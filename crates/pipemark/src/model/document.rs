@@ -95,6 +95,9 @@ pub struct Experiment {
 pub struct Finding {
     /// Which rule found it: a stable word such as `best-block`.
     pub rule: String,
+    /// The help topic that explains it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub topic: String,
     /// The sentence.
     pub text: String,
     /// The figures it rests on, by name.

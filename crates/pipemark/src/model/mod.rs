@@ -31,7 +31,7 @@ pub use figure::{Better, Estimate, Estimates, Figure};
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
-pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
+pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume, Work};
 pub use link::LinkKind;
 pub(crate) use link::each_link;
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};

@@ -69,8 +69,10 @@ pub fn measure(
 ) -> Measurement {
     let begin = Instant::now();
     let schedule = &plan.schedule;
-    let mut turns: Vec<Turn> =
-        plan.trials.iter().map(|trial| turn(trial, machine, entrants, schedule, interrupt)).collect();
+    // What several experiments have is measured once.
+    let first = |trial: &Trial| plan.trials.iter().position(|other| other.job == trial.job);
+    let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
+    let mut turns: Vec<Turn> = once.map(|(_, trial)| turn(trial, machine, entrants, schedule, interrupt)).collect();
     let (least, budget) = match schedule.runs {
         Runs::Fixed(runs) => (runs, Duration::MAX),
         Runs::Adaptive { min, .. } => (min, schedule.budget),
@@ -130,7 +132,12 @@ pub fn measure(
         }
     }
     let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
-    let outcomes = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
+    let measured: Vec<Outcome> = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
+    let of_trial = |trial: &Trial| {
+        let outcome = measured.iter().find(|outcome| outcome.trial.job == trial.job).cloned();
+        Outcome { trial: trial.clone(), ..outcome.expect("every job was measured") }
+    };
+    let outcomes = plan.trials.iter().map(of_trial).collect();
     Measurement { outcomes, partial, elapsed: begin.elapsed() }
 }
 

@@ -189,7 +189,7 @@ fn experiments(trials: &[Record]) -> Vec<Experiment> {
 fn finding(rule: &str, text: &str) -> Finding {
     let mut evidence = serde_json::Map::new();
     evidence.insert("ratio".to_owned(), 1.52.into());
-    Finding { rule: rule.to_owned(), text: text.to_owned(), evidence }
+    Finding { rule: rule.to_owned(), topic: String::new(), text: text.to_owned(), evidence }
 }
 
 /// Several experiments with everything that goes well and most of what does not: skipped and failed trials, warnings,

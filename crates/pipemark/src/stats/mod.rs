@@ -8,6 +8,7 @@
 pub mod compare;
 pub mod drift;
 pub mod estimate;
+pub mod family;
 pub mod fit;
 pub mod noise;
 pub mod outliers;

@@ -82,7 +82,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
 }
 
 /// The speed of each round; rounds in which nothing arrived have none to compare.
-fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
+pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     samples
         .iter()
         .map(|sample| (sample.round, sample.speed()))

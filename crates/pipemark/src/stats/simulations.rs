@@ -66,6 +66,16 @@ impl Dice {
     pub fn runs(&mut self, noise: Noise, runs: usize) -> Vec<f64> {
         (0..runs).map(|_| self.figure(noise)).collect()
     }
+
+    /// Runs of which each is like the one before it: 5 % of noise that has a correlation of `like` from run to run.
+    pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
+        let mut state = self.normal();
+        let mut next = || {
+            state = like * state + (1.0 - like * like).sqrt() * self.normal();
+            100.0 * (0.05 * state).exp()
+        };
+        (0..runs).map(|_| next()).collect()
+    }
 }
 
 fn scaled(figures: &[f64], by: f64) -> Vec<f64> {
