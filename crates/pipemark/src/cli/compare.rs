@@ -7,7 +7,7 @@ use super::noise_floor;
 use super::output::{DbOption, ExportOptions, Format};
 use super::parameters::refuse_twice;
 use super::{Ending, Stop, exit, read};
-use crate::compare::{Party, Report};
+use crate::compare::{Diff, Party};
 use crate::model::{Better, Settings, Value};
 use crate::sheet::{self, neutral};
 use crate::stats::verdict::{Criterion, Verdict};
@@ -38,6 +38,9 @@ pub struct CompareOptions {
     /// Measure the same thing against itself here, and say which change could be seen
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
+    /// Print the unchanged trials, those that can't be told and those not compared as well
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     floor: noise_floor::NoiseFloorOptions,
     #[command(flatten)]
@@ -111,7 +114,10 @@ pub fn run(options: &CompareOptions) -> Ending {
             say(format_args!("warning: {warning}"));
         }
     }
-    output.write(&sheet::comparison(&report), &serde_json::to_string(&report)?)?;
+    let json = serde_json::to_string(&report)?;
+    // For programs all rows are there.
+    let sheet = |format| sheet::comparison(&report, options.all || format != Format::Text);
+    output.targets().write(|format| format.of_sheet(&sheet(format), Some(&json)))?;
     if report.groups.is_empty() {
         return Err(Stop::failed("nothing was compared: no trial was measured on both sides"));
     }
@@ -125,7 +131,7 @@ pub fn run(options: &CompareOptions) -> Ending {
     }
 }
 
-fn report(options: &CompareOptions) -> Result<Report, Stop> {
+fn report(options: &CompareOptions) -> Result<Diff, Stop> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
         refuse_twice(flag, settings)?;
     }
@@ -152,7 +158,7 @@ fn report(options: &CompareOptions) -> Result<Report, Stop> {
     let base = Party { name: one, document: &base, settings: &options.base };
     let new = Party { name: other, document: new.as_ref().unwrap_or(base.document), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);
-    Report::of(base, new, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
+    Diff::of(base, new, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
 }
 
 #[cfg(test)]

@@ -27,11 +27,17 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
     if base.document == new.document {
         sentences.push("both files hold the same measurement".to_owned());
     }
-    for (side, party) in [("BASE", base), ("NEW", new)] {
+    for (side, party, other) in [("BASE", base, new), ("NEW", new, base)] {
         if party.document.partial {
             sentences.push(format!("{side} was interrupted before all of its runs were made"));
         }
-        sentences.extend(party.document.warnings.iter().map(|warning| format!("{side}: {warning}")));
+        for warning in &party.document.warnings {
+            match other.document.warnings.contains(warning) {
+                true if side == "NEW" => {}
+                true => sentences.push(format!("both: {warning}")),
+                false => sentences.push(format!("{side}: {warning}")),
+            }
+        }
     }
     sentences
 }

@@ -3,14 +3,14 @@
 //! Pure: reading files, the exit code and the looks of it are done elsewhere.
 
 mod circumstances;
+mod diff;
 mod figures;
 mod matching;
-mod report;
 
 #[cfg(test)]
 mod tests;
 
-pub use report::{Change, Group, Missing, Origin, Report, Side};
+pub use diff::{Change, Diff, Group, Missing, Origin, Side};
 
 use std::fmt;
 

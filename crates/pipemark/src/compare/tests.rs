@@ -46,18 +46,18 @@ fn settings(texts: &[&str]) -> Vec<Value> {
     texts.iter().map(|text| Value::parse_pair(text).unwrap()).collect()
 }
 
-fn two(base: &Document, new: &Document) -> Result<Report, Refusal> {
+fn two(base: &Document, new: &Document) -> Result<Diff, Refusal> {
     let party = |name, document| Party { name, document, settings: &[] };
-    Report::of(party("a.json", base), party("b.json", new), &Criterion::new)
+    Diff::of(party("a.json", base), party("b.json", new), &Criterion::new)
 }
 
-fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Report, Refusal> {
+fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refusal> {
     let (base, new) = (settings(base), settings(new));
     let party = |settings| Party { name: "a.json", document, settings };
-    Report::of(party(&base), party(&new), &Criterion::new)
+    Diff::of(party(&base), party(&new), &Criterion::new)
 }
 
-fn refused(result: Result<Report, Refusal>) -> String {
+fn refused(result: Result<Diff, Refusal>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -295,4 +295,17 @@ fn chosen_parameters_are_no_part_of_the_name() {
     let report = within(&document, &["send=write"], &["send=vmsplice"]).unwrap();
     let name = &report.groups[0].changes[0].name;
     assert!(!name.contains("write") && name.contains("64 KiB blocks"), "{name}");
+}
+
+/// Rows show figures that agree with the change: of two modes, the medians suggest another.
+#[test]
+fn figures_agree_with_the_change() {
+    let steady = two(&document(vec![record("e", &[], 1.0, &STEADY)]), &document(vec![record("e", &[], 2.0, &STEADY)]));
+    assert_eq!(steady.unwrap().groups[0].changes[0].typical, None);
+    let base = document(vec![record("e", &[], 1.0, &[1.0, 1.01, 1.02, 1.03, 3.0, 3.01, 3.02])]);
+    let new = document(vec![record("e", &[], 1.0, &[1.0, 1.02, 1.03, 3.0, 3.01, 3.02, 3.03])]);
+    let change = two(&base, &new).unwrap().groups[0].changes[0].clone();
+    assert!(change.new / change.base > 2.0 && change.comparison.change < 0.1, "{change:?}");
+    let (base, new) = change.typical.expect("the medians suggest another");
+    assert!((new / base - 1.0 - change.comparison.change).abs() < 0.01, "{change:?}");
 }

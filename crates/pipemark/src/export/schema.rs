@@ -2,7 +2,7 @@
 
 use schemars::Schema;
 
-use crate::compare::Report;
+use crate::compare::Diff;
 use crate::model::Document;
 use crate::sheet::fixture::assert_file;
 
@@ -14,5 +14,5 @@ fn assert_schema(file: &str, schema: &Schema) {
 #[test]
 fn the_schemas_are_up_to_date() {
     assert_schema("schema.json", &schemars::schema_for!(Document));
-    assert_schema("compare.schema.json", &schemars::schema_for!(Report));
+    assert_schema("compare.schema.json", &schemars::schema_for!(Diff));
 }

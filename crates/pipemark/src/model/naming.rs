@@ -41,7 +41,10 @@ pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    keys.retain(|key| !without.contains(key));
+    // What is told elsewhere of one end is not told here: both ends are told together.
+    let ends = [Key::Send, Key::Recv];
+    let without_ends = ends.iter().any(|key| without.contains(key));
+    keys.retain(|key| !without.contains(key) && !(without_ends && ends.contains(key)));
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 

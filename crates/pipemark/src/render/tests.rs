@@ -1,7 +1,7 @@
 //! Sheets of fixed documents in every format, held against what was kept of them.
 
 use super::*;
-use crate::compare::{Party, Report};
+use crate::compare::{Diff, Party};
 use crate::model::{Document, Record, Unit};
 use crate::sheet::fixture::{self, assert_file};
 use crate::sheet::{self, Axis, Block, Chart, Kind, Point, Role, Scale, Series, Sheet};
@@ -12,7 +12,7 @@ fn shown(sheet: &Sheet, width: usize, colour: Colour) -> String {
 }
 
 /// Every trial by another change, from much worse to much better; the last is gone.
-fn comparison() -> Sheet {
+fn comparison(all: bool) -> Sheet {
     let (base, mut new) = (fixture::quick(), fixture::quick());
     new.trials.pop();
     new.host.kernel = "6.99.0 #1".to_owned();
@@ -21,20 +21,26 @@ fn comparison() -> Sheet {
             sample.bytes = sample.bytes * (by * 10 + u64::from(sample.round)) / 1000;
         }
     }
-    compared(&base, &new)
+    compared(&base, &new, all)
 }
 
-fn compared(base: &Document, new: &Document) -> Sheet {
+fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
     let party = |name, document| Party { name, document, settings: &[] };
-    let report = Report::of(party("before.json", base), party("after \x1b[2J.json", new), &Criterion::new).unwrap();
-    sheet::comparison(&report)
+    let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &Criterion::new).unwrap();
+    sheet::comparison(&report, all)
 }
 
 /// By the name of their files.
 fn sheets() -> Vec<(&'static str, Sheet)> {
     let documents = fixture::all().into_iter().map(|(name, document)| (name, sheet::document(&document)));
-    let hostile = compared(&fixture::hostile(), &fixture::hostile());
-    documents.chain([("comparison", comparison()), ("comparison-hostile", hostile)]).collect()
+    let hostile = compared(&fixture::hostile(), &fixture::hostile(), true);
+    documents
+        .chain([
+            ("comparison", comparison(false)),
+            ("comparison-all", comparison(true)),
+            ("comparison-hostile", hostile),
+        ])
+        .collect()
 }
 
 /// Documents on one screen.
@@ -85,7 +91,7 @@ fn sheets_are_as_kept() {
     for (name, sheet) in briefs() {
         assert_file(&format!("src/sheet/snapshots/{name}.brief.txt"), &shown(&sheet, 80, Colour::Never));
     }
-    let csv = crate::export::sheet_as_csv(&comparison()).unwrap();
+    let csv = crate::export::sheet_as_csv(&comparison(true)).unwrap();
     assert_file("src/sheet/snapshots/comparison.csv", &csv);
 }
 
@@ -153,7 +159,7 @@ fn every_row_of_markdown_has_the_cells_of_its_heading() {
 
 #[test]
 fn hostile_text_stays_text() {
-    for sheet in [sheet::document(&fixture::hostile()), compared(&fixture::hostile(), &fixture::hostile())] {
+    for sheet in [sheet::document(&fixture::hostile()), compared(&fixture::hostile(), &fixture::hostile(), true)] {
         let text = markdown(&sheet);
         assert!(!text.contains("<script") && !text.contains("[x]("), "{text}");
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");

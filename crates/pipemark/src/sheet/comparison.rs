@@ -3,29 +3,36 @@
 use serde_json::Value;
 
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, neutral};
-use crate::compare::{self, Change, Missing, Origin, Report};
+use crate::compare::{self, Change, Diff, Missing, Origin};
 use crate::model::{Mode, Unit, signed_percent};
 use crate::stats::compare::{Comparison, Pairing};
 use crate::stats::verdict::Verdict;
 
-/// The report of a comparison.
-pub fn comparison(report: &Report) -> Sheet {
+/// More that were not compared are only counted.
+const MOST_MISSING: usize = 3;
+
+/// What changed, and in `all` what did not.
+pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
-    let origins = [("BASE", &report.base), ("NEW", &report.new)];
+    sheet.heading(1, &summary(diff));
+    let origins = [("BASE", &diff.base), ("NEW", &diff.new)];
     sheet.notes(origins.map(|(side, origin)| Note::new(side, Style::Heading, &origin_in_words(origin))));
-    sheet.notes(report.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
-    let mut groups: Vec<Group> = report.groups.iter().map(group).collect();
-    if !report.missing.is_empty() {
-        let rows = report.missing.iter().map(missing).collect();
-        groups.push(Group { caption: "Not compared".to_owned(), rows });
+    sheet.notes(diff.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
+    let mut groups: Vec<Group> = diff.groups.iter().map(|own| group(own, all)).collect();
+    groups.retain(|group| !group.rows.is_empty());
+    let few = diff.missing.len() <= MOST_MISSING || diff.groups.is_empty();
+    if !diff.missing.is_empty() && (all || few) {
+        groups.push(Group { caption: "Not compared".to_owned(), rows: diff.missing.iter().map(missing).collect() });
     }
     let grid = Grid { labels: 1, columns: columns(), groups };
     if grid.rows().next().is_some() {
         sheet.heading(2, "Changes");
     }
     sheet.grid(grid);
-    sheet.heading(2, &summary(report));
-    sheet.notes([Note::plain(legend(report))]);
+    let hidden = [Verdict::Same, Verdict::CantTell].map(|verdict| diff.count(verdict)).iter().sum::<usize>();
+    let hidden = hidden + if few { 0 } else { diff.missing.len() };
+    let hidden = (!all && hidden > 0).then(|| Note::plain(format!("{} more with --all", counted(hidden, "row"))));
+    sheet.notes(hidden.into_iter().chain([Note::plain(legend(diff))]));
     sheet
 }
 
@@ -46,13 +53,16 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-fn group(group: &compare::Group) -> Group {
+fn group(group: &compare::Group, all: bool) -> Group {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
-        let figure = |of: fn(&Change) -> f64| change.map_or_else(Cell::default, |c| Cell::of(unit.show(of(c)), of(c)));
+        // What is shown agrees with the change.
+        let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
+            change.map_or_else(Cell::default, |c| Cell::of(unit.show(c.typical.map_or(of(c), typical)), of(c)))
+        };
         let id = |of: fn(&Change) -> &String| Cell::data(change.map(|change| of(change).as_str()));
         let mut cells = vec![
             Cell::text(name),
@@ -61,8 +71,8 @@ fn group(group: &compare::Group) -> Group {
             Cell::data(Some(kind)),
             id(|change| &change.base_id),
             id(|change| &change.new_id),
-            figure(|change| change.base),
-            figure(|change| change.new),
+            figure(|change| change.base, |pair| pair.0),
+            figure(|change| change.new, |pair| pair.1),
         ];
         cells.extend(outcome(comparison, kind == "reference"));
         Row { cells, instead: None }
@@ -70,16 +80,21 @@ fn group(group: &compare::Group) -> Group {
     let mut rows: Vec<Row> = group
         .changes
         .iter()
+        .filter(|change| all || (changed(change.comparison.verdict) && !change.reference))
         .map(|change| {
             let kind = if change.reference { "reference" } else { "trial" };
             row(kind, &change.name, Some(change), &change.comparison)
         })
         .collect();
-    if let Some(mean) = &group.mean {
+    if let Some(mean) = group.mean.as_ref().filter(|mean| all || changed(mean.verdict)) {
         let count = group.changes.iter().filter(|change| !change.reference).count();
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
     Group { caption: format!("{}: {what}", neutral(&group.title)), rows }
+}
+
+fn changed(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Better | Verdict::Worse)
 }
 
 fn missing(missing: &Missing) -> Row {
@@ -151,15 +166,15 @@ fn origin_in_words(origin: &Origin) -> String {
     format!("{words} · {} of {} · {kernel}", origin.suite, origin.started)
 }
 
-fn summary(report: &Report) -> String {
+fn summary(diff: &Diff) -> String {
     let parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::CantTell]
         .into_iter()
-        .map(|verdict| (report.count(verdict), verdict_in_words(verdict)))
+        .map(|verdict| (diff.count(verdict), verdict_in_words(verdict)))
         .filter(|(count, _)| *count > 0)
         .map(|(count, verdict)| format!("{count} {verdict}"))
         .collect();
-    let compared = report.verdicts().count();
-    match (compared, report.missing.len()) {
+    let compared = diff.verdicts().count();
+    match (compared, diff.missing.len()) {
         (0, 0) => "Nothing was compared".to_owned(),
         (0, missing) => format!("Nothing was compared, {missing} not compared"),
         (_, 0) => format!("{}: {}", counted(compared, "trial"), parts.join(", ")),
@@ -167,14 +182,14 @@ fn summary(report: &Report) -> String {
     }
 }
 
-fn legend(report: &Report) -> String {
+fn legend(diff: &Diff) -> String {
     let percent = |fraction: f64| format!("{} %", (fraction * 10_000.0).round() / 100.0);
-    let changes = || report.groups.iter().flat_map(|group| &group.changes);
+    let changes = || diff.groups.iter().flat_map(|group| &group.changes);
     let paired = changes().any(|change| change.comparison.pairing == Pairing::Rounds);
     let mut text = format!(
         "worse, better: the whole interval is past {}; same: it is within {} of 0; can't tell: neither, measure with more --runs",
-        percent(report.threshold),
-        percent(report.same_within)
+        percent(diff.threshold),
+        percent(diff.same_within)
     );
     text.push_str(match paired {
         true => "; compared round by round",

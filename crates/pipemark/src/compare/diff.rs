@@ -1,6 +1,5 @@
 //! The comparison as a whole: what `pipemark compare --json` writes and what the tables show.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
 use crate::stats::estimate::median;
 use crate::stats::verdict::{Criterion, Verdict};
 
-/// The version of the form of [`Report`]; bumped when a field changes its meaning.
+/// The version of the form of [`Diff`]; bumped when a field changes its meaning.
 pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 
 /// The fewest rounds that are compared as rounds; see [`crate::stats::compare`].
@@ -23,7 +22,7 @@ const FEWEST_ROUNDS: usize = 6;
 /// NEW against BASE, trial by trial and experiment by experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct Diff {
     /// Always [`COMPARISON_SCHEMA`].
     pub schema: String,
     /// Where the figures of BASE are from.
@@ -97,6 +96,9 @@ pub struct Change {
     pub new: f64,
     /// Whether it is a copy within one process: what the machine can do, and no verdict on pipes.
     pub reference: bool,
+    /// One run of BASE and one of NEW whose ratio is the change; given where that of the medians is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typical: Option<(f64, f64)>,
     /// The change.
     pub comparison: Comparison,
 }
@@ -135,12 +137,12 @@ pub struct Missing {
     pub reason: String,
 }
 
-impl Report {
+impl Diff {
     /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round.
     ///
     /// # Errors
     /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
-    pub fn of(base: Party, new: Party, criterion: &dyn Fn(Better) -> Criterion) -> Result<Report, Refusal> {
+    pub fn of(base: Party, new: Party, criterion: &dyn Fn(Better) -> Criterion) -> Result<Diff, Refusal> {
         let (one, other) = (base.document.workload, new.document.workload);
         if one != other {
             return Err(Refusal(format!(
@@ -159,80 +161,64 @@ impl Report {
         let together = std::ptr::eq(base.document, new.document);
         let matched = matches(base, new)?;
         let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
-
         let mut warnings = if together { Vec::new() } else { differences(base, new) };
         if together && base.document.partial {
             warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
         }
-        let mut missing: Vec<Missing> = matched
-            .alone
-            .iter()
-            .map(|(side, record)| Missing {
-                side: if *side == Side::Base { Side::New } else { Side::Base },
-                experiment: record.experiment.clone(),
-                id: record.job.id(),
-                reason: format!("only {side} has it"),
-            })
-            .collect();
-        let mut measured: BTreeMap<(usize, Mode), Vec<Pair>> = BTreeMap::new();
-        let mut order: Vec<&str> = Vec::new();
+        let missing_on = |side, record: &Record, reason| Missing {
+            side,
+            experiment: record.experiment.clone(),
+            id: record.job.id(),
+            reason,
+        };
+        let alone = matched.alone.iter().map(|(side, record)| {
+            let other = if *side == Side::Base { Side::New } else { Side::Base };
+            missing_on(other, record, format!("only {side} has it"))
+        });
+        let mut missing: Vec<Missing> = alone.collect();
+        let mut measured: Vec<((&str, Mode), Vec<Pair>)> = Vec::new();
         for (one, other) in matched.pairs {
-            let gaps = [(Side::Base, one), (Side::New, other)]
-                .into_iter()
-                .filter_map(|(side, record)| Some((side, record, unmeasured(record)?)));
-            let gaps: Vec<Missing> = gaps
-                .map(|(side, record, reason)| Missing {
-                    side,
-                    experiment: record.experiment.clone(),
-                    id: record.job.id(),
-                    reason,
-                })
-                .collect();
+            let gaps = [(Side::Base, one), (Side::New, other)].into_iter();
+            let gaps: Vec<Missing> =
+                gaps.filter_map(|(side, record)| Some(missing_on(side, record, unmeasured(record)?))).collect();
             if !gaps.is_empty() {
                 missing.extend(gaps);
                 continue;
             }
             warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
-            let place = order.iter().position(|name| *name == one.experiment).unwrap_or_else(|| {
-                order.push(&one.experiment);
-                order.len() - 1
-            });
             let pair = Pair {
                 base: one,
                 new: other,
                 base_figures: figures(one, &format!("BASE ({}), trial '{}'", base.name, one.job.id()))?,
                 new_figures: figures(other, &format!("NEW ({}), trial '{}'", new.name, other.job.id()))?,
             };
-            measured.entry((place, one.job.mode())).or_default().push(pair);
+            let group = (one.experiment.as_str(), one.job.mode());
+            match measured.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, pairs)) => pairs.push(pair),
+                None => measured.push((group, vec![pair])),
+            }
         }
-
-        let groups = measured.into_iter().map(|((place, mode), pairs)| {
-            let better = match mode {
-                Mode::Throughput => Better::Higher,
-                Mode::Latency => Better::Lower,
-            };
-            let experiment = base.document.experiments.iter().find(|experiment| experiment.name == order[place]);
+        let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
+            let better = if mode == Mode::Throughput { Better::Higher } else { Better::Lower };
+            let titled = base.document.experiments.iter().find(|own| own.name == name && !own.title.is_empty());
             Ok(Group {
-                experiment: order[place].to_owned(),
-                title: experiment
-                    .map(|experiment| experiment.title.clone())
-                    .filter(|title| !title.is_empty())
-                    .unwrap_or_else(|| order[place].to_owned()),
+                experiment: name.to_owned(),
+                title: titled.map_or(name, |own| &own.title).to_owned(),
                 mode,
                 better,
                 changes: changes(&pairs, &chosen, together, criterion(better))?,
                 mean: mean(&pairs, together, criterion(better)),
             })
-        });
+        };
         let usual = criterion(Better::Higher);
-        Ok(Report {
+        Ok(Diff {
             schema: COMPARISON_SCHEMA.to_owned(),
             base: Origin::of(base),
             new: Origin::of(new),
             warnings,
             threshold: usual.threshold,
             same_within: usual.same_within,
-            groups: groups.collect::<Result<_, Refusal>>()?,
+            groups: measured.into_iter().map(group).collect::<Result<_, Refusal>>()?,
             missing,
         })
     }
@@ -286,22 +272,45 @@ fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion)
         let all = |figures: &Figures| figures.values().copied().collect::<Vec<f64>>();
         let (base, new) = (all(&pair.base_figures), all(&pair.new_figures));
         let rounds = in_common(&[&pair.base_figures, &pair.new_figures]);
-        let comparison = if together && rounds[0].len() >= FEWEST_ROUNDS {
-            compare(&rounds[0], &rounds[1], Pairing::Rounds, criterion)
-        } else {
-            compare(&base, &new, Pairing::None, criterion)
+        let by_round = together && rounds[0].len() >= FEWEST_ROUNDS;
+        let comparison = match by_round {
+            true => compare(&rounds[0], &rounds[1], Pairing::Rounds, criterion),
+            false => compare(&base, &new, Pairing::None, criterion),
+        };
+        let comparison = comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
+        let medians = [&base, &new].map(|runs| median(runs).expect("compared, so there are runs"));
+        let runs: Vec<(f64, f64)> = match by_round {
+            true => rounds[0].iter().copied().zip(rounds[1].iter().copied()).collect(),
+            false => base.iter().flat_map(|base| new.iter().map(move |new| (*base, *new))).collect(),
         };
         Ok(Change {
             name,
             base_id: pair.base.job.id(),
             new_id: pair.new.job.id(),
-            base: median(&base).expect("compared, so there are runs"),
-            new: median(&new).expect("compared, so there are runs"),
+            base: medians[0],
+            new: medians[1],
             reference: is_reference(pair.base) && is_reference(pair.new),
-            comparison: comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?,
+            typical: typical(medians, &runs, comparison.change),
+            comparison,
         })
     };
     pairs.iter().zip(names).map(change).collect()
+}
+
+/// The pair of runs whose ratio is nearest to the change, and of equals the one nearest to the medians; `None` where the
+/// medians say the same.
+fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
+    let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
+    let rounded = |off: f64| (off * 400.0).round() as u64;
+    let far = |(base, new): (f64, f64)| (base / medians[0]).ln().abs() + (new / medians[1]).ln().abs();
+    if rounded(off(medians[0], medians[1])) == 0 {
+        return None;
+    }
+    let order = |pair: &(f64, f64)| (rounded(off(pair.0, pair.1)), far(*pair));
+    runs.iter().copied().min_by(|one, other| {
+        let (one, other) = (order(one), order(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    })
 }
 
 /// The geometric mean of the trials in each round, BASE against NEW.
