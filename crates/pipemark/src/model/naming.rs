@@ -44,7 +44,7 @@ pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     // What is told elsewhere of one end is not told here: both ends are told together.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
-    keys.retain(|key| !without.contains(key) && !(without_ends && ends.contains(key)));
+    keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
