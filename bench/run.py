@@ -97,15 +97,6 @@ def against_c(rounds):
             promise(what, ratios, least=0.97)
 
 
-def zero_copy(rounds):
-    best = ["--send", "tee", "--recv", "splice", "--wait", "spin", "--block", "512k", "--place", "cross"]
-    promise(
-        "best zero copy / write and read, both with 64 KiB capacity across two cores",
-        in_turns(rounds, lambda: rate(*best), lambda: rate("--place", "cross")),
-        least=20,
-    )
-
-
 def fresh(rounds):
     gift = "--send vmsplice --pages huge --block 128k --capacity 1m --verify full --place cross".split()
     plain = "--block 64k --capacity 1m --verify full --place cross".split()
@@ -242,4 +233,4 @@ def main(checks, about):
 
 
 if __name__ == "__main__":
-    main([against_c, zero_copy, fresh, quick, own_cost, history, links, perf_sched], __doc__)
+    main([against_c, fresh, quick, own_cost, history, links, perf_sched], __doc__)

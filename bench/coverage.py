@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""How often the interval that pipemark prints holds what very many real runs say.
+
+    bench/coverage.py [--runs 1000] [--minutes 5] [--state FILE]
+
+Measures four trials in turns, a hundred runs at a time, until each has so many runs or the time is over; what was measured is
+kept in FILE, and the next call goes on there. Then it takes runs at random, and runs that followed each other, stops as
+`pipemark run` does, and counts how often the interval holds the estimate of all runs."""
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
+TRIALS = "--send write,vmsplice --place same,cross --time 20ms".split()
+CHUNK = 100
+# As crates/pipemark/src/stats/estimate.rs has them.
+PRECISION, FEWEST_TO_STOP, FARTHEST, MOST = 0.03, 12, 5, 30
+
+
+def measure():
+    """The throughput of so many runs of each trial, by its name."""
+    words = [str(PIPEMARK), "bw", *TRIALS, "--runs", str(CHUNK), "--no-save", "--json", "-"]
+    document = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    trials = [trial for trial in document["trials"] if trial["params"]["link"] == "pipe"]
+    return {trial["name"]: [s["bytes"] / s["ns"] for s in trial["samples"]] for trial in trials}
+
+
+def critical_rank(runs):
+    """Wilcoxon's: from this smallest middle of two runs to this greatest is the 95 % interval."""
+    ways = [1] + [0] * (runs * (runs + 1) // 2)
+    for rank in range(1, runs + 1):
+        for total in range(len(ways) - 1, rank - 1, -1):
+            ways[total] += ways[total - rank]
+    below, rank = 0, 0
+    while 2 * (below + ways[rank]) <= 0.05 * 2**runs:
+        below, rank = below + ways[rank], rank + 1
+    return rank
+
+
+RANKS = {runs: critical_rank(runs) for runs in range(7, MOST + 1)}
+
+
+def estimate(figures):
+    """Low, Hodges and Lehmann's estimate, high."""
+    logs = [math.log(figure) for figure in figures]
+    middles = sorted((one + other) / 2 for at, one in enumerate(logs) for other in logs[at:])
+    rank, n = RANKS.get(len(figures), 1), len(middles)
+    return [math.exp(x) for x in (middles[rank - 1], (middles[(n - 1) // 2] + middles[n // 2]) / 2, middles[-rank])]
+
+
+def stopped(runs):
+    """The interval of a trial that stops as `pipemark run` has it."""
+    for n in range(FEWEST_TO_STOP, MOST + 1):
+        figures = runs[:n]
+        low, middle, high = estimate(figures)
+        narrow = max(middle - low, high - middle) <= PRECISION * middle
+        if n == MOST or narrow and max(middle - min(figures), max(figures) - middle) <= FARTHEST * PRECISION * middle:
+            return low, high
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--runs", type=int, default=1000)
+    flags.add_argument("--minutes", type=float, default=5)
+    flags.add_argument("--state", type=Path, default=ROOT / "build/coverage.json")
+    options = flags.parse_args()
+    end = time.monotonic() + 60 * options.minutes
+    state = json.loads(options.state.read_text()) if options.state.exists() else {}
+    while min(map(len, state.values()), default=0) < options.runs and time.monotonic() < end:
+        for name, figures in measure().items():
+            state.setdefault(name, []).extend(figures)
+        options.state.parent.mkdir(exist_ok=True)
+        options.state.write_text(json.dumps(state))
+    dice = random.Random(1)
+    print("trial: runs; estimate of all (least to greatest); held by intervals of runs at random, of runs in a row")
+    for name, figures in state.items():
+        truth = estimate(figures)[1]
+        drawn = [stopped(dice.choices(figures, k=MOST)) for _ in range(500)]
+        rows = [stopped(figures[at : at + MOST]) for at in range(0, len(figures) - MOST + 1, MOST // 2)]
+        held = [sum(low <= truth <= high for low, high in all) / max(1, len(all)) for all in (drawn, rows)]
+        shown = [f"{figure:.2f}" for figure in (truth, min(figures), max(figures))]
+        print(f"{name}: {len(figures)}; {shown[0]} GB/s ({shown[1]}–{shown[2]}); {held[0]:.1%}, {held[1]:.1%} of {len(rows)}")
+
+
+if __name__ == "__main__":
+    main()
