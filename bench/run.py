@@ -176,17 +176,18 @@ def history(rounds):
 
 
 def links(rounds):
-    place = "--link shm --send in-place --recv in-place --verify full --place cross --wait spin".split()
+    same = "--verify full --place cross --wait spin --capacity 1m".split()
+    place = "--link shm --send in-place --recv in-place".split()
     promise(
-        "shared memory in place / write and read over a pipe, 64 KiB, each byte written anew and checked, across",
-        in_turns(rounds, lambda: rate(*place), lambda: rate("--verify", "full", "--place", "cross")),
-        least=5,
+        "shared memory in place / write and read over a pipe, 64 KiB, 1 MiB of room, both spin, each byte written anew and checked",
+        in_turns(rounds, lambda: rate(*place, *same), lambda: rate(*same)),
+        least=1.1,
     )
-    spin = "--link shm --send in-place --recv in-place --wait spin --place cross --block 8".split()
+    spin = "--wait spin --place cross --block 8".split()
     promise(
-        "round trip of 8 bytes through shared memory, spinning / through a pipe, across two cores",
-        in_turns(rounds, lambda: round_trip(*spin), lambda: round_trip("--block", "8", "--place", "cross")),
-        most=0.1,
+        "round trip of 8 bytes through shared memory / through a pipe, both spin, across two cores",
+        in_turns(rounds, lambda: round_trip("--link", "shm", *spin), lambda: round_trip(*spin)),
+        most=0.5,
     )
     promise(
         "a 64 KiB block through the null link / by write and read",
