@@ -1,12 +1,14 @@
 //! `pipemark bw`: an experiment made of flags. Each comma list is an axis; the rest goes the way that suites go.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use super::measure::FlagOptions;
 use super::parameters::{KeySet, refuse_twice};
 use super::{Ending, Stop};
 use crate::model::{Key, Mode, Value};
-use crate::plan::Plan;
+use crate::plan::{Plan, parse_duration};
 
 /// What `bw` varies.
 #[derive(Debug, Clone)]
@@ -27,6 +29,7 @@ impl KeySet for BwKeys {
         (Key::Align, ""),
         (Key::Capacity, ""),
         (Key::Buffer, ""),
+        (Key::Rseq, ""),
         (Key::Rate, ""),
         (Key::Gap, ""),
         (Key::WriteDelay, ""),
@@ -46,6 +49,12 @@ pub struct BwOptions {
     /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair)]
     baseline: Vec<Value>,
+    /// Look at each run every TIME, print a line each time, and keep what was seen; 10ms, unprinted, without it
+    ///
+    /// A line has the throughput and the context switches of the time since the last. What is kept is in the JSON
+    /// (samples[].pieces), and says whether a trial has two speeds.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
+    interval: Option<Duration>,
 }
 
 /// Measures what the flags say.
@@ -61,6 +70,8 @@ fn plan(options: &BwOptions) -> Result<Plan, Stop> {
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
     let mut plan = options.flags.plan(design)?;
+    plan.schedule.by_interval = options.interval.is_some();
+    plan.schedule.interval = options.interval.unwrap_or(plan.schedule.interval);
     plan.precede_with_memory_copy();
     Ok(plan)
 }

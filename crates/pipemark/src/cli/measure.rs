@@ -6,7 +6,7 @@ use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
 use super::console::{catch_interrupts, say, say_error};
-use super::output::{OutputOptions, keep, printed};
+use super::output::{Format, OutputOptions, keep, printed};
 use super::parameters::{KeySet, ParameterFlags};
 use super::schedule::ScheduleOptions;
 use super::{Ending, Stop, exit};
@@ -66,7 +66,11 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
-        let mut progress = Progress::new(output.export.quiet, plan.trials.len() as u64);
+        let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
+        let mut progress = match lines {
+            true => Progress::in_lines(),
+            false => Progress::new(output.export.quiet, plan.trials.len() as u64),
+        };
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
             continue;

@@ -7,6 +7,7 @@ use super::gains::Gains;
 use super::host::Host;
 use super::parameter::Key;
 use super::trial::Record;
+use super::units::Throughput;
 
 /// The version of the document's form; bumped when a field changes its meaning.
 pub const SCHEMA: &str = "pipemark/1";
@@ -122,6 +123,9 @@ pub enum Warning {
     /// The harness took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
     Harness { percent: f64 },
+    /// The trial has two speeds, bytes per second, and does not stay in one.
+    #[error("two speeds: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
+    Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
     #[error(
         "{sent} of {due} messages that were due were sent, so their times say nothing of the link and are left out; lower --rate"

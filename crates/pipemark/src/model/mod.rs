@@ -38,7 +38,7 @@ pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify,
 pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
 pub use parameter::{Key, MAX_LENGTH, Settings, Value};
 pub use place::{Cpu, Place};
-pub use sample::{EndStats, Latency, Sample, StageStats};
+pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use text::{counted, hides, neutral};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, Throughput, Unit, three_digits};

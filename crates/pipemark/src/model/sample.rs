@@ -54,6 +54,9 @@ pub struct Sample {
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
     pub sinks: Vec<EndStats>,
+    /// The window piece by piece, looked at from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<Pieces>,
     /// What is known of an entrant, which has neither sources nor sinks of ours. Its `ns` is its own clock's, its CPU
     /// time and switches are those of all its processes from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,6 +124,25 @@ impl Sample {
     pub fn ends(&self) -> impl Iterator<Item = &EndStats> {
         self.sources.iter().chain(&self.sinks)
     }
+}
+
+/// What happened in each piece of a window, over all pairs: lists of the same length, at most 600 long.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Pieces {
+    /// The length of each piece in nanoseconds.
+    pub ns: Vec<u64>,
+    /// Bytes that arrived.
+    pub bytes: Vec<u64>,
+    /// Context switches of sources and sinks; empty, as those below, where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<u64>,
+    /// CPU time of the sources in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source_ns: Vec<u64>,
+    /// CPU time of the sinks in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sink_ns: Vec<u64>,
 }
 
 /// The round trips of one run, in nanoseconds.

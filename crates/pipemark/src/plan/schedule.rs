@@ -19,6 +19,9 @@ const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// A fixed seed by default: the same plan is run in the same order each time, so two measurements differ by less.
 const SEED: u64 = 1;
 
+/// Often enough to see an end go to sleep and wake, seldom enough to take no share of the time that shows.
+const INTERVAL: Duration = Duration::from_millis(10);
+
 /// How often and how long, and in which order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
@@ -34,6 +37,10 @@ pub struct Schedule {
     pub run_limit: Duration,
     /// Seeds the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
+    /// How often a run is looked at while it runs.
+    pub interval: Duration,
+    /// Whether what passed in each interval is shown while it runs.
+    pub by_interval: bool,
 }
 
 /// How many runs each trial gets.
@@ -70,6 +77,9 @@ pub struct ScheduleChoices {
     pub run_limit: Option<Duration>,
     /// See [`Schedule::seed`].
     pub seed: Option<u64>,
+    /// See [`Schedule::interval`].
+    #[serde(deserialize_with = "duration")]
+    pub interval: Option<Duration>,
 }
 
 impl ScheduleChoices {
@@ -88,6 +98,7 @@ impl ScheduleChoices {
             budget: if fixed { self.budget } else { self.budget.or(others.budget) },
             run_limit: self.run_limit.or(others.run_limit),
             seed: self.seed.or(others.seed),
+            interval: self.interval.or(others.interval),
         }
     }
 
@@ -122,6 +133,8 @@ impl ScheduleChoices {
             budget: self.budget.unwrap_or(BUDGET),
             run_limit,
             seed: self.seed.unwrap_or(SEED),
+            interval: self.interval.unwrap_or(INTERVAL),
+            by_interval: false,
         })
     }
 }

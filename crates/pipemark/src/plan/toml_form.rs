@@ -397,7 +397,8 @@ fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unit, D::Error> {
 
 fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoices, D::Error> {
     let choices = ScheduleChoices::deserialize(deserializer)?;
-    let adapts = ScheduleChoices { runs: None, run_limit: None, seed: None, ..choices } != ScheduleChoices::default();
+    let adapts = ScheduleChoices { runs: None, run_limit: None, seed: None, interval: None, ..choices }
+        != ScheduleChoices::default();
     if choices.runs.is_some() && adapts {
         return Err(D::Error::custom(
             "runs fixes the number of runs, so min-runs, max-runs, precision and budget have no place beside it; leave \

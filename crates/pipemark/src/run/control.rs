@@ -79,7 +79,7 @@ impl Control {
     pub fn flows(&self, clocks: u32) {
         let line = &self.lines[GATE];
         if line.words[FLOWING].fetch_add(1, SeqCst) + 1 == u64::from(clocks) {
-            line.words[BEGUN].store(1, Release);
+            line.words[BEGUN].store(monotonic_ns(), Release);
         }
     }
 
@@ -87,6 +87,11 @@ impl Control {
     #[inline]
     pub fn begun(&self) -> bool {
         self.lines[GATE].words[BEGUN].load(Acquire) != 0
+    }
+
+    /// When they have, in monotonic nanoseconds.
+    pub fn begun_at(&self) -> Option<u64> {
+        Some(self.lines[GATE].words[BEGUN].load(Acquire)).filter(|&ns| ns != 0)
     }
 
     /// Says that a sink's measured window is over; the last of `sinks` ends the load.

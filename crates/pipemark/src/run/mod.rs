@@ -11,6 +11,7 @@ mod feed;
 mod filter;
 mod keeper;
 mod pair;
+mod pieces;
 mod pipeline;
 mod process;
 mod progress;

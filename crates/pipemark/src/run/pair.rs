@@ -11,6 +11,7 @@ use super::control::Control;
 use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
 use super::keeper::{self, Keeper};
+use super::pieces::{Passed, Sampler};
 use super::process::Process;
 use super::stage::RunningStages;
 use crate::link::{self, Handle, Link};
@@ -24,6 +25,8 @@ pub struct Conditions<'a> {
     pub seed: u64,
     /// The run is ended after this.
     pub limit: Duration,
+    /// How often it is looked at while it runs.
+    pub interval: Duration,
     /// Ends the run early.
     pub interrupt: &'a Interrupt,
 }
@@ -36,23 +39,32 @@ pub struct Measured {
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain.
+/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain. `watch` is told what passes.
 ///
 /// # Errors
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
-pub fn run(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Measured, RunError> {
+pub fn run(
+    job: &Job,
+    ends: &Ends,
+    conditions: &Conditions<'_>,
+    watch: &mut dyn FnMut(Passed),
+) -> Result<Measured, RunError> {
     let begin = Instant::now();
     let mut run = Run::start(job, ends, conditions)?;
     let deadline = begin + conditions.limit;
-    let replies = match wait(&mut run, deadline, conditions) {
+    let mut sampler = Sampler::new(&run.processes, job.is_round_trip(), conditions.interval);
+    let replies = match wait(&mut run, deadline, conditions, &mut sampler, watch) {
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
         outcome => outcome?,
     };
     let stages = run.stages.finish(deadline, conditions.interrupt)?;
     let granted = run.granted;
+    let begun_ns = run.control.begun_at();
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
-    measured(job, ends, replies, stages, granted, begin.elapsed())
+    let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
+    measured.sample.pieces = begun_ns.and_then(|begun_ns| sampler.pieces(begun_ns, measured.sample.ns));
+    Ok(measured)
 }
 
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
@@ -138,10 +150,23 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
 }
 
 /// Waits for all replies.
-fn wait(run: &mut Run, deadline: Instant, conditions: &Conditions<'_>) -> Result<Vec<(Role, Done)>, RunError> {
+fn wait(
+    run: &mut Run,
+    deadline: Instant,
+    conditions: &Conditions<'_>,
+    sampler: &mut Sampler,
+    watch: &mut dyn FnMut(Passed),
+) -> Result<Vec<(Role, Done)>, RunError> {
     let Run { processes, control, .. } = run;
-    while let Some(next) = next_reply(processes, deadline, Some(conditions.interrupt))? {
-        let Some(nth) = next else { return Err(RunError::Failed(hang(processes, control, conditions.limit))) };
+    while let Some(next) = next_reply(processes, deadline.min(sampler.next), Some(conditions.interrupt))? {
+        let nth = match next {
+            Some(nth) => nth,
+            None if Instant::now() < deadline => {
+                sampler.look(control, watch);
+                continue;
+            }
+            None => return Err(RunError::Failed(hang(processes, control, conditions.limit))),
+        };
         processes[nth].take_reply().map_err(RunError::Failed)?;
         match &processes[nth].reply {
             Some(Reply::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),

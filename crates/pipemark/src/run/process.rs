@@ -114,6 +114,11 @@ impl Process {
         Ok(Process { peer, role: assignment.role, line: assignment.line, link, reply: None })
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.peer.child.pid().as_raw_nonzero().get().cast_unsigned()
+    }
+
     /// See [`Peer::socket`].
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.peer.socket()

@@ -1,12 +1,13 @@
 //! How far the measurement is, on standard error, for a person who waits: nothing when it is not a terminal, when asked
 //! to be quiet, or within the first second.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::neutral;
+use super::pieces::Passed;
+use crate::model::{Throughput, Unit, neutral};
 
 /// Whoever waits for less than this does not want to be told.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -18,6 +19,8 @@ pub struct Progress {
     began: Instant,
     /// Where the line goes once it is worth showing.
     shown: Option<ProgressDrawTarget>,
+    /// Whether what passes in a run is printed, and the trial that was announced.
+    lines: Option<String>,
 }
 
 impl Progress {
@@ -34,12 +37,37 @@ impl Progress {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
             bar
         });
-        Progress { bar, began, shown: target }
+        Progress { bar, began, shown: target, lines: None }
+    }
+
+    /// What passes in each run, printed line by line, as a result.
+    pub fn in_lines() -> Progress {
+        let mut progress = Progress::new(true, 0);
+        progress.lines = Some(String::new());
+        progress
+    }
+
+    /// Tells what has passed in the run.
+    pub fn passed(&mut self, passed: Passed) {
+        if self.lines.is_none() {
+            return;
+        }
+        let Passed { from_ns, to_ns, bytes, switches } = passed;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let rate = Throughput(bytes as f64 / seconds(to_ns - from_ns).max(1e-9));
+        let switches = switches.map_or_else(String::new, |count| format!("  {count:>7} switches"));
+        let (from, to, size) = (seconds(from_ns), seconds(to_ns), Unit::Bytes.brief(bytes as f64));
+        // Who reads it may be gone; the run goes on.
+        let _ = writeln!(std::io::stdout(), "{from:8.3}-{to:<8.3} s {size:>7}B {:>12}{switches}", rate.to_string());
     }
 
     /// `done` of about `total` runs are made and `trial` is next. `left` is how long it takes from here, where the
     /// caller knows better than by the runs made so far.
     pub fn update(&mut self, done: u64, total: u64, left: Option<Duration>, trial: &str) {
+        if let Some(announced) = self.lines.as_mut().filter(|announced| *announced != trial) {
+            trial.clone_into(announced);
+            let _ = writeln!(std::io::stdout(), "{}", neutral(trial));
+        }
         let Some(bar) = &self.bar else { return };
         let elapsed = self.began.elapsed();
         if elapsed < PATIENCE {

@@ -104,7 +104,7 @@ pub fn measure(
                 Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
                 Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
-                    pair::run(job, ends, conditions)
+                    pair::run(job, ends, conditions, &mut |passed| progress.passed(passed))
                 }
             };
             match run {
@@ -161,7 +161,10 @@ fn turn<'a>(
         conditions: None,
     };
     match available::check(&trial.job, machine, entrants) {
-        Ok(cpus) => turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interrupt }),
+        Ok(cpus) => {
+            turn.conditions =
+                Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval: schedule.interval, interrupt })
+        }
         Err(Absent::Missing(reason)) => turn.end(Status::Skipped, reason),
         Err(Absent::Broken(reason)) => turn.end(Status::Failed, reason),
     }

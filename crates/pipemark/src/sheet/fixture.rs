@@ -51,6 +51,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         ..EndStats::default()
     };
     Sample {
+        pieces: None,
         round,
         started_ns: u64::from(round) * 300_000_000,
         bytes: (throughput / 4.0) as u64,

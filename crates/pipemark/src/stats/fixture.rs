@@ -75,6 +75,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
     let bytes = throughput.round() as u64;
     let end = EndStats { bytes, ns, calls: 1000, bytes_in_all: bytes, cpus: vec![Cpu(0)], ..EndStats::default() };
     Sample {
+        pieces: None,
         round,
         started_ns: u64::from(round) * 2 * ns,
         bytes,

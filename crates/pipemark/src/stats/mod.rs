@@ -15,6 +15,7 @@ pub mod outliers;
 pub mod percentile;
 mod ranks;
 pub mod records;
+mod regimes;
 pub mod verdict;
 mod warnings;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::drift::Drift;
 use super::estimate::median;
 use super::outliers::outliers;
+use super::regimes::regimes;
 use crate::model::{
     self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
 };
@@ -46,6 +47,9 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
             warnings.push(Warning::Harness { percent: harness.median });
         }
         warnings.extend(behind(samples));
+        if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
+            warnings.extend(regimes(samples, ends.block.0));
+        }
         let headline = estimates.headline();
         let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
         let far = outliers(&figures)

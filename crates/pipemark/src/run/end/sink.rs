@@ -89,6 +89,9 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     if warmed_up {
         sink.run_in(end, released_ns)?;
     }
+    if !warmed_up {
+        end.control.flows(ends.pairs);
+    }
     // The stages of a chain begin with the release, and so does its clock.
     let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
     let before = sink.received;
