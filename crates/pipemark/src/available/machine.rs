@@ -205,7 +205,7 @@ mod tests {
     use strum::IntoEnumIterator;
 
     fn cpu(cpu: u16, core: u32, package: u32) -> CpuTopology {
-        CpuTopology { cpu: Cpu(cpu), core, package }
+        CpuTopology { cpu: Cpu(cpu), core, package, node: None }
     }
 
     /// Two packages with two cores of two threads each, everything allowed.

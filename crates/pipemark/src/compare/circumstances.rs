@@ -77,6 +77,7 @@ fn aspects(host: &Host) -> Vec<(&'static str, String)> {
         ("processor", host.cpu.clone()),
         ("CPUs", host.cpus.to_string()),
         ("virtualization", underneath),
+        ("clock source", optional(host.clock_source.clone())),
         ("frequency governor", optional(host.governor.clone())),
         ("memory", ByteSize(host.memory).to_string()),
         ("memory limit", optional(host.memory_limit.map(|bytes| ByteSize(bytes).to_string()))),

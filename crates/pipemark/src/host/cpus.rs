@@ -39,7 +39,7 @@ pub fn topology(files: &Files, cpus: &[Cpu]) -> Vec<CpuTopology> {
         let core = siblings.and_then(|siblings| siblings.into_iter().min()).unwrap_or(cpu);
         // Some ARM systems say -1.
         let package = files.value(format!("{folder}/physical_package_id")).unwrap_or(0);
-        CpuTopology { cpu, core: core.0.into(), package }
+        CpuTopology { cpu, core: core.0.into(), package, node: node(files, cpu) }
     };
     cpus.iter().map(locate).collect()
 }
@@ -98,6 +98,20 @@ pub fn model(files: &Files, cpuinfo: &str) -> String {
     }
 }
 
+/// The NUMA node of a CPU, where there are several.
+fn node(files: &Files, cpu: Cpu) -> Option<u32> {
+    let of = |node: u32| {
+        let list = files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?;
+        let holds = |range: &str| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            Some((first..=last).contains(&cpu.0))
+        };
+        list.split(',').any(|range| holds(range) == Some(true)).then_some(node)
+    };
+    files.line("/sys/devices/system/node/node1/cpulist").and_then(|_| (0..64).find_map(of))
+}
+
 /// The frequency governor of one CPU.
 pub fn governor(files: &Files, cpu: Cpu) -> Option<String> {
     files.line(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))
@@ -109,7 +123,7 @@ mod tests {
     use super::*;
 
     fn core(cpu: u16, core: u32, package: u32) -> CpuTopology {
-        CpuTopology { cpu: Cpu(cpu), core, package }
+        CpuTopology { cpu: Cpu(cpu), core, package, node: None }
     }
 
     #[test]

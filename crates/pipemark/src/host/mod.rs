@@ -43,6 +43,7 @@ pub fn survey() -> Host {
         topology: cpus::topology(&files, &cpus),
         caches: cpus::caches(&files, cpus[0]),
         governor: cpus::governor(&files, cpus[0]),
+        clock_source: files.line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         virtualized: virtualization.hypervisor,
         virtualization: virtualization.names,
         memory: system.totalram.saturating_mul(system.mem_unit.into()),

@@ -115,8 +115,14 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     if let Some(governor) = host.governor.clone().filter(|governor| governor != "performance") {
         warnings.push(Warning::Governor { governor });
     }
+    if let Some(clock) = host.clock_source.clone().filter(|clock| SLOW_CLOCKS.contains(&clock.as_str())) {
+        warnings.push(Warning::SlowClock { clock });
+    }
     warnings
 }
+
+/// Sources of time that take a microsecond or more to ask, by a system call and a device.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "refined-jiffies"];
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +139,7 @@ ctxt 11379923
 ";
 
     fn host() -> Host {
-        let topology = [0, 1].map(|cpu| CpuTopology { cpu: Cpu(cpu), core: cpu.into(), package: 0 });
+        let topology = [0, 1].map(|cpu| CpuTopology { cpu: Cpu(cpu), core: cpu.into(), package: 0, node: None });
         Host { topology: topology.to_vec(), ..Host::default() }
     }
 
@@ -192,7 +198,10 @@ ctxt 11379923
         );
         host.pressure = Some(Pressure { cpu: 1.0, memory: 0.0 });
         host.governor = Some("performance".to_owned());
+        host.clock_source = Some("tsc".to_owned());
         assert_eq!(warnings(&host, &start, &start), []);
+        host.clock_source = Some("hpet".to_owned());
+        assert_eq!(warnings(&host, &start, &start), [Warning::SlowClock { clock: "hpet".to_owned() }]);
     }
 
     #[test]

@@ -174,6 +174,16 @@ pub enum Warning {
         "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
     )]
     Throttled { percent: f64 },
+    /// Each look at the clock takes long.
+    #[error(
+        "the kernel tells the time by '{clock}', which takes a microsecond or more to ask: short round trips hold as much; use tsc"
+    )]
+    SlowClock { clock: String },
+    /// The ends ran on different NUMA nodes.
+    #[error(
+        "the writer ran on NUMA node {writer} and the reader on node {reader}: what they share crosses between the two"
+    )]
+    Nodes { writer: u32, reader: u32 },
     /// The frequency governor may change the clock while measuring.
     #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
     Governor { governor: String },

@@ -22,6 +22,9 @@ pub struct Host {
     pub caches: Vec<Cache>,
     /// Frequency governor, where there is one.
     pub governor: Option<String>,
+    /// What the kernel tells the time by: /sys/devices/system/clocksource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_source: Option<String>,
     /// Whether a hypervisor is underneath.
     pub virtualized: bool,
     /// Which hypervisor or container manager, where it tells.
@@ -68,6 +71,9 @@ pub struct CpuTopology {
     pub core: u32,
     /// Its package (socket).
     pub package: u32,
+    /// Its NUMA node, where the machine has more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<u32>,
 }
 
 /// One cache.

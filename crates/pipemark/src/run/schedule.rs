@@ -13,7 +13,9 @@ use super::pair::{self, Conditions, Measured};
 use super::progress::Progress;
 use crate::available;
 use crate::entrant::{Absent, Entrants};
-use crate::model::{Chain, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify};
+use crate::model::{
+    Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Warning,
+};
 use crate::plan::{Plan, Runs, Schedule};
 
 /// What the runs of a plan gave.
@@ -162,6 +164,12 @@ fn turn<'a>(
     };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => {
+            let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;
+            if let Some((Some(writer), Some(reader))) = cpus.map(|(writer, reader)| (node(writer), node(reader)))
+                && writer != reader
+            {
+                turn.outcome.notes.push(Warning::Nodes { writer, reader });
+            }
             turn.conditions =
                 Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval: schedule.interval, interrupt })
         }

@@ -35,6 +35,7 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
         ("CPUs", cpus(host)),
         ("caches", caches(host)),
         ("virtual", virtualization(host)),
+        ("clock source", host.clock_source.clone().unwrap_or_else(|| "unknown".to_owned())),
         ("governor", host.governor.clone().unwrap_or_else(|| "none to be seen".to_owned())),
         ("memory", limited(ByteSize(host.memory), host.memory_limit.map(ByteSize))),
         ("pages", pages(host)),
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn limits_are_shown_where_they_bind() {
-        let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0 };
+        let cpu = |cpu, core| CpuTopology { cpu: Cpu(cpu), core, package: 0, node: None };
         let host = Host {
             cpus: 2,
             topology: vec![cpu(0, 0), cpu(1, 0)],
