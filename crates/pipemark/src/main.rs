@@ -18,6 +18,7 @@ mod run;
 mod sheet;
 mod stats;
 mod store;
+mod tui;
 mod watch;
 
 use std::ffi::OsString;

@@ -31,6 +31,7 @@ mod run;
 mod schedule;
 mod sink;
 mod suite_file;
+mod watch;
 mod why;
 
 use std::ffi::OsString;
@@ -96,6 +97,9 @@ enum Verb {
     /// Find out what holds your pipeline back
     #[command(after_long_help = examples!("why"))]
     Why(why::WhyOptions),
+    /// Show a running pipeline on a live screen
+    #[command(after_long_help = examples!("watch"))]
+    Watch(watch::WatchOptions),
     /// Show results as a page to mail, or as charts in the terminal
     #[command(after_long_help = examples!("report"))]
     Report(report::ReportOptions),
@@ -125,7 +129,8 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         return end(completions::man(Path::new(folder)));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    let own_failure = words.get(1).is_some_and(|verb| verb == "why").then_some(i32::from(why::FAILED));
+    let own_failure =
+        words.get(1).is_some_and(|verb| verb == "why" || verb == "watch").then_some(i32::from(why::FAILED));
     let Cli { verb } = Cli::try_parse_from(words).unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         let text = error.render().to_string();
@@ -147,6 +152,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Sink(options) => sink::run(&options),
         Verb::Chain(options) => chain::run(&options),
         Verb::Why(options) => why::run(&options),
+        Verb::Watch(options) => watch::run(&options),
         Verb::Report(options) => report::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),

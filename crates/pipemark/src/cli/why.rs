@@ -19,6 +19,7 @@ use crate::child::{Child, Group, RunError, wait_readable};
 use crate::export::{Destination, json_line};
 use crate::plan::parse_duration;
 use crate::sheet::{self, neutral};
+use crate::tui::Key;
 use crate::watch::{self, Access, Manner, Report, Subject, Timeline, Watcher};
 
 /// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
@@ -29,7 +30,17 @@ const NOT_FOUND: u8 = 127;
 /// What `why` takes.
 #[derive(Debug, Clone, Args)]
 pub struct WhyOptions {
-    /// A pipeline for your shell, in quotes, or processes of one that runs; lists those that run without
+    #[command(flatten)]
+    watched: WatchedOptions,
+    /// How long to look at what runs already
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
+    time: Duration,
+}
+
+/// What to watch and how, for `why` and `watch`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchedOptions {
+    /// A pipeline for your shell, in quotes, or processes of one that runs
     #[arg(value_name = "'A | B'|PID")]
     words: Vec<OsString>,
     /// A command with its arguments, to run without a shell
@@ -38,12 +49,9 @@ pub struct WhyOptions {
     /// Look at the pipelines with a process of this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
     name: Option<String>,
-    /// How long to look at what runs already
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
-    time: Duration,
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    json: Option<Destination>,
+    pub json: Option<Destination>,
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     no_touch: bool,
@@ -63,8 +71,8 @@ enum Best {
     Stat,
 }
 
-impl WhyOptions {
-    fn manner(&self) -> Manner {
+impl WatchedOptions {
+    pub fn manner(&self) -> Manner {
         let access = match self.access {
             Best::Syscall => Access::Syscall,
             Best::Wchan => Access::Wchan,
@@ -75,14 +83,16 @@ impl WhyOptions {
 }
 
 /// What was asked for.
-enum Wanted {
+pub enum Wanted {
+    /// Nothing: what runs is listed.
     Live,
     Processes(Vec<u32>),
-    Pipeline(OsString),
-    Command(Vec<OsString>),
+    /// A command, and what it is in words.
+    Start(Command, OsString),
 }
 
-fn wanted(options: &WhyOptions) -> Result<Wanted, Stop> {
+/// What the words ask for.
+pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
     let usage = |sentence: &str| Stop::with(FAILED, sentence);
     if let Some(name) = &options.name {
         let found = watch::named(name);
@@ -95,7 +105,9 @@ fn wanted(options: &WhyOptions) -> Result<Wanted, Stop> {
         if !options.words.is_empty() {
             return Err(usage("a pipeline in quotes and a command after -- are two; leave one of them out"));
         }
-        return Ok(Wanted::Command(options.command.clone()));
+        let mut command = Command::new(&options.command[0]);
+        command.args(&options.command[1..]);
+        return Ok(Wanted::Start(command, options.command.join(OsStr::new(" "))));
     }
     let joined = options.words.join(OsStr::new(" "));
     if joined.is_empty() {
@@ -104,29 +116,46 @@ fn wanted(options: &WhyOptions) -> Result<Wanted, Stop> {
     let pids = joined.to_str().and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect());
     match (pids, options.words.len()) {
         (Some(pids), _) => Ok(Wanted::Processes(pids)),
-        (None, 1) => Ok(Wanted::Pipeline(joined)),
+        (None, 1) => {
+            let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+            let mut command = Command::new(shell);
+            command.arg("-c").arg(&joined);
+            Ok(Wanted::Start(command, joined))
+        }
         _ => Err(usage("put the pipeline in quotes, or its command after --")),
     }
 }
 
+/// What is shown while a pipeline is watched.
+pub trait Live {
+    /// Called twice a second with what was counted so far.
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline);
+
+    /// What the person asked for meanwhile.
+    fn asked(&mut self) -> Option<Key> {
+        None
+    }
+
+    /// Called before anything else is written.
+    fn close(&mut self) {}
+}
+
 /// Finds out.
 pub fn run(options: &WhyOptions) -> Ending {
-    match wanted(options)? {
-        Wanted::Live => live(options),
-        Wanted::Processes(pids) => look(options, pids),
-        Wanted::Pipeline(text) => {
-            let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-            let mut command = Command::new(shell);
-            run_pipeline(options, command.arg("-c").arg(&text), &text)
+    let watched = &options.watched;
+    match wanted(watched)? {
+        Wanted::Live => list(watched),
+        Wanted::Processes(pids) => {
+            let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
+            write(watched, &report, || print!("{}", terminal().render(&sheet::why(&report))))?;
+            if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
         }
-        Wanted::Command(words) => {
-            let text = words.join(OsStr::new(" "));
-            run_pipeline(options, Command::new(&words[0]).args(&words[1..]), &text)
-        }
+        Wanted::Start(command, text) => start(watched, command, &text, &mut Brief { shown: false }),
     }
 }
 
-fn live(options: &WhyOptions) -> Ending {
+/// Lists the live pipelines.
+fn list(options: &WatchedOptions) -> Ending {
     let found = watch::live();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
@@ -135,58 +164,99 @@ fn live(options: &WhyOptions) -> Ending {
     Ok(())
 }
 
-/// Watches until `ended` says so, which waits until the moment that it is given; calls `each` twice a second.
+/// Shows nothing.
+struct Quiet;
+
+impl Live for Quiet {
+    fn show(&mut self, _: &Watcher, _: &Timeline) {}
+}
+
+/// Shows the verdict of the last moment on one line.
+struct Brief {
+    shown: bool,
+}
+
+impl Live for Brief {
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        if let Some(last) = timeline.intervals.last()
+            && is_free()
+        {
+            let verdict = watch::verdict(&watch::Figures::of(watcher, last));
+            let line: String = neutral(&verdict.text).chars().take(78).collect();
+            self.shown |= write!(io::stderr(), "\r\x1b[K{line}").is_ok();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// Whether standard error is a terminal that a pipeline with our standard input and output doesn't use.
+pub fn is_free() -> bool {
+    io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
+}
+
+/// Watches until `ended` says so, which waits until the moment that it is given, or the person has asked for something.
 fn watch(
     watcher: &mut Watcher,
+    live: &mut dyn Live,
     mut ended: impl FnMut(&Watcher, Instant) -> bool,
-    mut each: impl FnMut(&Watcher, &Timeline),
-) -> Timeline {
+) -> (Timeline, Option<Key>) {
     const INTERVAL: Duration = Duration::from_millis(500);
     let mut timeline = Timeline::default();
     let mut next = Instant::now() + INTERVAL;
-    loop {
+    let key = loop {
         let until = Instant::now() + watcher.pause();
         if ended(watcher, until) {
-            timeline.add(watcher.close_interval());
-            return timeline;
+            break None;
         }
         watcher.sample();
         if Instant::now() >= next {
             timeline.add(watcher.close_interval());
             next += INTERVAL;
-            each(watcher, &timeline);
+            live.show(watcher, &timeline);
         }
-    }
+        if let Some(key) = live.asked() {
+            break Some(key);
+        }
+    };
+    timeline.add(watcher.close_interval());
+    live.close();
+    (timeline, key)
 }
 
-/// Looks at what runs already.
-fn look(options: &WhyOptions, pids: Vec<u32>) -> Ending {
+/// Looks at what runs already, for so long or until it ends. What the person asked for meanwhile.
+pub fn look(
+    options: &WatchedOptions,
+    pids: &[u32],
+    time: Option<Duration>,
+    live: &mut dyn Live,
+) -> Result<(Report, Option<Key>), Stop> {
     if let Some(pid) = pids.iter().find(|&&pid| !watch::exists(pid)) {
         return Err(Stop::failed(format_args!("there is no process {pid}; 'pipemark why' lists live pipelines")));
     }
     let interrupt = catch_interrupts()?;
-    let mut watcher = Watcher::new(Subject::Processes(pids), options.manner());
-    let deadline = Instant::now() + options.time;
+    let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.manner());
+    let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;
     let mut alive = Instant::now();
-    let timeline = watch(
-        &mut watcher,
-        |watcher, until| {
-            if watcher.is_alive() {
-                alive = Instant::now();
-            }
-            interrupted |= wait_readable(&[], until.min(deadline), Some(&interrupt)) == Err(RunError::Interrupted);
-            // A loop starts its next round soon.
-            interrupted || Instant::now() >= deadline || alive.elapsed() > Duration::from_secs(1)
-        },
-        |_, _| {},
-    );
-    let report = Report::of(&watcher, &timeline, None);
-    write(options, &report, || print!("{}", terminal().render(&sheet::why(&report))))?;
-    if interrupted { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+    let (timeline, key) = watch(&mut watcher, live, |watcher, until| {
+        if watcher.is_alive() {
+            alive = Instant::now();
+        }
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
+        let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        // A loop starts its next round soon.
+        interrupted || over || alive.elapsed() > Duration::from_secs(1)
+    });
+    Ok((Report::of(&watcher, &timeline, None), if interrupted { Some(Key::Interrupt) } else { key }))
 }
 
-fn write(options: &WhyOptions, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
+fn write(options: &WatchedOptions, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
     if let Some(destination) = &options.json {
         destination.write("JSON", Ok(json_line(&serde_json::to_string(report)?)))?;
     }
@@ -226,38 +296,34 @@ impl Signals {
 }
 
 /// Runs it as the shell would, and says at the end what held it back.
-fn run_pipeline(options: &WhyOptions, command: &mut Command, text: &OsStr) -> Ending {
+pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live: &mut dyn Live) -> Ending {
     let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
     let signals = Signals::catch().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = Child::start(&program, command, Group::Inherited).map_err(|error| {
+    let mut child = Child::start(&program, &mut command, Group::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
         Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
     })?;
     let pid = child.pid();
     let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.manner());
-    let live = io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal();
-    let mut shown = false;
     let mut broken = None;
-    let timeline = watch(
-        &mut watcher,
-        |_, until| {
+    let mut timeline = Timeline::default();
+    loop {
+        let (part, key) = watch(&mut watcher, live, |_, until| {
             signals.pass_on(pid);
             child.wait(until, None).unwrap_or_else(|error| {
                 broken = Some(error);
                 true
             })
-        },
-        |watcher, timeline| {
-            if live && let Some(last) = timeline.intervals.last() {
-                let verdict = watch::verdict(&watch::Figures::of(watcher, last));
-                let line: String = neutral(&verdict.text).chars().take(78).collect();
-                shown |= write!(io::stderr(), "\r\x1b[K{line}").is_ok();
-            }
-        },
-    );
-    if shown {
-        let _ = write!(io::stderr(), "\r\x1b[K");
+        });
+        part.intervals.into_iter().for_each(|interval| timeline.add(interval));
+        match key {
+            None => break,
+            // The screen takes Ctrl-C as a key: for the pipeline it is what it always is.
+            Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
+            // The screen is left, the pipeline goes on.
+            Some(Key::Quit | Key::Next) => {}
+        }
     }
     if let Some(error) = broken {
         return Err(Stop::with(FAILED, error));

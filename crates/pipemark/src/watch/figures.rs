@@ -70,6 +70,13 @@ impl Interval {
         }
     }
 
+    /// How busy a stage was: 0 where it wasn't there.
+    pub fn busy(&self, stage: usize) -> f64 {
+        let Some(counts) = self.stages.get(stage) else { return 0.0 };
+        let waits = counts.states[State::Starved as usize] + counts.states[State::Blocked as usize];
+        f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.samples.max(1))
+    }
+
     /// All of them as one.
     pub fn total<'i>(intervals: impl IntoIterator<Item = &'i Interval>) -> Interval {
         let mut total = Interval::default();
@@ -115,6 +122,8 @@ pub struct StageFigures {
     pub throttled: Option<f64>,
     /// How far it is in the file that it reads, from 0 to 1.
     pub progress: Option<f64>,
+    /// Until it is through, at the rate of this time.
+    pub seconds_left: Option<f64>,
     #[serde(skip)]
     pub cpus: Vec<usize>,
 }
@@ -141,6 +150,9 @@ pub struct Figures {
     pub samples: u32,
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
+    /// Where each stage stands among all that the watcher has found.
+    #[serde(skip)]
+    pub places: Vec<usize>,
 }
 
 impl Figures {
@@ -174,7 +186,14 @@ impl Figures {
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
-        Figures { begin: interval.begin, seconds: interval.seconds, samples: interval.samples, stages, pipes }
+        Figures {
+            begin: interval.begin,
+            seconds: interval.seconds,
+            samples: interval.samples,
+            stages,
+            pipes,
+            places: kept,
+        }
     }
 }
 
@@ -231,6 +250,10 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         switches_per_second: per_second(counts.switches),
         throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
         progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
+        seconds_left: match (stage.progress, per_second(counts.read)) {
+            (Some((position, size)), Some(rate)) if rate > 0.0 => Some((size - position) as f64 / rate),
+            _ => None,
+        },
         cpus: stage.cpus.clone(),
     }
 }

@@ -42,6 +42,9 @@ pub struct Report {
     pub pipes: Vec<PipeFigures>,
     /// What could not be seen, and what would show more.
     pub notes: Vec<String>,
+    /// Where each stage stands among all that the watcher has found.
+    #[serde(skip)]
+    pub places: Vec<usize>,
 }
 
 impl Report {
@@ -69,7 +72,14 @@ impl Report {
             notes: notes(watcher, &figures),
             stages: figures.stages,
             pipes: figures.pipes,
+            places: figures.places,
         }
+    }
+
+    /// How busy each stage was in the last intervals.
+    pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
+        let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];
+        self.places.iter().map(|&place| recent.iter().map(|interval| interval.busy(place)).collect()).collect()
     }
 }
 

@@ -50,6 +50,12 @@ impl Timeline {
         }
     }
 
+    /// The last intervals.
+    pub fn recent(&self, count: usize) -> Timeline {
+        let from = self.intervals.len().saturating_sub(count);
+        Timeline { intervals: self.intervals[from..].to_vec(), ..Timeline::default() }
+    }
+
     /// All of it as one.
     pub fn total(&self) -> Interval {
         Interval::total(&self.intervals)
@@ -86,20 +92,12 @@ impl Timeline {
     }
 }
 
-/// How busy a stage is in an interval: 0 while it isn't there.
-fn busy(interval: &Interval, stage: usize) -> f64 {
-    use super::state::State;
-    let Some(counts) = interval.stages.get(stage) else { return 0.0 };
-    let waits = counts.states[State::Starved as usize] + counts.states[State::Blocked as usize];
-    f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(interval.samples.max(1))
-}
-
 /// The stage that is busy for longest.
 fn leader(interval: &Interval) -> Option<usize> {
-    (0..interval.stages.len()).max_by(|&a, &b| busy(interval, a).total_cmp(&busy(interval, b)))
+    (0..interval.stages.len()).max_by(|&a, &b| interval.busy(a).total_cmp(&interval.busy(b)))
 }
 
 fn differ(a: &Interval, b: &Interval) -> bool {
     let (Some(first), Some(second)) = (leader(a), leader(b)) else { return false };
-    first != second && busy(a, first) - busy(b, first) > CHANGE && busy(b, second) - busy(a, second) > CHANGE
+    first != second && a.busy(first) - b.busy(first) > CHANGE && b.busy(second) - a.busy(second) > CHANGE
 }

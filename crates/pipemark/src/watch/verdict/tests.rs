@@ -32,6 +32,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         switches_per_second: None,
         throttled: None,
         progress: None,
+        seconds_left: None,
         cpus: vec![0, 1],
     }
 }
@@ -47,7 +48,7 @@ fn line(stages: Vec<StageFigures>) -> Figures {
         bytes_per_second: None,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
-    Figures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes }
+    Figures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, places: Vec::new() }
 }
 
 #[test]

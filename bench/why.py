@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""What `pipemark why` promises: planted causes are found, it costs little, and it changes nothing.
+
+    bench/why.py [--only WORD] [--held-out | --known] [--rounds N] [--short-pipelines N]
+
+Prints a line for each case that was judged wrong, the confusion table, and the promises as bench/run.py does."""
+
+import argparse
+import collections
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import run
+from run import PIPEMARK, ROOT, promise
+
+STAGE = ROOT / "build/stage"
+ACCESS = ("syscall", "wchan")
+
+
+def stage(wait="read", work="cpu", micros=1000, block=16384, every=1):
+    return f"{STAGE} {wait} {work} {micros} {block} {every}"
+
+
+def line(*stages):
+    return " | ".join([f"{stages[0]} </dev/zero", *stages[1:-1], f"{stages[-1]} >/dev/null"])
+
+
+def planted(place, margin, count=3, wait="read", work="sleep", micros=4000, others=("read", "sleep")):
+    """A line in which one stage takes `margin` times as long as each of the others."""
+    rest = stage(*others, micros / margin)
+    cost = micros * 2 if wait == "threads" else micros
+    stages = [stage(wait, work, round(cost)) if n == place else rest for n in range(1, count + 1)]
+    return line(*stages), ("stage", place)
+
+
+def cases():
+    """(name, kind of cause, held out while rules were chosen, pipeline, what is to be found)."""
+    for place in (1, 2, 3):
+        for margin in (1.25, 2, 10):
+            yield f"sleep {place} {margin}", "sleep", False, *planted(place, margin)
+        yield f"cpu {place} 4", "computing", False, *planted(place, 4, work="cpu", micros=2000)
+    yield "cpu 2 1.5", "computing", False, *planted(2, 1.5, work="cpu", micros=2000)
+    yield "cpu 2 1.25 of 2", "computing", False, *planted(2, 1.25, 2, work="cpu", micros=2000)
+    for wait in ("poll", "splice"):
+        for margin in (1.5, 3):
+            yield f"{wait} slow {margin}", wait, False, *planted(2, margin, wait=wait)
+            yield f"{wait} around {margin}", wait, False, *planted(2, margin, others=(wait, "sleep"))
+    yield "gzip of noise", "real tools", False, "head -c 1G /dev/urandom | gzip -9 | cat >/dev/null", ("stage", 2)
+    yield "zcat before grep", "real tools", False, "zcat text.gz text.gz text.gz text.gz text.gz text.gz | grep -E '(a|b).*(c|d).*xyz.*(e|f)' | wc -l", ("stage", 1)
+    yield "while read", "real tools", False, "cat text | while read x; do echo $x; done | cat >/dev/null", ("stage", 2)
+    same = stage("read", "sleep", 4000)
+    yield "balanced", "balanced", False, line(same, same), ("balanced", None)
+    burst = stage("read", "sleep", 1000, 16384, 32)
+    yield "bursts", "bursts", False, line(burst, burst), ("pipe", 1)
+    # Not looked at while rules were chosen.
+    for wait in ("select", "epoll", "uring", "threads"):
+        for margin in (1.25, 3):
+            yield f"{wait} slow {margin}", wait, True, *planted(2, margin, wait=wait)
+            if wait != "threads":
+                yield f"{wait} around {margin}", wait, True, *planted(2, margin, others=(wait, "sleep"))
+    yield "disk", "disk", True, *planted(2, 10, work="sync", micros=2000, others=("read", "none"))
+    yield "disk at the end", "disk", True, *planted(3, 10, work="sync", micros=2000, others=("read", "none"))
+    yield "sort collects", "tools held out", True, "cat text text text text text text | sort | uniq -c | tail -1", ("stage", 2)
+    yield "xz", "tools held out", True, "cat text text text | xz -6 | cat >/dev/null", ("stage", 2)
+    yield "python", "tools held out", True, "cat text text text text | python3 -c 'import sys\nfor x in sys.stdin: y = x.split(); print(len(y))' | wc -l", ("stage", 2)
+    yield "jq", "tools held out", True, "seq 10000000 | jq -c '{a: .}' | wc -l", ("stage", 2)
+    yield "sed", "tools held out", True, "cat text text text text | sed -E 's/(a)(.*)(b)/\\3\\2\\1/' | wc -c", ("stage", 2)
+    tee = f"{stage('read', 'none', 0)} </dev/zero | tee >({stage('read', 'sleep', 4000)} >/dev/null) | {stage('read', 'sleep', 1000)} >/dev/null"
+    yield "branch of tee", "shapes", True, tee, ("command", "sleep 4000")
+    yield "xargs", "shapes", True, "yes | xargs -n1 -P2 sleep 0.02 | cat", ("command", "xargs")
+    paste = f"paste <({stage('read', 'sleep', 4000)} </dev/zero) <({stage('read', 'sleep', 1000)} </dev/zero) >/dev/null"
+    yield "substitution", "shapes", True, paste, ("command", "sleep 4000")
+    fifo = f"rm -f f; mkfifo f; ({stage('read', 'sleep', 2000)} </dev/zero >f & {stage('read', 'sleep', 4000)} <f >/dev/null)"
+    yield "FIFO", "shapes", True, fifo, ("command", "sleep 4000")
+    shared = stage("read", "cpu", 2000)
+    yield "CPUs shared", "CPUs", True, line(*[f"taskset -c 0 {shared}"] * 3), ("cpu", None)
+    yield "CPU limit", "CPUs", True, "LIMITED", ("throttled", None)
+
+
+def limited(folder):
+    """A pipeline in a control group that has 30 % of a CPU; None where none can be made."""
+    for path, file, text in (
+        ("/sys/fs/cgroup/pipemark-bench", "cpu.max", "30000 100000"),
+        ("/sys/fs/cgroup/cpu/pipemark-bench", "cpu.cfs_quota_us", "30000"),
+    ):
+        try:
+            os.makedirs(path, exist_ok=True)
+            with open(f"{path}/{file}", "w") as limit:
+                limit.write(text)
+            return f"echo $BASHPID >{path}/cgroup.procs; {line(stage('read', 'cpu', 1000), stage('read', 'none', 0))}"
+        except OSError:
+            continue
+    return None
+
+
+def judge(report, wanted):
+    """right, wrong stage, or what it said instead."""
+    kind, place = wanted
+    found = report["verdict"]
+    stages = report["stages"]
+    if kind in ("stage", "command"):
+        if found["kind"] != "stage":
+            return found["kind"]
+        chosen = stages[found["stage"] - 1]
+        if kind == "command":
+            return "right" if place in chosen["command"] else "wrong stage"
+        return "right" if found["stage"] == place else "wrong stage"
+    if kind == "pipe":
+        right = found["kind"] == "pipe" and found["pipe"] == place
+    else:
+        right = found["kind"] == kind
+    return "right" if right else "wrong stage" if found["kind"] == "stage" else found["kind"]
+
+
+def looked_at(pipeline, folder, seconds=2):
+    """The reports on a pipeline that runs, one for each access, of the same two seconds."""
+    if pipeline == "LIMITED":
+        pipeline = limited(folder)
+        if pipeline is None:
+            return None
+    shell = subprocess.Popen(
+        ["bash", "-c", pipeline + "; :"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        time.sleep(0.4)
+        words = [PIPEMARK, "why", str(shell.pid), "--for", f"{seconds}s", "--json", "-", "--access"]
+        watchers = [subprocess.Popen([*words, access], stdout=subprocess.PIPE, text=True) for access in ACCESS]
+        texts = [watcher.communicate()[0] for watcher in watchers]
+        return [json.loads(text) for text in texts]
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+
+def confusion(options, folder):
+    tables = {access: collections.defaultdict(collections.Counter) for access in ACCESS}
+    off = []
+    for name, kind, held_out, pipeline, wanted in cases():
+        if options.only and options.only not in name or options.held_out and not held_out or options.known and held_out:
+            continue
+        for _ in range(options.rounds):
+            reports = looked_at(pipeline, folder)
+            if reports is None:
+                print(f"left out: {name}: it can't be made here")
+                break
+            for access, report in zip(ACCESS, reports):
+                found = judge(report, wanted)
+                tables[access][(held_out, kind)][found] += 1
+                if found != "right":
+                    print(f"{access}: {name}: {found}: {report['verdict']['text']}")
+                    if options.verbose:
+                        for one in report["stages"]:
+                            print("   ", {key: value if not isinstance(value, float) else round(value, 2) for key, value in one.items() if value and key != "command"})
+                for one in report["stages"]:
+                    # Sampled and counted time on a CPU, of stages of one thread.
+                    if access == "syscall" and one["cpu"] is not None and one["threads"] == 1 and one["processes"] == 1:
+                        off.append(abs(one["computing"] - one["cpu"]))
+    for access, table in tables.items():
+        total = collections.Counter()
+        print(f"\n{access:24} right  wrong stage  otherwise")
+        for (held_out, kind), found in sorted(table.items()):
+            total += found
+            other = {name: count for name, count in found.items() if name not in ("right", "wrong stage")}
+            label = kind + (" (held out)" if held_out else "")
+            print(f"{label:24} {found['right']:5}  {found['wrong stage']:11}  {', '.join(f'{n} {c}' for n, c in other.items())}")
+        runs = sum(total.values())
+        if runs:
+            promise(f"{access}: right, of {runs} runs", [total["right"] / runs * 100], least=95 if access == "syscall" else 90, unit=" %")
+            if access == "syscall":
+                promise("wrong stage", [total["wrong stage"] / runs * 100], most=1, unit=" %")
+    if off:
+        off.sort()
+        promise("sampled against counted time on a CPU, points off at p90", [off[len(off) * 9 // 10] * 100], most=5, unit=" ")
+
+
+def own_cost(options, folder):
+    """What five stages cost to look at, and what the pipeline pays for it per byte."""
+    five = line(*[stage("read", "sleep", 1000)] * 5)
+    shell = subprocess.Popen(["bash", "-c", five + "; :"], cwd=folder, start_new_session=True)
+    try:
+        time.sleep(0.4)
+        done = run.command([PIPEMARK, "why", shell.pid, "--for", "5s", "--json", "-"])
+        report = json.loads(done.stdout)
+        name = f"own CPU with five stages at {report['samples_per_second']:.0f} samples/s"
+        promise(name, [report["own_cpu"] * 100], most=1, unit=" %")
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
+    def cost(words):
+        """CPU seconds and real seconds of the pipeline alone."""
+        pipeline = "head -c 3G /dev/zero | tr a b | wc -c"
+        timed = f"TIMEFORMAT='%U %S %R'; time {{ {pipeline} >/dev/null; }}"
+        done = subprocess.run([*words, timed], capture_output=True, text=True, check=True)
+        user, system, real = map(float, done.stderr.strip().splitlines()[0].split())
+        return user + system, real
+
+    def with_and_without():
+        with_it = cost([PIPEMARK, "why", "--json", os.devnull, "--", "bash", "-c"])
+        return with_it, cost(["bash", "-c"])
+
+    pairs = [with_and_without() for _ in range(max(5, options.rounds))]
+    promise("CPU time of the pipeline: with why / without", [a[0] / b[0] for a, b in pairs], most=1.02)
+    promise("real time of the pipeline: with why / without", [a[1] / b[1] for a, b in pairs])
+
+
+def short_pipelines(count, folder):
+    """Exit codes and outputs of short pipelines, with and without."""
+    shapes = [
+        "seq 1000 | grep 7 | wc -l",
+        "yes | head -2",
+        "true | false",
+        "seq 100000 | head -1; echo ${PIPESTATUS[@]}",
+        "set -o pipefail; yes | head -1 >/dev/null",
+        "seq 200 | sort -r | uniq | tail -1; exit 3",
+        "cat /etc/passwd | tee >(cat >/dev/null) | md5sum",
+        "kill -TERM $$",
+    ]
+    environment = dict(os.environ, SHELL="/bin/bash")
+    different = 0
+    expected = {}
+    begin = time.monotonic()
+    for n in range(count):
+        shape = shapes[n % len(shapes)]
+        if shape not in expected:
+            done = subprocess.run(["bash", "-c", shape], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            expected[shape] = (done.returncode, done.stdout)
+        words = [PIPEMARK, "why", shape]
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd=folder)
+        if (done.returncode, done.stdout) != expected[shape]:
+            different += 1
+            print(f"{shape}: {done.returncode} {done.stdout[:80]!r} instead of {expected[shape]}")
+    promise(f"{count} short pipelines in {time.monotonic() - begin:.0f} s: different", [different], most=0, unit=" ")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="WORD", help="cases with this word")
+    parser.add_argument("--held-out", action="store_true", help="only kinds that were held out")
+    parser.add_argument("--known", action="store_true", help="only kinds that were not")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--cases", action="store_true", help="only the planted cases")
+    parser.add_argument("--cost", action="store_true", help="only what it costs")
+    parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without")
+    options = parser.parse_args()
+    STAGE.parent.mkdir(exist_ok=True)
+    subprocess.run(["cc", "-O2", "-pthread", "-o", STAGE, ROOT / "bench/stage.c"], check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.short_pipelines:
+            short_pipelines(options.short_pipelines, folder)
+        elif options.cost:
+            own_cost(options, folder)
+        else:
+            subprocess.run("head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=folder, check=True)
+            confusion(options, folder)
+            if not options.cases:
+                own_cost(options, folder)
+                short_pipelines(500, folder)
+    sys.exit(1 if run.BROKEN else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+//! `pipemark watch`: a pipeline on a live screen, or as a line for each interval.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::why::{self, Live, Wanted, WatchedOptions, wanted};
+use super::{Ending, Stop, exit};
+use crate::export::{Destination, json_line};
+use crate::plan::parse_duration;
+use crate::sheet::neutral;
+use crate::tui::{Key, Screen};
+use crate::watch::{self, Report, Timeline, Watcher};
+
+/// What `watch` takes.
+#[derive(Debug, Clone, Args)]
+pub struct WatchOptions {
+    #[command(flatten)]
+    watched: WatchedOptions,
+    /// End after this time; without, when the pipeline does
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Time between two pictures, or two lines
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+}
+
+/// Shows it until it ends.
+pub fn run(options: &WatchOptions) -> Ending {
+    let watched = &options.watched;
+    if let Some(Destination::File(_)) = watched.json {
+        return Err(Stop::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
+    }
+    match wanted(watched)? {
+        Wanted::Start(command, text) => {
+            let mut live = Shown::new(options, why::is_free())?;
+            why::start(watched, command, &text, &mut live)
+        }
+        Wanted::Processes(pids) => ended(show(options, &pids)?),
+        Wanted::Live => {
+            let mut nth = 0;
+            loop {
+                let found = watch::live();
+                let Some(live) = found.get(nth % found.len().max(1)) else {
+                    return Err(Stop::failed(
+                        "no live pipeline that may be looked at; 'pipemark watch 'a | b'' runs one",
+                    ));
+                };
+                match show(options, &[live.pid])? {
+                    Some(Key::Next) => nth += 1,
+                    key => return ended(key),
+                }
+            }
+        }
+    }
+}
+
+fn ended(key: Option<Key>) -> Ending {
+    if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+}
+
+fn show(options: &WatchOptions, pids: &[u32]) -> Result<Option<Key>, Stop> {
+    let mut live = Shown::new(options, io::stderr().is_terminal() && io::stdout().is_terminal())?;
+    let (_, key) = why::look(&options.watched, pids, options.time, &mut live)?;
+    Ok(key)
+}
+
+/// How it is shown.
+enum How {
+    Screen(Box<Screen>),
+    Lines,
+    Json,
+}
+
+struct Shown {
+    how: How,
+    interval: Duration,
+    next: Instant,
+    gone: bool,
+}
+
+impl Shown {
+    fn new(options: &WatchOptions, screen: bool) -> Result<Shown, Stop> {
+        let how = match (&options.watched.json, screen) {
+            (Some(_), _) => How::Json,
+            (None, true) => How::Screen(Box::new(Screen::open()?)),
+            (None, false) => How::Lines,
+        };
+        Ok(Shown { how, interval: options.interval, next: Instant::now() + options.interval, gone: false })
+    }
+}
+
+impl Live for Shown {
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        /// Intervals of half a second that a picture is about, and that its history is.
+        const RECENT: usize = 4;
+        const HISTORY: usize = 240;
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + self.interval;
+        let report = Report::of(watcher, &timeline.recent(RECENT), None);
+        let written = match &mut self.how {
+            How::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
+            How::Lines => {
+                let seconds = watcher.elapsed().as_secs_f64();
+                writeln!(io::stdout(), "{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text)
+            }
+            How::Json => match serde_json::to_string(&report) {
+                Ok(text) => io::stdout().write_all(json_line(&text).as_bytes()),
+                Err(error) => Err(error.into()),
+            },
+        };
+        // A terminal that is gone, or a reader that left.
+        self.gone |= written.is_err();
+    }
+
+    fn asked(&mut self) -> Option<Key> {
+        match &mut self.how {
+            _ if self.gone => Some(Key::Quit),
+            How::Screen(screen) => screen.key(),
+            _ => None,
+        }
+    }
+
+    fn close(&mut self) {
+        if matches!(self.how, How::Screen(_)) {
+            self.how = How::Lines;
+            self.next = Instant::now() + Duration::from_secs(1 << 30);
+        }
+        self.gone = false;
+    }
+}
