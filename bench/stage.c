@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -155,6 +156,7 @@ int main(int argc, char **argv)
 	if (argc < 4)
 		return 2;
 	how = argv[1], work = argv[2], micros = atol(argv[3]);
+	prctl(PR_SET_TIMERSLACK, 1);
 	if (argc > 4)
 		block = atol(argv[4]);
 	if (argc > 5)

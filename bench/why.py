@@ -30,7 +30,7 @@ def line(*stages):
     return " | ".join([f"{stages[0]} </dev/zero", *stages[1:-1], f"{stages[-1]} >/dev/null"])
 
 
-def planted(place, margin, count=3, wait="read", work="sleep", micros=4000, others=("read", "sleep")):
+def planted(place, margin, count=3, wait="read", work="sleep", micros=8000, others=("read", "sleep")):
     """A line in which one stage takes `margin` times as long as each of the others."""
     rest = stage(*others, micros / margin)
     cost = micros * 2 if wait == "threads" else micros
@@ -43,9 +43,9 @@ def cases():
     for place in (1, 2, 3):
         for margin in (1.25, 2, 10):
             yield f"sleep {place} {margin}", "sleep", False, *planted(place, margin)
-        yield f"cpu {place} 4", "computing", False, *planted(place, 4, work="cpu", micros=2000)
-    yield "cpu 2 1.5", "computing", False, *planted(2, 1.5, work="cpu", micros=2000)
-    yield "cpu 2 1.25 of 2", "computing", False, *planted(2, 1.25, 2, work="cpu", micros=2000)
+        yield f"cpu {place} 4", "computing", False, *planted(place, 4, work="cpu", micros=6000)
+    yield "cpu 2 1.5", "computing", False, *planted(2, 1.5, work="cpu", micros=6000)
+    yield "cpu 2 1.25 of 2", "computing", False, *planted(2, 1.25, 2, work="cpu", micros=6000)
     for wait in ("poll", "splice"):
         for margin in (1.5, 3):
             yield f"{wait} slow {margin}", wait, False, *planted(2, margin, wait=wait)
@@ -72,7 +72,7 @@ def cases():
     yield "sed", "tools held out", True, "cat text text text text | sed -E 's/(a)(.*)(b)/\\3\\2\\1/' | wc -c", ("stage", 2)
     tee = f"{stage('read', 'none', 0)} </dev/zero | tee >({stage('read', 'sleep', 4000)} >/dev/null) | {stage('read', 'sleep', 1000)} >/dev/null"
     yield "branch of tee", "shapes", True, tee, ("command", "sleep 4000")
-    yield "xargs", "shapes", True, "yes | xargs -n1 -P2 sleep 0.02 | cat", ("command", "xargs")
+    yield "xargs", "shapes", True, "yes 0.02 | xargs -n1 -P2 sleep | cat", ("command", "xargs")
     paste = f"paste <({stage('read', 'sleep', 4000)} </dev/zero) <({stage('read', 'sleep', 1000)} </dev/zero) >/dev/null"
     yield "substitution", "shapes", True, paste, ("command", "sleep 4000")
     fifo = f"rm -f f; mkfifo f; ({stage('read', 'sleep', 2000)} </dev/zero >f & {stage('read', 'sleep', 4000)} <f >/dev/null)"
@@ -90,6 +90,9 @@ def limited(folder):
     ):
         try:
             os.makedirs(path, exist_ok=True)
+            if not os.path.exists(f"{path}/cpu.stat"):
+                os.rmdir(path)
+                continue
             with open(f"{path}/{file}", "w") as limit:
                 limit.write(text)
             return f"echo $BASHPID >{path}/cgroup.procs; {line(stage('read', 'cpu', 1000), stage('read', 'none', 0))}"
@@ -124,7 +127,8 @@ def looked_at(pipeline, folder, seconds=2):
         if pipeline is None:
             return None
     shell = subprocess.Popen(
-        ["bash", "-c", pipeline + "; :"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+        ["bash", "-c", pipeline + "; :"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
         time.sleep(0.4)

@@ -125,7 +125,7 @@ fn shapes_other_than_a_line_are_told_apart() {
         (format!("cat /dev/zero | tee >({slow} >/dev/null) | wc -c"), 4, "python3"),
         (format!("(cat /dev/zero & cat /dev/zero) | {slow} >/dev/null"), 2, "python3"),
         ("yes | while read x; do sleep 0.02; echo $x; done | cat".to_owned(), 3, "bash"),
-        ("yes | xargs -n1 -P2 sleep 0.1 | cat".to_owned(), 3, "xargs"),
+        ("yes 0.1 | xargs -n1 -P2 sleep | cat".to_owned(), 3, "xargs"),
         (format!("paste <(yes) <({slow} </dev/zero) >/dev/null"), 3, "python3"),
     ] {
         let report = Running::new(&pipeline).look(&["--for", "1s"]);

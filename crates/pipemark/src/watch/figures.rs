@@ -17,6 +17,8 @@ pub struct Counts {
     pub read: Option<u64>,
     pub wrote: Option<u64>,
     pub switches: Option<u64>,
+    /// Threads or children came and went, so that not all of their time is counted.
+    pub changed: bool,
     /// Nanoseconds for which a limit of CPU time held its control group back.
     pub throttled: Option<u64>,
 }
@@ -61,6 +63,7 @@ impl Interval {
             own.read = sum(own.read, next.read);
             own.wrote = sum(own.wrote, next.wrote);
             own.switches = sum(own.switches, next.switches);
+            own.changed |= next.changed;
             own.throttled = sum(own.throttled, next.throttled);
         }
         for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
@@ -113,6 +116,8 @@ pub struct StageFigures {
     pub stopped: f64,
     pub other: f64,
     pub unknown: f64,
+    /// Its descriptors can't be seen; its place follows from the others'.
+    pub hidden: bool,
     /// CPUs that it used, and that it waited for.
     pub cpu: Option<f64>,
     pub cpu_wait: Option<f64>,
@@ -183,6 +188,18 @@ impl Figures {
                 });
             }
         }
+        // What was given back to the waits of a stage belongs to those of its pipes.
+        for pipe in &mut pipes {
+            let seen = |number: usize, state: State| {
+                let counts = &interval.stages[kept[number - 1]];
+                f64::from(counts.states[state as usize]) / f64::from(counts.states.iter().sum::<u32>().max(1))
+            };
+            let grow =
+                |share: f64, before: f64, now: f64| if before > 0.0 { (share * now / before).min(1.0) } else { now };
+            let (writer, reader) = (&stages[pipe.from - 1], &stages[pipe.to - 1]);
+            pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, State::Blocked), writer.blocked);
+            pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, State::Starved), reader.starved);
+        }
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
@@ -208,13 +225,48 @@ fn in_order(watcher: &Watcher, mut left: Vec<usize>) -> Vec<usize> {
     done
 }
 
+/// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
+/// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits.
+fn corrected(counts: &Counts, seconds: f64, (reads, writes): (bool, bool)) -> [f64; State::COUNT] {
+    /// So many switches a second mean that waits are short: those for pipes.
+    const SHORT: f64 = 1000.0;
+    let seen: u32 = counts.states.iter().sum();
+    let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
+    let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
+    let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
+    let excess = shares[State::Running as usize] - most;
+    if excess <= 0.0 || seconds <= 0.0 {
+        return shares;
+    }
+    shares[State::Running as usize] = most;
+    let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > SHORT);
+    let pipes = |state: usize| state == State::Starved as usize || state == State::Blocked as usize;
+    let takes = |state: usize| state != State::Running as usize && (!short || pipes(state));
+    let seen_in: u32 = (0..State::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
+    if seen_in >= 3 {
+        for state in (0..State::COUNT).filter(|&state| takes(state)) {
+            shares[state] += excess * f64::from(counts.states[state]) / f64::from(seen_in);
+        }
+    } else {
+        let state = match (reads, writes) {
+            (true, _) => State::Starved,
+            (false, true) => State::Blocked,
+            (false, false) => State::Other,
+        };
+        shares[state as usize] += excess;
+    }
+    shares
+}
+
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
     let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
     let seen: u32 = counts.states.iter().sum();
-    let share = |state: State| f64::from(counts.states[state as usize]) / f64::from(seen.max(1));
     let present = f64::from(seen) / f64::from(interval.samples.max(1));
     let seconds = interval.seconds * present.min(1.0);
     let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
+    let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
+    let shares = corrected(counts, seconds, ends);
+    let share = |state: State| shares[state as usize];
     let running = share(State::Running);
     // The kernel counts both to the nanosecond.
     let waited = match (counts.cpu, counts.cpu_wait) {
@@ -243,6 +295,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         stopped: share(State::Stopped),
         other: share(State::Other),
         unknown: share(State::Unknown),
+        hidden: stage.hidden,
         cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
         bytes_in_per_second: per_second(counts.read).filter(|&rate| rate > 0.0),
@@ -288,5 +341,39 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         if reads {
             stages[pipe.to - 1].bytes_in_per_second = pipe.bytes_per_second;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {
+        let mut counts = Counts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..Counts::default() };
+        counts.states[State::Running as usize] = running;
+        counts.states[State::Starved as usize] = starved;
+        counts.states[State::Sleep as usize] = sleeping;
+        counts
+    }
+
+    fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
+        let shares = corrected(counts, 1.0, ends);
+        [State::Running, State::Starved, State::Blocked, State::Sleep]
+            .map(|state| (shares[state as usize] * 100.0).round())
+    }
+
+    #[test]
+    fn no_stage_runs_for_longer_than_the_kernel_counts() {
+        assert_eq!(shares(&counts(20, 80, 0), (true, true)), [20.0, 80.0, 0.0, 0.0]);
+        assert_eq!(shares(&counts(60, 20, 20), (true, true)), [20.0, 40.0, 0.0, 40.0]);
+        // With many switches waits are short ones.
+        let fast = Counts { switches: Some(30_000), ..counts(60, 20, 20) };
+        assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
+        // Never seen to wait: then its ends tell.
+        assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
+        assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
+        // Where children came and went, not all of their time is known.
+        let changed = Counts { changed: true, ..counts(100, 0, 0) };
+        assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
     }
 }

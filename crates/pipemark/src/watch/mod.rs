@@ -98,14 +98,13 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
                 .to_owned(),
         ),
     }
-    let hidden: Vec<String> = figures
-        .stages
-        .iter()
-        .filter(|stage| stage.unknown > 0.0)
-        .map(|stage| verdict::name(figures, stage.number))
-        .collect();
+    let hidden = figures.stages.iter().filter(|stage| stage.hidden || stage.unknown > 0.0);
+    let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
-        notes.push(format!("{}: processes of another user, whose files can't be looked at", hidden.join(", ")));
+        notes.push(format!(
+            "{}: of another user, so only whether it runs or sleeps can be seen; as root pipemark sees more",
+            hidden.join(", ")
+        ));
     }
     notes
 }

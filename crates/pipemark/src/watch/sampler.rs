@@ -73,6 +73,7 @@ pub struct Stage {
     /// Position in and size of the file that it reads.
     pub progress: Option<(u64, u64)>,
     parent: u32,
+    changed: bool,
     totals: Totals,
     groups: Option<std::rc::Rc<ControlGroups>>,
 }
@@ -182,12 +183,13 @@ impl Watcher {
         }
         let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
-        for stage in &mut self.stages {
-            let mut moment = Moment::default();
-            if stage.alive {
-                look(stage, &mut self.known, &mut moment);
+        moments.resize_with(self.stages.len(), Moment::default);
+        // In another order each time: to look at the first may wake the next.
+        let first = self.random as usize % self.stages.len().max(1);
+        for place in (first..self.stages.len()).chain(0..first) {
+            if self.stages[place].alive {
+                look(&mut self.stages[place], &mut self.known, &mut moments[place]);
             }
-            moments.push(moment);
         }
         self.resolve(&mut moments);
         self.record(&moments);
@@ -319,6 +321,7 @@ impl Watcher {
             let bytes = |of: fn((u64, u64)) -> u64| grown(now_bytes.map(of), before.bytes.map(of));
             counts.read = bytes(|(read, _)| read);
             counts.wrote = bytes(|(_, wrote)| wrote);
+            counts.changed = reaped || std::mem::take(&mut stage.changed);
             counts.switches = grown(now.switches, before.switches);
             counts.throttled = grown(
                 now.throttled.map(|time| time.as_nanos() as u64),
@@ -333,7 +336,10 @@ impl Watcher {
         let began = Instant::now();
         let starting = began.duration_since(self.begin) < Duration::from_millis(300);
         let search = matches!(self.subject, Subject::Processes(_)) && began >= self.next_search;
-        let processes = if search { process::all() } else { self.family() };
+        let mut processes = if search { process::all() } else { self.family() };
+        let hidden: Vec<u32> =
+            processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
+        topology::fill_gaps(&mut processes);
         let shapes = match &self.subject {
             Subject::Child(root) => {
                 let pids: Vec<u32> = processes.iter().map(|process| process.pid).filter(|pid| pid != root).collect();
@@ -359,7 +365,7 @@ impl Watcher {
                 topology::stages(&processes, &seeds, Reach::Joined)
             }
         };
-        self.adopt(processes, &shapes);
+        self.adopt(processes, &shapes, &hidden);
         let spent = began.elapsed();
         if search {
             self.next_search = began + Duration::from_secs(1).max(spent * 200);
@@ -413,7 +419,7 @@ impl Watcher {
     }
 
     /// Makes what was found known: which stage of before each one is, or that it is new.
-    fn adopt(&mut self, processes: Vec<Process>, shapes: &[Shape]) {
+    fn adopt(&mut self, processes: Vec<Process>, shapes: &[Shape], hidden: &[u32]) {
         let mut open = self.known.values().map(|known| known.threads.len()).sum::<usize>();
         let mut before = std::mem::take(&mut self.known);
         for process in processes {
@@ -427,7 +433,13 @@ impl Watcher {
             let old = before.remove(&pid).filter(|old| old.process.start == process.start);
             let mut threads = old.map(|old| old.threads).unwrap_or_default();
             let ids = process::numbers(&format!("/proc/{pid}/task"));
+            let count = threads.len();
             threads.retain(|thread| ids.contains(&thread.id));
+            if threads.len() < count
+                && let Some(stage) = self.stages.iter_mut().find(|stage| stage.pids.contains(&pid))
+            {
+                stage.changed = true;
+            }
             for id in ids {
                 if !threads.iter().any(|thread| thread.id == id) {
                     open += 1;
@@ -444,6 +456,7 @@ impl Watcher {
             taken.resize(self.stages.len(), false);
             taken[place] = true;
             self.update(place, shape);
+            self.stages[place].hidden = hidden.contains(&shape.pids[0]);
             places.push(place);
         }
         for (stage, taken) in self.stages.iter_mut().zip(&taken) {
@@ -483,6 +496,7 @@ impl Watcher {
             cpus: Vec::new(),
             progress: None,
             parent,
+            changed: false,
             totals: Totals::default(),
             groups: None,
         });
@@ -503,9 +517,9 @@ impl Watcher {
                 .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
                 .unwrap_or_default();
             stage.groups = Some(std::rc::Rc::new(ControlGroups::of_process(first.pid)));
+            stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid));
             stage.pids.clone_from(&shape.pids);
         }
-        stage.hidden = first.ends.is_none();
         stage.processes = stage.processes.max(shape.pids.len());
         stage.threads = stage.threads.max(threads);
         stage.ins.clone_from(&shape.ins);

@@ -91,6 +91,40 @@ fn field(processes: &[Process]) -> Field<'_> {
     field
 }
 
+/// Gives the one process of a group that can't be looked into the ends that its group lacks: the pipes that nobody else
+/// of it reads or writes. With several such processes it can't be told which has which.
+pub fn fill_gaps(processes: &mut [Process]) {
+    let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
+    let hidden: Vec<(u32, u32)> = processes
+        .iter()
+        .filter(|process| is_hidden(process))
+        // What a hidden one started is its own business.
+        .filter(|process| !processes.iter().any(|parent| parent.pid == process.parent && is_hidden(parent)))
+        .map(|process| (process.pid, process.group))
+        .collect();
+    for &(pid, group) in &hidden {
+        if hidden.iter().filter(|&&(_, other)| other == group).count() > 1 {
+            continue;
+        }
+        let held = |way: Way| {
+            let ends =
+                processes.iter().flat_map(|process| process.ends.iter().flatten().map(move |end| (process, end)));
+            ends.filter(move |(_, end)| end.way == way && end.fd < 2).map(|(process, end)| (process.group, end.pipe))
+        };
+        let lacking = |way: Way, other: Way| {
+            let all: BTreeSet<PipeId> = held(other).map(|(_, pipe)| pipe).collect();
+            let own = held(way).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
+            own.collect::<BTreeSet<PipeId>>()
+        };
+        let (reads, writes) = (lacking(Way::Out, Way::In), lacking(Way::In, Way::Out));
+        let end = |fd: u32, way: Way| move |pipe: PipeId| End { fd, pipe, way };
+        let ends = reads.into_iter().map(end(0, Way::In)).chain(writes.into_iter().map(end(1, Way::Out))).collect();
+        if let Some(process) = processes.iter_mut().find(|process| process.pid == pid) {
+            process.ends = Some(ends);
+        }
+    }
+}
+
 /// The stages of the pipeline that `seeds` are in, each once, in the order of the data. A process that holds no pipe is
 /// part of the stage of whoever started it. Without any pipe the seeds are one stage.
 pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> {

@@ -25,6 +25,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         stopped: 0.0,
         other: 0.0,
         unknown: 0.0,
+        hidden: false,
         cpu: Some(share(busy)),
         cpu_wait: Some(0.0),
         bytes_in_per_second: None,
