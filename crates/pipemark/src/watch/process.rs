@@ -1,8 +1,8 @@
 //! What /proc tells about processes: who they are, which pipes they hold, and their counters. Nothing is opened but files of
 //! /proc, so nothing that is watched notices.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, readlinkat, statx};
@@ -50,8 +50,11 @@ pub struct Process {
     pub ends: Option<Vec<End>>,
 }
 
+/// The first 4 KiB of a file of /proc, which is all of it for those read here, in one read.
 fn text(path: impl AsRef<Path>) -> io::Result<String> {
-    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    let mut buffer = [0; 4096];
+    let length = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
 /// The numbers that a folder of /proc has entries for.

@@ -15,6 +15,8 @@ use crate::host::ControlGroups;
 
 /// How often processes, threads and pipes are looked for anew.
 const SCAN: Duration = Duration::from_millis(100);
+/// The same where the last look found nothing new.
+const QUIET_SCAN: Duration = Duration::from_millis(400);
 /// How often while a pipeline is being started.
 const FIRST_SCANS: Duration = Duration::from_millis(20);
 /// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
@@ -104,6 +106,8 @@ pub struct Watcher {
     manner: Manner,
     begin: Instant,
     known: BTreeMap<u32, Known>,
+    /// As they were found at the last scan.
+    shapes: Vec<Shape>,
     pub stages: Vec<Stage>,
     pub pipes: Vec<Pipe>,
     current: Interval,
@@ -133,6 +137,7 @@ impl Watcher {
             manner,
             begin: now,
             known: BTreeMap::new(),
+            shapes: Vec::new(),
             stages: Vec::new(),
             pipes: Vec::new(),
             current: Interval::default(),
@@ -190,6 +195,12 @@ impl Watcher {
             if self.stages[place].alive {
                 look(&mut self.stages[place], &mut self.known, &mut moments[place]);
             }
+        }
+        // One that has ended makes room for the next.
+        let ended =
+            |(stage, moment): (&Stage, &Moment)| stage.alive && moment.state.is_none() && moment.unsure.is_none();
+        if self.stages.iter().zip(&moments).any(ended) {
+            self.next_scan = self.next_scan.min(now + FIRST_SCANS);
         }
         self.resolve(&mut moments);
         self.record(&moments);
@@ -327,7 +338,9 @@ impl Watcher {
                 now.throttled.map(|time| time.as_nanos() as u64),
                 before.throttled.map(|time| time.as_nanos() as u64),
             );
-            stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
+            if stage.ins.is_empty() {
+                stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
+            }
         }
     }
 
@@ -365,12 +378,19 @@ impl Watcher {
                 topology::stages(&processes, &seeds, Reach::Joined)
             }
         };
+        let same = self.shapes == shapes && !shapes.is_empty();
+        self.shapes.clone_from(&shapes);
         self.adopt(processes, &shapes, &hidden);
         let spent = began.elapsed();
         if search {
             self.next_search = began + Duration::from_secs(1).max(spent * 200);
         }
-        self.next_scan = began + if starting { FIRST_SCANS } else { SCAN.max(spent * 100) };
+        self.next_scan = began
+            + match (starting, same) {
+                (true, _) => FIRST_SCANS,
+                (false, true) => QUIET_SCAN.max(spent * 100),
+                (false, false) => SCAN.max(spent * 100),
+            };
     }
 
     /// The known processes that still live, and all that descends from them or from the root.
