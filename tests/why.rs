@@ -246,3 +246,36 @@ fn no_pipe_is_opened_where_that_is_asked_for() {
     assert_eq!(opened(&["--no-touch"]), 0);
     assert!(opened(&[]) > 0, "the test would see it");
 }
+
+#[test]
+fn watch_prints_a_line_for_each_interval_off_a_terminal() {
+    let running = Running::new(&format!("cat /dev/zero | {} | cat >/dev/null", filter("time.sleep(0.02)")));
+    let pid = running.pid();
+    let words = ["watch", &pid, "--for", "2s", "--interval", "500ms"];
+    let lines = pipemark(&words);
+    assert_eq!(lines.code(), Some(0), "{}", lines.stderr);
+    assert!(lines.stdout.lines().count() >= 2, "{}", lines.stdout);
+    assert!(
+        lines.stdout.lines().all(|line| line.contains("cat | python3 | cat: python3 holds it back")),
+        "{}",
+        lines.stdout
+    );
+    let json = pipemark(&[&words[..], &["--json", "-"]].concat());
+    for line in json.stdout.lines() {
+        let report: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(report["verdict"]["stage"], 2, "{line}");
+    }
+    assert!(json.stdout.lines().count() >= 2, "{}", json.stdout);
+}
+
+#[test]
+fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
+    let running = Running::new("yes | cat >/dev/null");
+    let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {} --for 2s", running.pid());
+    let ended = run(&["script"], &["-qec", &watch, "/dev/null"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let (enter, leave) = (ended.stdout.find("\x1b[?1049h"), ended.stdout.rfind("\x1b[?1049l"));
+    assert!(enter.is_some() && leave > enter, "{:?}", ended.stdout);
+    assert!(!ended.stdout.contains("frozen"), "no key was pressed: {:?}", ended.stdout);
+    assert!(ended.stdout.contains("yes | cat") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
+}

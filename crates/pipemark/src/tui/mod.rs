@@ -88,6 +88,7 @@ impl Screen {
             }
             match key.code {
                 KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Some(Key::Interrupt),
+                _ if key.modifiers.contains(KeyModifiers::CONTROL) => {}
                 KeyCode::Char('q') | KeyCode::Esc => return Some(Key::Quit),
                 KeyCode::Char('n') => return Some(Key::Next),
                 KeyCode::Char('s') => self.order = if self.order == Order::Data { Order::Busiest } else { Order::Data },
