@@ -26,6 +26,7 @@ use crate::memory::{Buffer, Pages};
 use crate::pipe::{self, Pipe};
 use crate::wait::{Direction, Wait, poll_once};
 
+mod flow;
 mod messages;
 mod ways;
 
@@ -125,7 +126,7 @@ pub struct Report {
     pub bytes: u64,
     /// System calls that moved, tried to move or waited for bytes.
     pub calls: u64,
-    /// The way that was used in the end.
+    /// The way that was used in the end. What comes in little pieces is read and written, whatever would be possible.
     pub method: Method,
     /// The ways that were tried before it.
     pub fallbacks: Vec<Fallback>,
@@ -155,7 +156,7 @@ pub struct Report {
 /// source.write_all(b"abc")?;
 /// drop(source);
 /// let report = pipeio::relay::relay(&reader, &writer, &Default::default())?;
-/// assert_eq!((report.bytes, report.method), (3, pipeio::relay::Method::Splice));
+/// assert_eq!((report.bytes, report.method), (3, pipeio::relay::Method::ReadWrite));
 /// drop(writer);
 /// let mut text = String::new();
 /// sink.read_to_string(&mut text)?;
@@ -174,7 +175,7 @@ pub fn relay(input: impl AsFd, output: impl AsFd, options: &Options) -> io::Resu
         ));
     }
     let ways = if options.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
-    let mut relay = Relay { input, output, kinds, bytes: 0, calls: 0 };
+    let mut relay = Relay { input, output, kinds, capacities, bytes: 0, calls: 0 };
     let mut fallbacks = Vec::new();
     let (method, end) = relay.run(ways, &mut fallbacks)?;
     Ok(Report { bytes: relay.bytes, calls: relay.calls, method, fallbacks, capacities, end })
@@ -221,7 +222,7 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
 
 /// Sets the capacity if `fd` is a pipe, and says what it is.
 fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Option<usize>> {
-    if kind != Kind::Pipe {
+    if !matches!(kind, Kind::Pipe | Kind::PacketPipe) {
         return Ok(None);
     }
     match wanted {
@@ -237,6 +238,13 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Opti
         }
     }
     pipe::capacity(fd).map(Some)
+}
+
+/// A pipe that nobody else has.
+fn private_pipe() -> io::Result<Pipe> {
+    let pipe = Pipe::new()?;
+    let _ = pipe::set_capacity(&pipe.writer, RAISED);
+    Ok(pipe)
 }
 
 /// Why a way came to its end before the bytes did.
@@ -259,6 +267,7 @@ struct Relay<'a> {
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
     kinds: [Kind; 2],
+    capacities: [Option<usize>; 2],
     bytes: u64,
     calls: u64,
 }
@@ -269,20 +278,20 @@ impl Relay<'_> {
         let mut complete = None;
         for &method in ways {
             let moved = match method {
-                Method::Splice => self.repeat(|input, output| splice(input, None, output, None, MOST, BLOCK)),
-                Method::CopyFileRange => self.repeat(|input, output| copy_file_range(input, None, output, None, MOST)),
-                Method::Sendfile => self.repeat(|input, output| sendfile(output, input, None, MOST)),
-                Method::SpliceThroughPipe => self.splice_through_pipe(),
-                Method::ReadWrite => self.read_write().map_err(Stop::Failed),
+                Method::Splice | Method::SpliceThroughPipe if self.kinds[0] == Kind::Pipe => self.pass_pipe(method),
+                Method::Splice | Method::SpliceThroughPipe => self.splice_through_pipe().map(|()| method),
+                Method::CopyFileRange => self.repeat(method, |from, to| copy_file_range(from, None, to, None, MOST)),
+                Method::Sendfile => self.repeat(method, |from, to| sendfile(to, from, None, MOST)),
+                Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
                 // A file that seems to be at its end may be one of /proc, whose size is 0 and whose content only read(2)
                 // shows: read and write have the last word.
-                Ok(()) if self.kinds[0] == Kind::File => {
-                    complete = Some(method);
+                Ok(used) if self.kinds[0] == Kind::File => {
+                    complete = Some(used);
                     break;
                 }
-                Ok(()) => return Ok((method, End::Input)),
+                Ok(used) => return Ok((used, End::Input)),
                 Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Ok((method, End::Output));
                 }
@@ -308,20 +317,32 @@ impl Relay<'_> {
     /// Makes `call` until it moves nothing more.
     fn repeat(
         &mut self,
+        method: Method,
         mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
-    ) -> Result<(), Stop> {
+    ) -> Result<Method, Stop> {
+        while self.between(&mut call)? > 0 {}
+        Ok(method)
+    }
+
+    /// Makes one call that moves bytes from the input to the output.
+    fn between(
+        &mut self,
+        mut call: impl FnMut(BorrowedFd<'_>, BorrowedFd<'_>) -> rustix::io::Result<usize>,
+    ) -> io::Result<usize> {
         loop {
             self.calls += 1;
             match call(self.input, self.output) {
-                Ok(0) => return Ok(()),
-                Ok(moved) => self.bytes += moved as u64,
+                Ok(moved) => {
+                    self.bytes += moved as u64;
+                    return Ok(moved);
+                }
                 Err(Errno::INTR) => {}
                 // One of them is non-blocking and has to be waited for; which one the kernel does not say.
                 Err(Errno::AGAIN) => {
                     self.wait_for(self.input, PollFlags::IN)?;
                     self.wait_for(self.output, PollFlags::OUT)?;
                 }
-                Err(error) => return Err(io::Error::from(error).into()),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -344,34 +365,35 @@ impl Relay<'_> {
         outcome
     }
 
-    /// Fills a pipe of our own and empties it again. What the output does not take by splice is written.
+    /// Fills a pipe of our own and empties it again.
     fn splice_through_pipe(&mut self) -> Result<(), Stop> {
-        let between = Pipe::new()?;
-        let _ = pipe::set_capacity(&between.writer, RAISED);
+        let between = private_pipe()?;
+        while self.pass_through(&between)? > 0 {}
+        Ok(())
+    }
+
+    /// Passes on what one call brings into the pipe `between`.
+    fn pass_through(&mut self, between: &Pipe) -> Result<usize, Stop> {
         let (input, output) = (self.input, self.output);
-        loop {
-            let mut left =
-                self.once(input, Direction::In, || splice(input, None, &between.writer, None, MOST, BLOCK))?;
-            if left == 0 {
-                return Ok(());
-            }
-            while left > 0 {
-                let given =
-                    self.once(output, Direction::Out, || splice(&between.reader, None, output, None, left, BLOCK));
-                match given.map_err(Stop::from) {
-                    Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
-                    Ok(moved) => {
-                        self.bytes += moved as u64;
-                        left -= moved;
-                    }
-                    Err(Stop::Refused(errno)) => {
-                        self.drain(between.reader.as_fd(), left).map_err(Stop::Failed)?;
-                        return Err(Stop::Refused(errno));
-                    }
-                    Err(failed) => return Err(failed),
+        let moved = self.once(input, Direction::In, || splice(input, None, &between.writer, None, MOST, BLOCK))?;
+        let mut left = moved;
+        while left > 0 {
+            let given = self.once(output, Direction::Out, || splice(&between.reader, None, output, None, left, BLOCK));
+            match given.map_err(Stop::from) {
+                Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
+                Ok(given) => {
+                    self.bytes += given as u64;
+                    left -= given;
                 }
+                Err(Stop::Refused(errno)) => {
+                    // What the output does not take by splice is written.
+                    self.drain(between.reader.as_fd(), left).map_err(Stop::Failed)?;
+                    return Err(Stop::Refused(errno));
+                }
+                Err(failed) => return Err(failed),
             }
         }
+        Ok(moved)
     }
 
     /// Writes the `left` bytes that are still in the pipe between.

@@ -364,7 +364,7 @@ fn every_kind_meets_every_other() {
 
 #[test]
 fn pages_move_where_they_can() {
-    let text = content(300_007);
+    let text = content(3_000_007);
     for (from, to, method) in [
         (Kind::Pipe, Kind::Pipe, Method::Splice),
         (Kind::Fifo, Kind::Pipe, Method::Splice),
@@ -577,6 +577,27 @@ fn messages_stay_apart_and_whole() {
             assert_eq!((report.bytes, report.method), (190_006, Method::ReadWrite));
         });
     }
+}
+
+#[test]
+fn packets_become_bytes() {
+    let text = content(500_009);
+    let (source, feeder) = input(Kind::Packets, &text);
+    let Pipe { reader, writer } = Pipe::new().unwrap();
+    let sink = thread::spawn(move || {
+        let (mut all, mut piece) = (Vec::new(), [0; 100]);
+        loop {
+            match rustix::io::read(&reader, &mut piece).unwrap() {
+                0 => return all,
+                got => all.extend_from_slice(&piece[..got]),
+            }
+        }
+    });
+    // A reader of less than a packet loses the rest of one, but only of one that is a packet still.
+    let report = relay(&source, &writer, &Options::default()).unwrap();
+    drop(writer);
+    assert!(sink.join().unwrap() == text, "{report:?}");
+    feeder.map(|feeder| feeder.join().unwrap());
 }
 
 #[test]
