@@ -26,6 +26,7 @@ mod links_left;
 mod options;
 mod output;
 mod relay;
+mod relay_peers;
 mod report;
 mod restrictions;
 mod tampering;
