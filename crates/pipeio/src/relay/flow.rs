@@ -96,10 +96,8 @@ impl Pace {
             } else {
                 self.patience = PATIENCE[0];
             }
-        } else if !quick {
-            self.in_a_row = 0;
         } else if moved < MANY {
-            self.in_a_row = IN_A_ROW.min(self.in_a_row + 1);
+            self.in_a_row = if quick { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
             self.usual = moved;
         }
         self.wait = self.wait.saturating_sub(1);

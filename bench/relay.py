@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""`pipemark relay` against cat, pv and mbuffer, between programs that people use: who passes the same bytes on sooner.
+
+    bench/relay.py [--budget SECONDS] [--rounds N] [--only WORD] [--list] [--fresh]
+
+Every source meets every sink, on one CPU, on two and free. A round runs the relay and each rival once, in an order drawn
+anew, and the cells take turns. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
+stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
+together with 95 % (sign test, Bonferroni over the cells). Exits with 1 if an interval lies below 0.97, or if after 60
+rounds more than a tenth of the cells can't tell. Needs 300 MiB of memory for files."""
+
+import argparse
+import gzip
+import hashlib
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from run import PIPEMARK, ROOT
+
+LEAST, ENOUGH_ROUNDS, UNSURE, COPYING = 0.97, 60, 0.1, 1.8
+KEPT = ROOT / "build/relay.jsonl"
+STAGES = {"relay": f"{PIPEMARK} relay", "cat": "cat", "pv": "pv -q", "mbuffer": "mbuffer -q"}
+# What a source is called, and its command: {path} holds text, {size} is how much of it.
+SOURCES = {
+    "yes": "yes | head -c {size}",
+    "head": "head -c {size} /dev/zero",
+    "zcat": "head -c {size} {path}.gz | zcat 2>/dev/null",
+    "dd 512": "dd if={path} bs=512 count={size} iflag=count_bytes status=none",
+    "dd 8k": "dd if={path} bs=8k count={size} iflag=count_bytes status=none",
+    "dd 64k": "dd if={path} bs=64k count={size} iflag=count_bytes status=none",
+    "cat FILE": "head -c {size} {path} >{path}.part; cat {path}.part",
+    "log": "perl -e '$| = 1; print \"2026-01-01T00:00:00 app[1]: a request was answered with 200 in 12 ms\\n\" for 1 .. {size} / 400'",
+}
+SINKS = {
+    "null": ">/dev/null",
+    "file": ">{path}.out",
+    "cat": "| cat >/dev/null",
+    "wc": "| wc -l >/dev/null",
+    "grep": "| grep -c answered >/dev/null",
+    "gzip": "| gzip -1 >/dev/null",
+    "sort": "| sort >/dev/null",
+}
+MIB = 1 << 20
+# As much as takes a tenth of a second or so: what reads slowly gets less.
+SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB}
+SIZE = 96 * MIB
+COPY_BOUND = [(source, sink) for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE") for sink in ("null", "cat", "wc", "grep")]
+
+
+def places():
+    cpus = sorted(os.sched_getaffinity(0))
+    found = {"one": f"taskset -c {cpus[0]}", "two": f"taskset -c {cpus[0]},{cpus[-1]}", "free": ""}
+    if len(cpus) == 1:
+        return {"one": found["one"]}
+    if len(cpus) == 2:
+        del found["two"]
+    return found
+
+
+def rivals():
+    here = {}
+    for name in ("cat", "pv", "mbuffer"):
+        if not shutil.which(name):
+            print(f"skipped  {name}: it is not installed")
+            continue
+        done = subprocess.run([name, "--version"], capture_output=True, text=True)
+        here[name] = (done.stdout + done.stderr).splitlines()[0]
+        print(f"rival    {here[name]}")
+    return here
+
+
+def write_texts(path):
+    words = "the quick brown fox jumps over a lazy dog while requests are answered in time".split()
+    draw = random.Random(1)
+    lines = "".join(" ".join(draw.choices(words, k=12)) + f" {draw.random()}\n" for _ in range(20_000)).encode()
+    repeated = lines * math.ceil(SIZE / len(lines))
+    Path(path).write_bytes(repeated[:SIZE])
+    with gzip.open(f"{path}.gz", "wb", 1) as packed:
+        packed.write(repeated[:SIZE])
+
+
+def seconds(cell, stage, path):
+    """How long the pipeline takes, from the start of its shell to the end of its last process."""
+    source, sink, place = cell
+    size = SIZES.get(sink, SIZE)
+    if source == "zcat":
+        size //= 8
+    shape = "{source} | {stage} {sink}"
+    feed = SOURCES[source]
+    before = ""
+    if source == "cat FILE":
+        before, feed = feed.split("; ")
+    if source == "head" and sink in ("grep", "sort"):
+        # One line of nothing but zeros fits in no one's memory.
+        feed = "head -c {size} {path}"
+    fill = {"size": size, "path": path}
+    if before:
+        subprocess.run(["sh", "-c", before.format(**fill)], check=True)
+    pipeline = shape.format(source=feed.format(**fill), stage=STAGES[stage], sink=SINKS[sink].format(**fill))
+    Path(f"{path}.out").unlink(missing_ok=True)
+    begin = time.monotonic()
+    done = subprocess.run([*places()[place].split(), "bash", "-c", pipeline], stderr=subprocess.PIPE, text=True)
+    took = time.monotonic() - begin
+    # grep finds nothing where yes says y.
+    if done.returncode > 1 or (done.stderr and "zcat" not in done.stderr):
+        sys.exit(f"{pipeline}: exit {done.returncode}\n{done.stderr}")
+    return took
+
+
+def kept(program):
+    """Rounds of the same program, by cell."""
+    rounds = defaultdict(list)
+    if KEPT.exists():
+        for line in KEPT.read_text().splitlines():
+            record = json.loads(line)
+            if record["program"] == program:
+                rounds[tuple(record["cell"])].append(record["seconds"])
+    return rounds
+
+
+def interval(ratios, error):
+    """Bounds of the median that are wrong with this probability, by the sign test; open where the rounds are too few."""
+    ordered, n = sorted(ratios), len(ratios)
+    below, tail = 0, 0.5**n
+    while tail <= error / 2 and below < n // 2:
+        below += 1
+        tail += math.comb(n, below) * 0.5**n
+    if below == 0:
+        return 0.0, math.inf
+    return ordered[below - 1], ordered[n - below]
+
+
+def measure(cells, stages, rounds, options, program):
+    KEPT.parent.mkdir(exist_ok=True)
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    end = time.monotonic() + options.budget
+    with tempfile.TemporaryDirectory(prefix="pipemark-bench-", dir=memory) as folder, open(KEPT, "a") as file:
+        path = f"{folder}/text"
+        write_texts(path)
+        while time.monotonic() < end:
+            least = min(len(rounds[cell]) for cell in cells)
+            if least >= options.rounds:
+                return
+            turn = [cell for cell in cells if len(rounds[cell]) == least]
+            random.shuffle(turn)
+            for cell in turn:
+                if time.monotonic() >= end:
+                    return
+                order = random.sample(stages, len(stages))
+                took = {stage: seconds(cell, stage, path) for stage in order}
+                rounds[cell].append(took)
+                file.write(json.dumps({"program": program, "cell": cell, "seconds": took}) + "\n")
+                file.flush()
+
+
+def show(cells, names, rounds, every):
+    """Prints the verdicts, and returns whether all promises are kept."""
+    error = 0.05 / (len(cells) * len(names))
+    good = True
+    for name in names:
+        verdicts, geometric = defaultdict(list), defaultdict(list)
+        for cell in cells:
+            ratios = [took[name] / took["relay"] for took in rounds[cell] if name in took]
+            if not ratios:
+                continue
+            low, high = interval(ratios, error)
+            median = statistics.median(ratios)
+            verdict = "slower" if high < LEAST else "not slower" if low >= LEAST else "can't tell"
+            verdicts[verdict].append((median, low, high, len(ratios), cell))
+            if cell[:2] in COPY_BOUND:
+                geometric[cell[2]].append(math.log(median))
+        listed = sorted(entry for verdict, entries in verdicts.items() for entry in entries if every or verdict != "not slower")
+        for median, low, high, count, (source, sink, place) in listed:
+            print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
+        counts = {verdict: len(verdicts[verdict]) for verdict in ("not slower", "slower", "can't tell")}
+        fewest = min(len(rounds[cell]) for cell in cells)
+        unsure = fewest >= ENOUGH_ROUNDS and counts["can't tell"] > UNSURE * len(cells)
+        means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
+        whole = [value for logs in geometric.values() for value in logs]
+        mean = math.exp(statistics.fmean(whole)) if whole else None
+        # Against pv and mbuffer nothing is promised about the mean.
+        kept_all = not counts["slower"] and not unsure and (name != "cat" or mean is None or mean >= COPYING)
+        good &= kept_all
+        print(f"{'kept  ' if kept_all else 'BROKEN'}   relay / {name}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}, after {fewest} rounds")
+        if mean:
+            parts = ", ".join(f"{place} {value:.2f}" for place, value in means.items())
+            print(f"         geometric mean where copying bounds: {mean:.2f}× ({parts}; {f'at least {COPYING} overall' if name == 'cat' else 'nothing promised'})")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget", type=float, default=240, metavar="SECONDS", help="stop measuring after this time [default: 240]")
+    parser.add_argument("--rounds", type=int, default=ENOUGH_ROUNDS, help="rounds per cell [default: 60]")
+    parser.add_argument("--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'head → wc, one'")
+    parser.add_argument("--list", action="store_true", help="print every cell, not only those in doubt")
+    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
+    options = parser.parse_args()
+    if options.fresh:
+        KEPT.unlink(missing_ok=True)
+    names = rivals()
+    program = hashlib.sha256(PIPEMARK.read_bytes()).hexdigest()[:16] + "; " + "; ".join(names.values())
+    cells = [(source, sink, place) for source in SOURCES for sink in SINKS for place in places()]
+    if options.only:
+        cells = [cell for cell in cells if options.only in f"{cell[0]} → {cell[1]}, {cell[2]}"]
+    if not cells:
+        sys.exit(f"--only {options.only}: no such cell")
+    rounds = kept(program)
+    print(f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there", flush=True)
+    measure(cells, ["relay", *names], rounds, options, program)
+    if not show(cells, list(names), rounds, options.list):
+        sys.exit("promises broken")
+
+
+if __name__ == "__main__":
+    main()
