@@ -163,8 +163,14 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     assert_eq!(found["charts"].as_array().unwrap().len(), CHARTS);
     assert!(found["legends"].as_array().unwrap().len() >= 3, "{}", found["legends"]);
     let text = found["text"].as_str().unwrap();
-    for words in ["One experiment for each kind of chart", "Findings", "memory copy here", "published: a paper", "seed"]
-    {
+    for words in [
+        "One experiment for each kind of chart",
+        "In brief",
+        "More findings",
+        "memory copy",
+        "published: a paper",
+        "seed",
+    ] {
         assert!(text.contains(words), "'{words}' is not in\n{text}");
     }
     assert!(found["svg"]["begin"].as_str().unwrap().starts_with("<svg"), "{}", found["svg"]);
@@ -251,7 +257,8 @@ fn runs_are_laid_over_one_another() {
     let files = Files::new();
     let Some(found) = browsed(&files.page(&[&document, &other]), "overlaid") else { return };
     assert_sound(&found);
-    assert!(found["text"].as_str().unwrap().contains("another machine"));
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("another machine") && text.contains("What changed."), "{text}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ enum Item {
     Heading { text: String },
     Text { class: &'static str, parts: Vec<String> },
     Code { text: String },
-    Figure { title: String, left_out: String, several: bool, panels: Vec<Panel> },
+    Figure { title: String, caption: String, left_out: String, several: bool, panels: Vec<Panel> },
     Table { caption: String, head: Vec<CellItem>, rows: Vec<Vec<CellItem>> },
     Notes { class: &'static str, notes: Vec<NoteItem> },
 }
@@ -166,6 +166,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<serde_json::Value>) -> Vec<Section> {
                     }
                     _ => items.push(Item::Figure {
                         title: chart.title.clone(),
+                        caption: chart.caption.clone(),
                         left_out: chart.left_out.clone(),
                         several: false,
                         panels: vec![panel],

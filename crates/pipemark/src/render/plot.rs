@@ -19,6 +19,9 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
         Kind::Bars => bars(chart, room, colour),
         Kind::Heat(_) => grid::lines(&heat(chart), room, colour),
     });
+    if !chart.caption.is_empty() {
+        lines.splice(0..0, wrap(&chart.caption, room));
+    }
     lines.extend(wrap(&chart.left_out, room).into_iter().filter(|line| !line.is_empty()));
     lines
 }

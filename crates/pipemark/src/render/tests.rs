@@ -187,6 +187,7 @@ fn points_that_are_no_numbers_are_left_out() {
     let chart = Chart {
         title: "wild".to_owned(),
         panel: String::new(),
+        caption: String::new(),
         left_out: String::new(),
         kind: Kind::Curves,
         x: axis.clone(),

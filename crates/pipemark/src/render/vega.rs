@@ -50,7 +50,7 @@ type Parts = (Vec<Value>, Value, Vec<Value>);
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let across = Figures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
-    let up = Figures::new(&chart.y, chart.extent(|p| [p.y, ends(p, p.y).0, ends(p, p.y).1], least));
+    let up = Figures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
     let mut values = Vec::new();
     for (series, point) in chart.points() {
         let mut datum = datum(point, &series.label, series.role);
@@ -77,7 +77,7 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let detail = json!({"detail": {"field": "s"}});
     let mut layers = vec![
         layer(
-            json!({"type": "area", "opacity": 0.18, "line": false}),
+            json!({"type": "area", "opacity": 0.18, "line": false, "clip": true}),
             &[Role::Measured],
             &[&base, &coloured, &json!({"y": channel("l"), "y2": {"field": "h"}})],
         ),
@@ -86,7 +86,11 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
             &[Role::Fit],
             &[&base, &coloured],
         ),
-        layer(json!({"type": "line", "strokeWidth": 2}), &[Role::Measured, Role::Distribution], &[&base, &coloured]),
+        layer(
+            json!({"type": "line", "strokeWidth": 2}),
+            &[Role::Measured, Role::Distribution],
+            &[&base, &coloured, &json!({"strokeDash": dashes(names)})],
+        ),
         layer(
             json!({"type": "point", "filled": true, "opacity": 1, "size": 42}),
             &[Role::Measured],
@@ -106,11 +110,13 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
 
 /// Bars with their figure and interval; published figures are hollow marks in the same row.
 fn bars(chart: &Chart, names: &[&str]) -> Parts {
-    let longest = chart.extent(|p| [p.x, ends(p, p.x).1, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
+    // An axis fits the figures; an interval may reach a little beyond the longest, and ends there.
+    let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
+    let beyond = longest * 1.15;
     let along = Figures::new(&chart.x, Some((0.0, longest)));
     let end = |row: f64, label: &str| {
         let same = chart.points().filter(|(series, point)| point.y == row && series.label == label);
-        same.map(|(_, point)| ends(point, point.x).1.max(point.x)).fold(0.0, f64::max)
+        same.map(|(_, point)| ends(point, point.x).1.max(point.x).min(beyond)).fold(0.0, f64::max)
     };
     let mut values = Vec::new();
     let measured = |series: &&crate::sheet::Series| series.role == Role::Measured;
@@ -122,8 +128,8 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         // The figure stands behind the interval's end and what others measured.
         datum.insert("e".to_owned(), along.value(end(point.y, &series.label)));
         if let Some((low, high)) = point.interval {
-            datum.insert("l".to_owned(), along.value(low));
-            datum.insert("h".to_owned(), along.value(high));
+            datum.insert("l".to_owned(), along.value(low.min(beyond)));
+            datum.insert("h".to_owned(), along.value(high.min(beyond)));
         }
         values.push(datum.into());
     }
@@ -133,7 +139,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let place = |field: &str| {
         let mut channel = along.channel(field);
         // Fit for the figure behind the longest bar, however narrow the chart is.
-        let longest = longest / along.divisor;
+        let longest = beyond / along.divisor;
         let most = format!("{longest} / max(0.3, 1 - 78 / width)");
         channel["axis"]["tickCount"] = json!(6);
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
@@ -347,6 +353,17 @@ fn rounded(value: f64) -> Value {
         Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
         other => json!(other),
     }
+}
+
+/// There are eight colours: the ninth curve and those after it are drawn in another line.
+fn dashes(names: &[&str]) -> Value {
+    let range = (0..names.len()).map(|index| match index / 8 {
+        0 => json!([1, 0]),
+        1 => json!([7, 3]),
+        _ => json!([2, 3]),
+    });
+    let range: Value = range.collect();
+    json!({"field": "s", "type": "nominal", "scale": {"domain": names, "range": range}, "legend": null})
 }
 
 fn colours(names: &[&str]) -> Value {

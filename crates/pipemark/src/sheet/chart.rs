@@ -135,6 +135,8 @@ pub struct Chart {
     pub title: String,
     /// Which of several charts of the same title it is; empty for one alone.
     pub panel: String,
+    /// What it says; may be empty.
+    pub caption: String,
     /// What was left out so that it can be read; empty if nothing was.
     pub left_out: String,
     /// What is drawn.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::words::time;
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, neutral};
 use crate::compare::{self, Change, Diff, Missing, Origin};
 use crate::model::{Mode, Unit, signed_percent};
@@ -163,7 +164,7 @@ fn origin_in_words(origin: &Origin) -> String {
         words.push_str(&format!(" · '{label}'"));
     }
     let kernel = origin.kernel.split(" #").next().unwrap_or_default();
-    format!("{words} · {} of {} · {kernel}", origin.suite, origin.started)
+    format!("{words} · {} of {} · {kernel}", origin.suite, time(&origin.started))
 }
 
 fn summary(diff: &Diff) -> String {

@@ -1,11 +1,13 @@
 //! A report: documents laid over one another, with charts above their tables; and the main charts alone.
 
 use super::charts::{Section, charts, labels};
-use super::document::{findings, heading, tables, warnings};
-use super::{Block, Note, Sheet, Style, marks, words};
-use crate::model::{Document, Nanos};
+use super::document::{heading, tables, warnings};
+use super::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, comparison, marks, words};
+use crate::compare::{Diff, Party};
+use crate::model::{Document, Finding, Nanos};
+use crate::stats::verdict::Criterion;
 
-/// Everything that the documents say, the findings first.
+/// Everything that the documents say: the headline figures and one chart first, what is left of the findings last.
 pub fn report(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let runs = || documents.iter().zip(&labels);
@@ -27,27 +29,52 @@ pub fn report(documents: &[Document]) -> Sheet {
         sheet.text(Style::Aside, measured(document));
         sheet.text(Style::Caution, words::partial(document));
     }
-    sheet.heading(2, "Findings");
-    for (document, label) in runs() {
-        if several {
-            sheet.heading(3, label);
+    let sections = Section::all(documents);
+    let mut findings: Vec<(usize, &Finding)> =
+        documents.iter().enumerate().flat_map(|(run, own)| own.findings.iter().map(move |own| (run, own))).collect();
+    let mut drawn: Vec<Vec<Chart>> = Vec::new();
+    for section in &sections {
+        let mut charts = charts(section, documents, &labels);
+        if let Some(chart) = charts.first_mut()
+            && let Some(at) = findings.iter().position(|(_, finding)| section.has_found(finding))
+        {
+            let (run, finding) = findings.remove(at);
+            chart.caption = told(finding, &labels[run], several);
         }
-        match document.findings.is_empty() {
-            true => {
-                sheet.text(Style::Plain, ["No findings: too few trials, or differences that can't be told from noise."])
-            }
-            false => sheet.notes(findings(document)),
-        }
+        drawn.push(charts);
     }
-    for section in Section::all(documents) {
+    sheet.heading(2, "In brief");
+    let groups = runs().map(|(document, label)| Group {
+        caption: if several { label.clone() } else { String::new() },
+        rows: brief::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
+    });
+    let columns = ["figure", "speed", "details"].map(|heading| Column::words("", heading).fit(Fit::Wrapped));
+    let groups = groups.filter(|group| !group.rows.is_empty()).collect();
+    sheet.grid(Grid { labels: 1, columns: columns.into(), groups });
+    if let Some(charts) = drawn.first_mut().filter(|charts| !charts.is_empty()) {
+        let title = charts[0].title.clone();
+        let (first, rest) = std::mem::take(charts).into_iter().partition(|chart| chart.title == title);
+        *charts = rest;
+        sheet.blocks.extend(Vec::into_iter(first).map(Box::new).map(Block::Chart));
+    }
+    if let [base, new] = documents {
+        changes(&mut sheet, [base, new], &labels);
+    }
+    for (section, charts) in sections.iter().zip(drawn) {
         sheet.heading(2, &section.title);
         sheet.text(Style::Aside, [&section.about]);
-        sheet.blocks.extend(charts(&section, documents, &labels).into_iter().map(Box::new).map(Block::Chart));
+        sheet.blocks.extend(charts.into_iter().map(Box::new).map(Block::Chart));
         for &run in &section.runs {
             let about = documents[run].experiments.iter().find(|about| about.name == section.name);
             let label = if section.runs.len() > 1 { labels[run].as_str() } else { "" };
             about.into_iter().for_each(|about| tables(&mut sheet, &documents[run], about, label));
         }
+    }
+    if !findings.is_empty() {
+        sheet.heading(2, "More findings");
+        let note =
+            |(run, finding): (usize, &Finding)| Note::new("•", Style::Plain, &told(finding, &labels[run], several));
+        sheet.notes(findings.into_iter().map(note));
     }
     sheet.heading(2, "How it was measured");
     for (document, label) in runs() {
@@ -58,18 +85,37 @@ pub fn report(documents: &[Document]) -> Sheet {
         let facts = [
             format!("command: {command}"),
             format!("pipemark {}", document.version),
-            format!("started {}", document.started),
+            format!("started {}", words::time(&document.started)),
         ];
         let facts = words::method(document).into_iter().chain(facts).filter(|fact| !fact.is_empty());
         sheet.notes(facts.map(Note::plain).chain(marks::legend(document)).collect::<Vec<_>>());
         sheet.notes(warnings(document));
     }
     sheet.text(Style::Aside, [
-        "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median. Hollow diamonds are figures that \
-         others published for other hardware. Each chart can be saved, or opened in the Vega editor: only that, and only when \
-         it is asked for, sends the figures of that chart to another site.",
+        "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median; they may reach beyond the axis. \
+         Hollow diamonds are figures that others published for other hardware. Each chart can be saved, or opened in the Vega \
+         editor: only that, and only when it is asked for, sends the figures of that chart to another site.",
     ]);
     sheet
+}
+
+fn told(finding: &Finding, label: &str, several: bool) -> String {
+    if several { format!("{label}: {}", finding.text) } else { finding.text.clone() }
+}
+
+/// What changed from the first document to the second.
+fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
+    let party = |name, document| Party { name, document, settings: &[] };
+    match Diff::of(party(&labels[0], base), party(&labels[1], new), &Criterion::new) {
+        Err(refusal) => sheet.text(Style::Aside, [format!("No verdicts: {refusal}")]),
+        Ok(diff) => {
+            let mut blocks = comparison(&diff, false).blocks.into_iter();
+            if let Some(Block::Heading(_, summary)) = blocks.next() {
+                sheet.heading(2, &format!("What changed. {summary}"));
+            }
+            sheet.blocks.extend(blocks.filter(|block| !matches!(block, Block::Heading(..))));
+        }
+    }
 }
 
 /// The first chart of each experiment.
@@ -95,7 +141,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
 fn measured(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
-    let started: String = document.started.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect();
+    let started = words::time(&document.started);
     let mut facts = vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))];
     facts.extend(words::memory_copy(document));
     facts.push(format!("on {}, {started}", document.host.name));

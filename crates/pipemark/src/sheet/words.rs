@@ -32,6 +32,11 @@ pub(super) fn machine(document: &Document) -> Vec<String> {
     words
 }
 
+/// When it began, to the second: `2026-01-31 12:00:00`.
+pub(super) fn time(started: &str) -> String {
+    started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
 /// Whether it is what programs do that never heard of anything else: 64 KiB by write and read through a pipe as it comes,
 /// on two cores.
 pub(super) fn is_plain(job: &Job) -> bool {

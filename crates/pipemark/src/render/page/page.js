@@ -182,7 +182,7 @@
     buttons.forEach((button) => {
       const name = button.textContent;
       const place = coloured.indexOf(name);
-      if (place >= 0) button.classList.add("k" + ((place % 8) + 1));
+      if (place >= 0) button.classList.add("k" + ((place % 8) + 1), "line" + Math.floor(place / 8));
       button.title = "Show or hide; with Shift, show only this";
       button.addEventListener("click", (event) => {
         if (event.shiftKey) state.hidden = new Set(buttons.map((other) => other.textContent).filter((other) => other !== name));

@@ -109,5 +109,14 @@ fn arranged(
         Series { label: label.to_owned(), role: Role::Limit, points }
     }));
     let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
-    Chart { title: title.to_owned(), panel: String::new(), left_out, kind: Kind::Bars, x: axis, y, series }
+    Chart {
+        title: title.to_owned(),
+        panel: String::new(),
+        caption: String::new(),
+        left_out,
+        kind: Kind::Bars,
+        x: axis,
+        y,
+        series,
+    }
 }

@@ -44,7 +44,7 @@ pub(super) fn sweep(scene: &Scene, key: Key) -> Chart {
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
     let title = format!("{} against {}", capitalised(scene.measure()), title_of(key));
     let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(scene.measure(), unit, up));
-    Chart { title, panel: String::new(), left_out, kind: Kind::Curves, x, y, series }
+    Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series }
 }
 
 /// The real time of chains against their length, with a line through it, and the published chains beside ours.
@@ -72,7 +72,7 @@ pub(super) fn chains(scene: &Scene) -> Chart {
     let title = "Real time by length of the chain; the thin lines are fits".to_owned();
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
-    Chart { title, panel: String::new(), left_out, kind: Kind::Curves, x, y, series }
+    Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series }
 }
 
 /// The line through the points, which is a curve on these axes.
@@ -107,7 +107,8 @@ pub(super) fn distributions(scene: &Scene) -> Option<Chart> {
     let title = "How round trips are distributed".to_owned();
     let x = Axis::new("share of round trips that were at most this long", Unit::Count, Scale::Nines);
     let y = Axis::new("round trip", Unit::Nanoseconds, Scale::Log);
-    let chart = Chart { title, panel: String::new(), left_out, kind: Kind::Curves, x, y, series };
+    let chart =
+        Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series };
     (!chart.series.is_empty()).then_some(chart)
 }
 

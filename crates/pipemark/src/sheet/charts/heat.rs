@@ -64,6 +64,7 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
     let chart = |panel: Panel| Chart {
         title: title.clone(),
         panel: panel.title,
+        caption: String::new(),
         left_out: left_out.clone(),
         kind: Kind::Heat(colouring),
         x: Axis::named(&title_of(across), columns.clone()),

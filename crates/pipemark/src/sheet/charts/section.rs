@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::model::{Document, Estimates, Job, Key, Record, Status, differing, name};
+use serde_json::Value;
+
+use crate::model::{Document, Estimates, Finding, Job, Key, Record, Status, differing, name};
 use crate::sheet::neutral;
+use crate::sheet::words::time;
 
 /// A trial that was measured and went well.
 #[derive(Debug, Clone, Copy)]
@@ -94,9 +97,29 @@ impl<'a> Section<'a> {
         neutral(&name(trial.job(), keys))
     }
 
+    /// Whether a finding is of its trials: all that its evidence names are among them.
+    pub(in crate::sheet) fn has_found(&self, finding: &Finding) -> bool {
+        let mut named = Vec::new();
+        finding.evidence.values().for_each(|value| trials_in(value, &mut named));
+        let has = |id: &&str| self.trials.iter().any(|trial| trial.record.id == **id);
+        !named.is_empty() && named.iter().all(has)
+    }
+
     /// The values of a parameter as numbers, where all trials have one.
     pub(in crate::sheet) fn numbers(&self, key: Key) -> Option<BTreeSet<u64>> {
         self.trials.iter().map(|trial| number(trial, key)).collect()
+    }
+}
+
+/// The ids of the trials in some evidence.
+fn trials_in<'a>(evidence: &'a Value, ids: &mut Vec<&'a str>) {
+    match evidence {
+        Value::Object(fields) => {
+            ids.extend(fields.get("trial").and_then(Value::as_str));
+            fields.values().for_each(|value| trials_in(value, ids));
+        }
+        Value::Array(values) => values.iter().for_each(|value| trials_in(value, ids)),
+        _ => {}
     }
 }
 
@@ -108,14 +131,17 @@ pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
     }
 }
 
-/// A name for each document by what differs between them: label, suite, host, version, start.
+/// A name for each document by what differs between them: label, suite, host, kernel, processor, version, and the start
+/// where nothing else does.
 pub(in crate::sheet) fn labels(documents: &[Document]) -> Vec<String> {
-    let aspects: [fn(&Document) -> String; 5] = [
-        |document| document.label.clone().unwrap_or_default(),
+    let aspects: [fn(&Document) -> String; 7] = [
+        |document| document.label.clone().unwrap_or_else(|| document.suite.clone()),
         |document| document.suite.clone(),
         |document| document.host.name.clone(),
+        |document| document.host.kernel.split(" #").next().unwrap_or_default().to_owned(),
+        |document| document.host.cpu.clone(),
         |document| format!("pipemark {}", document.version),
-        |document| document.started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect(),
+        |document| time(&document.started),
     ];
     let differs = |aspect: &fn(&Document) -> String| documents.iter().map(aspect).collect::<HashSet<_>>().len() > 1;
     let mut chosen: Vec<fn(&Document) -> String> = Vec::new();
