@@ -218,6 +218,27 @@ def perf_sched(rounds):
     promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", in_turns(rounds, ours, perf), least=0.98)
 
 
+def looking(rounds):
+    """What looking at a run from outside costs, where it shows most: blocks of 64 B; and whether short and long windows agree."""
+    small = ["--block", "64"]
+    promise(
+        "64 B blocks, looked at every 10 ms / never",
+        in_turns(rounds, lambda: rate(*small), lambda: rate(*small, "--interval", "1min")),
+        least=0.995,
+    )
+
+    def two_speeds(trial):
+        return any(warning["kind"] == "regimes" for warning in trial["warnings"])
+
+    short = [bw(time="20ms") for _ in range(3 * rounds)]
+    long = [bw("--interval", "2ms", time="1s") for _ in range(rounds)]
+    if any(map(two_speeds, long)):
+        print("noted   windows of 20 ms and of 1 s are not compared: this machine's pipe has two speeds, and its rows say so")
+        return
+    middle = [statistics.median(t["estimate"]["throughput"]["median"] for t in trials) for trials in (short, long)]
+    promise("windows of 20 ms / of 1 s, of the plain pipe", [middle[0] / middle[1]], least=0.97, most=1.03)
+
+
 def main(checks, about):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="WORD", help="the checks whose name holds WORD")
@@ -234,4 +255,4 @@ def main(checks, about):
 
 
 if __name__ == "__main__":
-    main([against_c, fresh, quick, own_cost, history, links, perf_sched], __doc__)
+    main([against_c, fresh, quick, own_cost, history, links, perf_sched, looking], __doc__)

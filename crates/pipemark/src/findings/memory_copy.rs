@@ -13,7 +13,8 @@ pub(super) fn share(streams: &[Measured], limit: Option<&Estimate>) -> Option<Ca
     let (best, limit) = (fastest(streams.iter().copied().filter(copying))?, limit?);
     let share = best.throughput() / limit.median;
     let text = format!(
-        "Best path that copies twice, without spinning: {}, {}, {} % of this machine's memory-copy limit of {}.",
+        "Best path that copies twice, without spinning: {}, {}, {} % of this machine's memory-copy limit of {} (one copy of 64 KiB \
+         blocks on one core).",
         setting(best.job, &[]),
         best.headline(),
         three_digits(share * 100.0),
@@ -46,7 +47,7 @@ mod tests {
         assert_eq!(
             texts("memory-copy", &all),
             ["Best path that copies twice, without spinning: write → read across two cores (blocks of 64 KiB, verify \
-                 full), 2.50 GiB/s, 31.2 % of this machine's memory-copy limit of 8.00 GiB/s."]
+                 full), 2.50 GiB/s, 31.2 % of this machine's memory-copy limit of 8.00 GiB/s (one copy of 64 KiB blocks on one core)."]
         );
         assert!(findings(&all, None).iter().all(|finding| finding.rule != "memory-copy"));
         assert_eq!(texts("memory-copy", &[&all[..1], &all[6..]].concat()), [""; 0]);

@@ -408,7 +408,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     }
     if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
         let figure = Cell::shown(Unit::BytesPerSecond.show(copy.median)).style(Style::Heading);
-        rows.push(vec![Cell::shown("memory copy, for scale"), figure, Cell::default()]);
+        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure, Cell::default()]);
     }
     rows
 }

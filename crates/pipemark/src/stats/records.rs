@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strum::IntoEnumIterator;
 
 use super::warnings::warnings_of;
-use crate::model::{self, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
+use crate::model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
 
 /// Why a trial that ran has no figure.
 const IDLE: &str =
@@ -57,11 +57,13 @@ pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
         .collect()
 }
 
-/// Copying within one process, in bytes per second: the best of the trials that measured it.
+/// Copying blocks of 64 KiB within one process, in bytes per second: the best of the trials that measured it. Those of
+/// other blocks are other limits: smaller ones stay in a nearer cache.
 pub fn memory_copy(records: &[Record]) -> Option<Estimate> {
     records
         .iter()
         .filter(|record| record.job.is_memory_copy() && record.status == Status::Ok)
+        .filter(|record| record.job.block() == Some(ByteSize(64 << 10)))
         .filter_map(|record| record.estimate.as_ref())
         .map(|estimate| *estimate.throughput())
         .max_by(|one, other| one.median.total_cmp(&other.median))
