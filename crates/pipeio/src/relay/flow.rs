@@ -105,3 +105,42 @@ impl Pace {
         self.paused
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of so many moves of `moved` bytes, each so long after the one before, are followed by a pause; those after a
+    /// pause bring `gathered`.
+    fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> u32 {
+        let mut pace = Pace::new(true);
+        let (mut now, mut paused, mut count) = (pace.last, false, 0);
+        for _ in 0..moves {
+            now += apart;
+            paused = pace.is_time(if paused { gathered } else { moved }, now);
+            count += u32::from(paused);
+        }
+        count
+    }
+
+    #[test]
+    fn a_fast_writer_of_little_is_left_alone() {
+        assert!(pauses(1000, PAUSE / 10, 80, 4000) > 990);
+    }
+
+    #[test]
+    fn what_comes_now_and_then_is_not_waited_for() {
+        assert_eq!(pauses(1000, PAUSE * 2, 80, 4000), 0);
+    }
+
+    #[test]
+    fn large_moves_are_not_waited_for() {
+        assert_eq!(pauses(1000, PAUSE / 10, MANY, MANY), 0);
+    }
+
+    #[test]
+    fn a_request_that_waits_for_its_answer_is_hardly_ever_held_up() {
+        let held_up = pauses(100_000, PAUSE / 10, 80, 80);
+        assert!((1..50).contains(&held_up), "{held_up}");
+    }
+}
