@@ -17,6 +17,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -142,7 +143,7 @@ def measure(cells, stages, rounds, options, program):
     KEPT.parent.mkdir(exist_ok=True)
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     end = time.monotonic() + options.budget
-    with tempfile.TemporaryDirectory(prefix="pipemark-bench-", dir=memory) as folder, open(KEPT, "a") as file:
+    with tempfile.TemporaryDirectory(prefix="bench-relay-", dir=memory) as folder, open(KEPT, "a") as file:
         path = f"{folder}/text"
         write_texts(path)
         while time.monotonic() < end:
@@ -204,6 +205,8 @@ def main():
     parser.add_argument("--list", action="store_true", help="print every cell, not only those in doubt")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
     options = parser.parse_args()
+    # A bench that is cut off takes its files with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off"))
     if options.fresh:
         KEPT.unlink(missing_ok=True)
     names = rivals()
