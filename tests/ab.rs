@@ -27,7 +27,11 @@ fn verdicts_have_codes_when_asked_for() {
     let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", "true", "--", slow];
     let ended = ab(&words);
     assert_eq!(ended.code(), Some(10), "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("worse") && ended.stdout.contains("     6  "), "{}", ended.stdout);
+    let last = ended.stdout.lines().last().unwrap();
+    assert!(
+        last.starts_with("A ran ") && last.contains("× as fast as B (") && last.ends_with(": B is worse"),
+        "{last}"
+    );
     assert_eq!(ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]).code(), Some(13));
     assert_eq!(ab(&["--runs", "2", "--fail-on", "cant-tell", "--", "true", "--", "true"]).code(), Some(12));
 }
@@ -51,6 +55,30 @@ fn outputs_that_differ_are_not_compared() {
     assert_eq!(ended.code(), Some(3), "{}", ended.stdout);
     assert!(ended.stderr.contains("B wrote 21 bytes and A at first 18"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "");
+}
+
+#[test]
+fn the_same_number_of_other_bytes_is_a_difference() {
+    let words = ["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | tac"];
+    let ended = ab(&words);
+    assert_eq!(ended.code(), Some(3), "{}", ended.stdout);
+    assert!(ended.stderr.contains("18 bytes, and not the same ones"), "{}", ended.stderr);
+    let results = ab(&[&["--ignore-output"], &words[..]].concat()).measured();
+    assert_eq!(results["same_output"], false);
+    assert_eq!(ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured()["same_output"], true);
+}
+
+#[test]
+fn one_pipeline_is_timed_with_the_time_of_its_processes() {
+    // It computes for longer than the clock of CPU time ticks.
+    let ended = ab(&["--runs", "3", "--json", "-", "--", "seq 400000 | sort -n | tail -1"]);
+    let results = ended.measured();
+    assert!(results["b"].is_null() && results["comparison"].is_null(), "{results}");
+    let [user, time] = ["user", "time"].map(|key| results["a"][key]["median"].as_f64().unwrap());
+    assert!(user > 0.0 && time > 0.0, "{results}");
+    assert_eq!(results["output"], 7);
+    let text = ab(&["--runs", "3", "--", "seq 9"]).stdout;
+    assert!(text.contains("user") && text.contains("system") && text.contains("Each run wrote 18 bytes."), "{text}");
 }
 
 #[test]
@@ -101,8 +129,7 @@ fn ctrl_c_ends_everything() {
 fn bad_usage_is_code_2() {
     for (words, expected) in [
         (&[][..], "required"),
-        (&["--", "true"], "nothing to compare"),
-        (&["--capacity", "1m", "--", "seq 3 | cat"], "nothing to compare"),
+        (&["--fail-on", "worse", "--", "true"], "are for two pipelines"),
         (&["--capacity", "1,2,3", "--", "seq 3 | cat"], "3 values"),
         (&["--capacity", "64k,1m", "--", "seq 3"], "no pipe"),
         (&["--capacity", "64k,1m", "--", "seq 3 | cat; true"], "put it in ( )"),

@@ -253,6 +253,44 @@ fn bad_usage_is_code_2() {
 }
 
 #[test]
+fn files_are_read_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // The last line of the first is a line of its own, with its newline or without.
+    let (one, two) = (path("one", "a b\nc"), path("two", "d\n"));
+    let run = |words: &[&str], input: &[u8]| {
+        let output = filter(lines(words), input);
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(run(&["upper", &one, &two], b""), "A B\nC\nD\n");
+    assert_eq!(run(&["upper", &two, "-", &one], b"in\n"), "D\nIN\nA B\nC");
+    assert_eq!(run(&["field", "1", "-d", " ", "--stats", &one, &one], b""), "a\nc\na\nc");
+    // Without a transform the spaces are counted.
+    assert_eq!(run(&[&one], b""), "[spaces: 1]a b\n[spaces: 0]c");
+    assert_eq!(run(&["--threads", "2", &two, &two], b""), "[spaces: 0]d\n[spaces: 0]d\n");
+    // Whatever its name.
+    path("upper", "x\n");
+    let mut command = lines(&["upper", "--", "upper"]);
+    command.current_dir(folder.path());
+    assert_eq!(text(&filter(command, b"").stdout), "X\n");
+    for (words, code, expected) in [
+        (&["upper", "/nonexistent/x"][..], 1, "/nonexistent/x can't be read"),
+        (&["uper"], 2, "did you mean upper?"),
+        (&["upper", "/"], 1, "Is a directory"),
+        (&[&one, "upper"], 2, "name the transform first"),
+    ] {
+        let output = filter(lines(words), b"");
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert!(text(&output.stderr).contains(expected), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn stats_count_every_byte() {
     let output = filter(lines(&["--stats"]), b"hello world\nx\n");
     let said = text(&output.stderr);

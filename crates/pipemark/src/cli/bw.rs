@@ -1,4 +1,5 @@
-//! `pipemark bw`: an experiment made of flags. Each comma list is an axis; the rest goes the way that suites go.
+//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis; the rest goes the way that
+//! suites go.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use clap::Args;
 use super::measure::FlagOptions;
 use super::parameters::{KeySet, refuse_twice};
 use super::{Ending, Stop};
-use crate::model::{Key, Mode, Value};
+use crate::model::{ByteSize, Key, Mode, Value};
 use crate::plan::{Plan, parse_duration};
 
 /// What `bw` varies.
@@ -39,13 +40,42 @@ impl KeySet for BwKeys {
         (Key::ReadBlock, "the same as --block"),
         (Key::Block, ""),
     ];
+    // They are the flags of `latency`, which had no verb of its own before.
+    const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
 }
 
-/// What `bw` takes.
+/// What `latency` varies: what means something to a round trip.
+#[derive(Debug, Clone)]
+pub struct LatencyKeys;
+
+impl KeySet for LatencyKeys {
+    const HEADING: &'static str = BwKeys::HEADING;
+    const KEYS: &'static [(Key, &'static str)] = &[
+        (Key::Link, ""),
+        (Key::Pairs, ""),
+        (Key::Place, ""),
+        (Key::Verify, ""),
+        (Key::Send, ""),
+        (Key::Recv, ""),
+        (Key::Wait, ""),
+        (Key::Pages, ""),
+        (Key::Align, ""),
+        (Key::Capacity, ""),
+        (Key::Buffer, ""),
+        (Key::Rseq, ""),
+        (Key::Rate, ""),
+        (Key::Gap, ""),
+        (Key::Total, "see --time"),
+        (Key::Time, "250ms"),
+        (Key::Block, "64"),
+    ];
+}
+
+/// What `bw` and `latency` take.
 #[derive(Debug, Clone, Args)]
-pub struct BwOptions {
+pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
-    flags: FlagOptions<BwKeys>,
+    flags: FlagOptions<K>,
     /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair)]
     baseline: Vec<Value>,
@@ -57,16 +87,21 @@ pub struct BwOptions {
     interval: Option<Duration>,
 }
 
-/// Measures what the flags say.
-pub fn run(options: &BwOptions) -> Ending {
-    options.flags.measure(plan(options)?)
+/// Measures streams, or what `--mode` says.
+pub fn bw(options: &BwOptions<BwKeys>) -> Ending {
+    let latency = options.flags.parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
+    options.flags.measure(plan("bw", if latency { "Round trips" } else { "Throughput" }, options, &[])?)
+}
+
+/// Measures round trips.
+pub fn latency(options: &BwOptions<LatencyKeys>) -> Ending {
+    let usual = [(Key::Mode, vec![Value::Mode(Mode::Latency)]), (Key::Block, vec![Value::Block(ByteSize(64))])];
+    options.flags.measure(plan("latency", "Round trips", options, &usual)?)
 }
 
 /// The memory-copy limit and one experiment.
-fn plan(options: &BwOptions) -> Result<Plan, Stop> {
-    let parameters = &options.flags.parameters;
-    let latency = parameters.values(Key::Mode).contains(&Value::Mode(Mode::Latency));
-    let mut design = parameters.design("bw", if latency { "Round trips" } else { "Throughput" }, &[]);
+fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, usual: &[(Key, Vec<Value>)]) -> Result<Plan, Stop> {
+    let mut design = options.flags.parameters.design(verb, title, usual);
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
     let mut plan = options.flags.plan(design)?;
@@ -90,7 +125,7 @@ mod tests {
     fn plan_of(flags: &str) -> Result<Plan, String> {
         let words = ["pipemark", "bw"].into_iter().chain(flags.split_whitespace());
         match Cli::try_parse_from(words).map_err(|error| error.to_string())?.verb {
-            Verb::Bw(options) => plan(&options).map_err(|stop| stop.to_string()),
+            Verb::Bw(options) => plan("bw", "", &options, &[]).map_err(|stop| stop.to_string()),
             _ => unreachable!("the verb is bw"),
         }
     }

@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory, Parser};
 
 use super::console::check_stdout;
 use super::output::terminal;
-use super::{Cli, Ending, Stop};
+use super::{Cli, Ending, Stop, command};
 use crate::model::nearest;
 use crate::sheet::{self, neutral};
 
@@ -81,7 +81,7 @@ pub fn run(options: &HelpOptions) -> Ending {
 }
 
 fn overview(out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", Cli::command().render_help())?;
+    write!(out, "{}", command().render_help())?;
     writeln!(out, "\nTopics (pipemark help TOPIC):")?;
     for Topic { name, about, .. } in &TOPICS {
         writeln!(out, "  {name:<12}  {about}")?;

@@ -1,26 +1,37 @@
-//! `pipemark lines`: lines from standard input through a transform to standard output, at the speed of the pipe.
+//! `pipemark lines`: lines of files or standard input through a transform to standard output, at the speed of the pipe.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
-use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Transform};
+use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
 use pipeio_harness::usage::Usage;
 
 use super::console::{check_stdout, say};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Nanos, Throughput};
+use crate::model::{ByteSize, Nanos, Throughput, nearest};
 
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
-#[command(subcommand_value_name = "TRANSFORM", subcommand_help_heading = "Transforms", disable_help_subcommand = true)]
+#[command(
+    subcommand_value_name = "TRANSFORM",
+    subcommand_help_heading = "Transforms",
+    disable_help_subcommand = true,
+    override_usage = "pipemark lines [OPTIONS] [TRANSFORM] [FILE]..."
+)]
 pub struct LinesOptions {
     #[command(subcommand)]
     transform: Option<TransformName>,
+    #[command(flatten)]
+    files: Files,
     /// Threads: at most so many, or auto for up to four on a file and one on anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
@@ -41,18 +52,26 @@ pub struct LinesOptions {
     stats: bool,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+/// What is read.
+#[derive(Debug, Clone, Default, Args)]
+struct Files {
+    /// Files to read one after the other; - is standard input, which is also read without any
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
 enum TransformName {
     /// [spaces: N] before each line, N its number of spaces, or >6 (the default)
-    Spaces,
+    Spaces(Files),
     /// The line's number, counted from 1, and a tab before each line
-    Number,
+    Number(Files),
     /// The length of each line in bytes, in its place
-    Length,
+    Length(Files),
     /// a to z as A to Z; other bytes stay
-    Upper,
+    Upper(Files),
     /// Each line unchanged
-    Identity,
+    Identity(Files),
     /// The N-th field of each line, counted from 1, in its place; empty if there is none
     Field {
         /// Which field
@@ -61,6 +80,8 @@ enum TransformName {
         /// The byte between fields [default: tab]
         #[arg(long, short, value_name = "C", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
         delimiter: u8,
+        #[command(flatten)]
+        files: Files,
     },
 }
 
@@ -120,24 +141,104 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Transforms standard input to standard output.
+/// Transforms the files, or standard input, to standard output.
 pub fn run(options: &LinesOptions) -> Ending {
     check_stdout()?;
     let start = (Instant::now(), Usage::now());
-    let report = transform(options).map_err(|error| match &error {
-        Error::LineTooLong { .. } => Stop::failed(format_args!("{error}; raise --max-line to accept it")),
-        _ => Stop::failed(error),
-    })?;
-    if options.stats {
-        let stats = Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) };
-        say(stats);
+    let mut files = match &options.transform {
+        None => options.files.clone(),
+        Some(_) if !options.files.files.is_empty() => {
+            return Err(Stop::usage("name the transform first and the files after it; ./NAME is a file"));
+        }
+        Some(
+            TransformName::Spaces(files)
+            | TransformName::Number(files)
+            | TransformName::Length(files)
+            | TransformName::Upper(files)
+            | TransformName::Identity(files)
+            | TransformName::Field { files, .. },
+        ) => files.clone(),
+    };
+    if files.files.is_empty() {
+        files.files.push("-".into());
+    }
+    let mut all: Option<Report> = None;
+    for (index, path) in files.files.iter().enumerate() {
+        let report = match path.to_str() {
+            Some("-") => transform(options, io::stdin().as_fd()).map_err(|error| stop(&error, None))?,
+            _ => {
+                let file = File::open(path).map_err(|error| not_opened(path, &error))?;
+                let report = transform(options, file.as_fd()).map_err(|error| stop(&error, Some(path)))?;
+                if index + 1 < files.files.len() && report.ended == Ended::Input {
+                    end_last_line(&file, options)?;
+                }
+                report
+            }
+        };
+        all = Some(all.map_or(report, |all| add(all, report)));
+        if report.ended != Ended::Input {
+            break;
+        }
+    }
+    if let Some(report) = all.filter(|_| options.stats) {
+        say(Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) });
     }
     Ok(())
 }
 
-fn transform(options: &LinesOptions) -> Result<Report, Error> {
+fn stop(error: &Error, path: Option<&Path>) -> Stop {
+    let name = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
+    match error {
+        Error::LineTooLong { .. } => Stop::failed(format_args!("{name}{error}; raise --max-line to accept it")),
+        _ => Stop::failed(format_args!("{name}{error}")),
+    }
+}
+
+/// A word that is no file was perhaps to be a transform.
+fn not_opened(path: &Path, error: &io::Error) -> Stop {
+    let name = path.display();
+    let bare = path.to_str().filter(|name| !name.contains(['/', '.']));
+    match bare.filter(|_| error.kind() == io::ErrorKind::NotFound) {
+        Some(word) => {
+            let names = ["spaces", "number", "length", "upper", "identity", "field"];
+            let hint = nearest(word, names).map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+            Stop::usage(format_args!(
+                "'{name}' is neither a file nor a transform, which are {}{hint}",
+                names.join(", ")
+            ))
+        }
+        None => Stop::failed(format_args!("{name} can't be read: {error}")),
+    }
+}
+
+/// The last line of a file that has another after it is a line of its own.
+fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), Stop> {
+    let end = if options.zero_terminated { 0 } else { b'\n' };
+    let mut last = [end];
+    let length = file.metadata()?.len();
+    // What is no regular file has no length.
+    if length > 0 && file.read_at(&mut last, length - 1).is_ok() && last[0] != end {
+        io::stdout().write_all(&[end])?;
+        io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+/// Of two runs one after the other.
+fn add(mut all: Report, report: Report) -> Report {
+    all.ended = report.ended;
+    all.bytes_in += report.bytes_in;
+    all.bytes_out += report.bytes_out;
+    all.given_away += report.given_away;
+    all.reads += report.reads;
+    all.writes += report.writes;
+    all.threads = all.threads.max(report.threads);
+    all
+}
+
+fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Error> {
     let threads = match options.threads {
-        Threads::Auto => Engine::suggested_threads(io::stdin())?,
+        Threads::Auto => Engine::suggested_threads(input)?,
         Threads::Exactly(threads) => threads,
     };
     let mut engine = Engine::new()
@@ -150,22 +251,16 @@ fn transform(options: &LinesOptions) -> Result<Report, Error> {
     if let Some(batch) = options.batch {
         engine = engine.batch(batch);
     }
-    match options.transform.unwrap_or(TransformName::Spaces) {
-        TransformName::Spaces => through(&engine, threads, Spaces::new()),
-        TransformName::Number => through(&engine, threads, Number::default()),
-        TransformName::Length => through(&engine, threads, Length),
-        TransformName::Upper => through(&engine, threads, Upper),
-        TransformName::Identity => through(&engine, threads, Identity),
-        TransformName::Field { number, delimiter } => through(&engine, threads, Field::new(number, delimiter)),
+    match &options.transform {
+        None | Some(TransformName::Spaces(_)) => engine.run_parallel(input, io::stdout(), Spaces::new(), threads),
+        Some(TransformName::Number(_)) => engine.run_parallel(input, io::stdout(), Number::default(), threads),
+        Some(TransformName::Length(_)) => engine.run_parallel(input, io::stdout(), Length, threads),
+        Some(TransformName::Upper(_)) => engine.run_parallel(input, io::stdout(), Upper, threads),
+        Some(TransformName::Identity(_)) => engine.run_parallel(input, io::stdout(), Identity, threads),
+        Some(TransformName::Field { number, delimiter, .. }) => {
+            engine.run_parallel(input, io::stdout(), Field::new(*number, *delimiter), threads)
+        }
     }
-}
-
-fn through(
-    engine: &Engine,
-    threads: NonZeroUsize,
-    transform: impl Transform + Clone + std::marker::Send,
-) -> Result<Report, Error> {
-    engine.run_parallel(io::stdin(), io::stdout(), transform, threads)
 }
 
 /// What `--stats` says.

@@ -1,5 +1,6 @@
 //! What all measuring verbs share: run the plans, draw the conclusions, write them where they were asked for.
 
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use clap::Args;
@@ -63,6 +64,10 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let started = jiff::Zoned::now().timestamp().to_string();
     let machine = host::survey();
     let before = host::Reading::now();
+    if !output.export.quiet && io::stderr().is_terminal() {
+        // What is known before anything was measured.
+        host::warnings(&machine, &before, &before).iter().for_each(|warning| say(format_args!("! {warning}")));
+    }
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use super::console::{say, say_error};
 use super::{Ending, Stop, exit};
 use crate::export::{self, Destination, OutputError};
-use crate::model::Document;
+use crate::model::{Document, Stopped};
 use crate::render::{self, Attachment, Characters, Colour, Terminal};
 use crate::sheet::{self, Sheet};
 use crate::store::{History, Id};
@@ -308,13 +308,21 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
     if format != Format::Text || all {
         return format.of_document(document);
     }
+    // Ctrl-C leaves rows that have nothing in them.
+    let mut document = document.clone();
+    let all_trials = document.trials.len();
+    document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
+    if document.trials.len() < all_trials {
+        let reached = document.trials.len();
+        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; these are the figures so far"));
+    }
     let pointers = match kept {
         Some(id) => {
             vec![format!("all tables: pipemark history show {id} --all"), format!("page: pipemark report {id}")]
         }
         None => vec!["all tables: --all".to_owned()],
     };
-    Ok(terminal().render(&sheet::brief(document, &pointers)))
+    Ok(terminal().render(&sheet::brief(&document, &pointers)))
 }
 
 /// The report of documents as a page that carries them.

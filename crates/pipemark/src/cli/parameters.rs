@@ -16,6 +16,8 @@ pub trait KeySet: Clone + Send + Sync + 'static {
     /// Each with its default in words, where that is not the usual one. The first axis changes slowest, so what people
     /// compare within comes last.
     const KEYS: &'static [(Key, &'static str)];
+    /// Those of them that help does not show.
+    const HIDDEN: &'static [Key] = &[];
 }
 
 /// A list of values for each parameter that was given.
@@ -40,13 +42,15 @@ impl<K: KeySet> ParameterFlags<K> {
     /// Fixes what has one value, and makes an axis of what has several; `usual` are the values of what was not given.
     pub fn design(&self, name: &str, title: &str, usual: &[(Key, Vec<Value>)]) -> Design {
         let mut design = Design::new(name, title);
-        for (key, _) in K::KEYS {
-            let usual = usual.iter().find(|(other, _)| other == key).map_or(&[][..], |(_, values)| values);
-            let values = if self.values(*key).is_empty() { usual } else { self.values(*key) };
+        let own = K::KEYS.iter().map(|(key, _)| *key);
+        let fixed = usual.iter().map(|(key, _)| *key).filter(|key| K::KEYS.iter().all(|(other, _)| other != key));
+        for key in fixed.chain(own) {
+            let usual = usual.iter().find(|(other, _)| *other == key).map_or(&[][..], |(_, values)| values);
+            let values = if self.values(key).is_empty() { usual } else { self.values(key) };
             match values {
                 [] => {}
                 [one] => design.params.push(one.clone().into()),
-                many => design.axes.push(Axis::new(*key, many.iter().cloned())),
+                many => design.axes.push(Axis::new(key, many.iter().cloned())),
             }
         }
         design
@@ -56,7 +60,9 @@ impl<K: KeySet> ParameterFlags<K> {
 impl<K: KeySet> Args for ParameterFlags<K> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading(K::HEADING);
-        K::KEYS.iter().fold(command, |command, (key, default)| command.arg(flag(*key, default)))
+        K::KEYS
+            .iter()
+            .fold(command, |command, (key, default)| command.arg(flag(*key, default).hide(K::HIDDEN.contains(key))))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

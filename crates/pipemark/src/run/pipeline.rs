@@ -9,14 +9,16 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
+use pipeio_harness::usage::Usage;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::Signal;
+use sha2::{Digest, Sha256};
 
 use super::child::{Begin, Child, Group, foreign, how_ended, wait_for_first, wait_readable};
 use super::error::RunError;
 use super::interrupt::Interrupt;
-use crate::model::Capacity;
+use crate::model::{Capacity, Nanos};
 
 /// Bytes taken from the output at once.
 const TAKEN: usize = 1 << 20;
@@ -41,17 +43,23 @@ pub struct PipelineRun {
     pub elapsed: Duration,
     /// What the last stage wrote, in bytes.
     pub output: u64,
+    /// SHA-256 of it, where that was asked for.
+    pub hash: Option<[u8; 32]>,
     /// The capacity of the pipes between the stages, as the kernel granted it.
     pub capacity: Option<u64>,
+    /// CPU time of all its processes, in user mode.
+    pub user: Nanos,
+    /// The same, in the kernel.
+    pub system: Nanos,
 }
 
 impl Pipeline {
-    /// Runs it to its end.
+    /// Runs it to its end. To be `hashed` its output is read, which costs time.
     ///
     /// # Errors
     /// When it cannot be started, a stage fails, it takes longer than `limit`, or the person interrupts. No process of
     /// it is left then, nor otherwise.
-    pub fn run(&self, limit: Duration, interrupt: &Interrupt) -> Result<PipelineRun, RunError> {
+    pub fn run(&self, limit: Duration, hashed: bool, interrupt: &Interrupt) -> Result<PipelineRun, RunError> {
         let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
         let output = Pipe::new().map_err(not_run)?;
         // Whatever the capacity between the stages, the way out is to be no obstacle.
@@ -59,7 +67,8 @@ impl Pipeline {
         let begin = Instant::now();
         let deadline = begin + limit;
         let (mut stages, capacity) = self.start(output.writer)?;
-        let bytes = drain(&output.reader, &nowhere, deadline, interrupt)?;
+        let mut hash = hashed.then(Sha256::new);
+        let bytes = drain(&output.reader, &nowhere, hash.as_mut(), deadline, interrupt)?;
         for stage in &stages {
             wait_for_first([stage], deadline, Some(interrupt))?.ok_or_else(too_long)?;
         }
@@ -67,7 +76,17 @@ impl Pipeline {
         // The first is the leader of their group: what stages put into the background is killed before any is reaped.
         stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
         stages.iter().try_for_each(|stage| self.check_end(stage))?;
-        Ok(PipelineRun { elapsed, output: bytes, capacity })
+        let usage = |figure: fn(&Usage) -> u64| {
+            Nanos(stages.iter().filter_map(Child::end).map(|(_, usage)| figure(&usage)).sum())
+        };
+        Ok(PipelineRun {
+            elapsed,
+            output: bytes,
+            hash: hash.map(|hash| hash.finalize().into()),
+            capacity,
+            user: usage(|usage| usage.user_ns),
+            system: usage(|usage| usage.sys_ns),
+        })
     }
 
     fn start(&self, output: OwnedFd) -> Result<(Vec<Child>, Option<u64>), RunError> {
@@ -129,12 +148,24 @@ fn too_long() -> RunError {
     RunError::Failed("it took longer than --limit and was ended".to_owned())
 }
 
-/// Takes everything that comes and drops it, as references to pages.
-fn drain(output: &OwnedFd, nowhere: &File, deadline: Instant, interrupt: &Interrupt) -> Result<u64, RunError> {
+/// Takes everything that comes and drops it, as references to pages, or hashes it.
+fn drain(
+    output: &OwnedFd,
+    nowhere: &File,
+    mut hash: Option<&mut Sha256>,
+    deadline: Instant,
+    interrupt: &Interrupt,
+) -> Result<u64, RunError> {
     let mut bytes = 0;
+    let mut block = vec![0; if hash.is_some() { TAKEN } else { 0 }];
     loop {
         wait_readable(&[output.as_fd()], deadline, Some(interrupt))?.ok_or_else(too_long)?;
-        match splice(output, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK) {
+        let taken = match &mut hash {
+            // There is something, so this does not wait.
+            Some(hash) => rustix::io::read(output, &mut block).inspect(|&count| hash.update(&block[..count])),
+            None => splice(output, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK),
+        };
+        match taken {
             Ok(0) => return Ok(bytes),
             Ok(count) => bytes += count as u64,
             Err(Errno::AGAIN | Errno::INTR) => {}

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+use strum::IntoEnumIterator;
+
 use super::entrant;
 use super::error::RunError;
 use super::filter;
@@ -14,7 +16,8 @@ use super::progress::Progress;
 use crate::available;
 use crate::entrant::{Absent, Entrants};
 use crate::model::{
-    Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Warning,
+    Chain, Cpu, Estimate, Host, Job, Key, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Unit, Verify, Warning,
+    names,
 };
 use crate::plan::{Plan, Runs, Schedule};
 
@@ -56,6 +59,16 @@ impl Turn<'_> {
     }
 }
 
+/// What the runs of a trial have shown until now.
+fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
+    let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
+    let unit = if job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+    let (own, usual) = (job.settings(), Job::default().settings());
+    let plain = Key::iter().filter(|key| !key.is_volume()).all(|key| own.effective(key) == usual.effective(key));
+    let words = if plain { "plain pipe" } else { words };
+    Some(format!("{words} ≈ {} so far", unit.show(Estimate::of(&figures)?.median)))
+}
+
 fn precise(samples: &[Sample], precision: f64) -> bool {
     let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
     Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
@@ -83,6 +96,9 @@ pub fn measure(
     let mut lines = filter::State::default();
     let mut partial = false;
     let mut done = 0;
+    let words = names(&plan.trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &[]);
+    // The latest figure, for whoever waits.
+    let mut latest: Option<String> = None;
     'rounds: for round in 0.. {
         let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].conditions.is_some()).collect();
         if order.is_empty() {
@@ -97,7 +113,7 @@ pub fn measure(
             }
             let turn = &mut turns[i];
             let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
-            progress.update(done, done + to_come as u64, None, &turn.outcome.trial.id);
+            progress.update(done, done + to_come as u64, None, latest.as_ref().unwrap_or(&words[i]));
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Some(conditions) = &mut turn.conditions else { continue };
             conditions.seed = seed;
@@ -112,6 +128,7 @@ pub fn measure(
             match run {
                 Ok(Measured { sample, notes }) => {
                     turn.outcome.samples.push(Sample { round, started_ns, ..sample });
+                    latest = so_far(&words[i], job, &turn.outcome.samples);
                     for note in notes {
                         if !turn.outcome.notes.contains(&note) {
                             turn.outcome.notes.push(note);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::words::time;
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, neutral};
 use crate::compare::{self, Change, Diff, Missing, Origin};
-use crate::model::{Mode, Unit, signed_percent};
+use crate::model::{Estimate, Mode, Unit, digits, signed_percent};
 use crate::stats::compare::{Comparison, Pairing};
 use crate::stats::verdict::Verdict;
 
@@ -202,49 +202,60 @@ fn legend(diff: &Diff) -> String {
     text
 }
 
-/// One of two pipelines that were run in turns.
+/// A pipeline that was timed.
 #[derive(Debug)]
-pub struct Pipeline<'a> {
+pub struct Pipeline {
     /// What was typed.
-    pub text: &'a str,
+    pub text: String,
     /// What the kernel granted to its pipes, in bytes.
     pub capacity: Option<u64>,
     /// Its time in nanoseconds.
-    pub time: &'a crate::model::Estimate,
+    pub time: Estimate,
+    /// The CPU time of its processes in user mode.
+    pub user: Estimate,
+    /// The same in the kernel.
+    pub system: Estimate,
 }
 
-/// Pipelines A and B, the time of B against that of A, and how many bytes each run wrote.
-pub fn pipelines(sides: [Pipeline<'_>; 2], comparison: &Comparison, output: u64) -> Sheet {
-    let columns = vec![
-        Column::words("side", "side"),
+/// A pipeline that was timed, or two that were run in turns: the time of B against that of A, the smallest change that would
+/// have been seen, how many bytes each run wrote, and whether they were the same.
+pub fn pipelines(
+    sides: &[Pipeline],
+    comparison: Option<&Comparison>,
+    resolution: Option<f64>,
+    output: u64,
+    same: Option<bool>,
+) -> Sheet {
+    let time = |key: &str, heading: &str| Column::figures(key, heading);
+    let mut columns = vec![
+        Column::words("side", ""),
         Column::words("pipeline", "pipeline").fit(Fit::Wrapped),
-        Column::figures("capacity", "capacity"),
-        Column::figures("median_ns", "time"),
-        Column::figures("", "95\u{a0}% interval"),
+        time("median_ns", "time"),
+        time("", "95\u{a0}% interval"),
+        time("user_ns", "user"),
+        time("system_ns", "system"),
         Column::figures("runs", "runs"),
-        Column::figures("", "output"),
-        Column::data("low_ns"),
-        Column::data("high_ns"),
-        Column::data("change"),
-        Column::data("change_low"),
-        Column::data("change_high"),
-        Column::data("verdict"),
     ];
-    let row = |(name, side): (&str, &Pipeline), compared: Option<&Comparison>| {
-        let time = side.time;
+    let piped = sides.iter().any(|side| side.capacity.is_some());
+    columns.push(if piped { Column::figures("capacity", "capacity") } else { Column::data("capacity") });
+    columns.extend(["low_ns", "high_ns", "change", "change_low", "change_high", "verdict"].map(Column::data));
+    let row = |(index, side): (usize, &Pipeline)| {
+        let Pipeline { text, capacity, time, user, system } = side;
+        let compared = comparison.filter(|_| index == 1);
+        let shown = |estimate: &Estimate| Cell::of(Unit::Nanoseconds.show(estimate.median), estimate.median);
         let ends = time
             .low
             .zip(time.high)
             .map(|(low, high)| format!("{} – {}", Unit::Nanoseconds.show(low), Unit::Nanoseconds.show(high)));
-        let rate = output as f64 / (time.median / 1e9);
         vec![
-            Cell::text(name),
-            Cell::text(side.text),
-            side.capacity.map_or_else(Cell::default, |bytes| Cell::of(Unit::Bytes.show(bytes as f64), bytes)),
-            Cell::of(Unit::Nanoseconds.show(time.median), time.median),
+            Cell::text(["A", "B"][index]),
+            Cell::text(text),
+            shown(time),
             Cell::shown(ends.unwrap_or_default()),
+            shown(user),
+            shown(system),
             Cell::of(time.runs.to_string(), time.runs),
-            Cell::shown(Unit::BytesPerSecond.show(rate)),
+            capacity.map_or_else(Cell::default, |bytes| Cell::of(Unit::Bytes.show(bytes as f64), bytes)),
             Cell::data(time.low),
             Cell::data(time.high),
             Cell::data(compared.map(|comparison| comparison.change)),
@@ -254,18 +265,48 @@ pub fn pipelines(sides: [Pipeline<'_>; 2], comparison: &Comparison, output: u64)
         ]
     };
     let mut sheet = Sheet::default();
-    sheet.grid(Grid::new(columns, vec![row(("A", &sides[0]), None), row(("B", &sides[1]), Some(comparison))]));
-    let interval = match comparison.low {
-        Some(_) => format!("95 % interval {}", interval(comparison)),
-        None => "too few runs for an interval".to_owned(),
-    };
-    let (change, verdict) = (signed_percent(comparison.change), verdict_in_words(comparison.verdict));
-    let text = format!("The time of B against that of A: {change} %, {interval}: {verdict}");
-    sheet.notes([
-        Note { style: Style::Plain, ..Note::plain(text) },
-        Note { style: Style::Plain, ..Note::plain(format!("Both wrote {output} bytes in every run.")) },
-    ]);
+    sheet.grid(Grid::new(columns, sides.iter().enumerate().map(row).collect()));
+    let plain = |text: String| Note { style: Style::Plain, ..Note::plain(text) };
+    let mut notes = Vec::new();
+    match same {
+        None => notes.push(plain(format!("Each run wrote {output} bytes."))),
+        Some(true) => notes.push(plain(format!("Both wrote the same {output} bytes."))),
+        Some(false) => notes.push(plain("They wrote different things: --ignore-output.".to_owned())),
+    }
+    if let Some(comparison) = comparison {
+        if let Some(resolution) = resolution {
+            notes.push(plain(format!("A change of {} % would have been seen.", digits(resolution * 100.0))));
+        }
+        notes.push(plain(ratio_sentence(comparison)));
+    }
+    sheet.notes(notes);
     sheet
+}
+
+/// Which of A and B ran how many times as fast, with its interval: the end of the output.
+fn ratio_sentence(comparison: &Comparison) -> String {
+    let time = 1.0 + comparison.change;
+    let (Some(low), Some(high)) = (comparison.low, comparison.high) else {
+        return "Too few runs to compare A and B; use --runs 6 or more.".to_owned();
+    };
+    let (low, high) = (1.0 + low, 1.0 + high);
+    match comparison.verdict {
+        Verdict::Better => {
+            format!(
+                "B ran {}× as fast as A ({} to {}): better",
+                digits(1.0 / time),
+                digits(1.0 / high),
+                digits(1.0 / low)
+            )
+        }
+        Verdict::Worse => {
+            format!("A ran {}× as fast as B ({} to {}): B is worse", digits(time), digits(low), digits(high))
+        }
+        verdict => {
+            let word = if verdict == Verdict::Same { "the same" } else { "can't tell" };
+            format!("B takes {} times as long as A ({} to {}): {word}", digits(time), digits(low), digits(high))
+        }
+    }
 }
 
 /// A trial against itself, and for numbers of runs the smallest change that two files, and two trials of one measurement,
