@@ -282,7 +282,7 @@ fn files_are_read_in_order() {
         (&["upper", "/nonexistent/x"][..], 1, "/nonexistent/x can't be read"),
         (&["uper"], 2, "did you mean upper?"),
         (&["upper", "/"], 1, "Is a directory"),
-        (&[&one, "upper"], 2, "name the transform first"),
+        (&[&one, "upper"], 2, "name it before the files"),
     ] {
         let output = filter(lines(words), b"");
         assert_eq!(output.status.code(), Some(code), "{words:?}");

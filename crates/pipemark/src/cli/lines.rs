@@ -147,9 +147,6 @@ pub fn run(options: &LinesOptions) -> Ending {
     let start = (Instant::now(), Usage::now());
     let mut files = match &options.transform {
         None => options.files.clone(),
-        Some(_) if !options.files.files.is_empty() => {
-            return Err(Stop::usage("name the transform first and the files after it; ./NAME is a file"));
-        }
         Some(
             TransformName::Spaces(files)
             | TransformName::Number(files)
@@ -201,6 +198,9 @@ fn not_opened(path: &Path, error: &io::Error) -> Stop {
     match bare.filter(|_| error.kind() == io::ErrorKind::NotFound) {
         Some(word) => {
             let names = ["spaces", "number", "length", "upper", "identity", "field"];
+            if names.contains(&word) {
+                return Stop::usage(format_args!("'{word}' is a transform: name it before the files"));
+            }
             let hint = nearest(word, names).map_or(String::new(), |name| format!(" (did you mean {name}?)"));
             Stop::usage(format_args!(
                 "'{name}' is neither a file nor a transform, which are {}{hint}",
