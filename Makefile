@@ -4,6 +4,7 @@
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
 #   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
 #   make soak    the tests that take minutes each, to try what happens rarely
+#   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each module
 #   make install PREFIX=/usr/local
@@ -13,10 +14,10 @@ PREFIX ?= /usr/local
 PIPEMARK = target/release/pipemark
 
 # The whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
-SLOW = docs:: entrants:: extending:: faults:: history_faults:: languages:: large_pipe:: lines_suite:: links:: links_left:: \
+SLOW = docs:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: links_left:: \
 	report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools soak bench size install clean
+.PHONY: all run build check test lint tests tools soak fuzz bench size install clean
 
 all: build
 
@@ -42,6 +43,16 @@ tests: tools lint
 
 soak:
 	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
+
+# What cargo-fuzz would do, without it.
+FUZZ_TIME ?= 600
+fuzz: export RUSTFLAGS = --cfg fuzzing -Zsanitizer=address -Cdebug-assertions -Cpasses=sancov-module \
+	-Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+	-Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
+fuzz:
+	mkdir -p build/corpus/lines
+	$(CARGO) +nightly run --release --locked --manifest-path fuzz/Cargo.toml --target-dir build/fuzz \
+		--target $$(rustc -vV | sed -n 's/^host: //p') --bin lines -- -max_total_time=$(FUZZ_TIME) build/corpus/lines
 
 # Rustdoc takes what has been compiled for clippy. The other languages have a check that is quick, or none.
 lint:

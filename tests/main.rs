@@ -16,6 +16,7 @@ mod faults;
 mod gen_sink;
 mod history;
 mod history_faults;
+mod kills;
 mod languages;
 mod large_pipe;
 mod layout;

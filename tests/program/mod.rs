@@ -89,6 +89,8 @@ pub struct Started {
     output: Option<(JoinHandle<String>, JoinHandle<String>)>,
     mark: String,
     folder: TempDir,
+    /// Names in /dev/shm that others had there before.
+    before: BTreeSet<String>,
 }
 
 impl Started {
@@ -99,6 +101,7 @@ impl Started {
         let folder = tempfile::Builder::new().prefix("pipemark-test-").tempdir().unwrap();
         // Whoever a test becomes may write here.
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let before = names(Path::new("/dev/shm")).collect();
         let mut child = Command::new(launcher[0])
             .args(&launcher[1..])
             .args(words)
@@ -114,7 +117,7 @@ impl Started {
             .spawn()
             .unwrap_or_else(|error| panic!("{launcher:?}: {error}"));
         let output = (drain(child.stdout.take().unwrap()), drain(child.stderr.take().unwrap()));
-        Started { child, output: Some(output), mark, folder }
+        Started { child, output: Some(output), mark, folder, before }
     }
 
     /// `pipemark WORDS`.
@@ -141,6 +144,11 @@ impl Started {
         let process = self.child.id();
         let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
         list.split_whitespace().map(|number| number.parse().unwrap()).collect()
+    }
+
+    /// It and all processes that come of it.
+    pub fn marked(&self) -> Vec<u32> {
+        marked(&self.mark)
     }
 
     /// The folder it works in.
@@ -199,9 +207,7 @@ impl Started {
         }
         let mut left: Vec<String> = processes.iter().map(|process| format!("process {process}")).collect();
         for folder in [self.folder.path(), Path::new("/dev/shm")] {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            left.extend(names.filter(|name| name.contains("pipemark")));
+            left.extend(names(folder).filter(|name| name.contains("pipemark") && !self.before.contains(name)));
         }
         // Whoever is left holds the other side of what is read to the end now.
         for process in processes {
@@ -221,6 +227,11 @@ impl Drop for Started {
             send(process, Signal::KILL);
         }
     }
+}
+
+fn names(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
 fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {

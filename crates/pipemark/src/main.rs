@@ -33,11 +33,14 @@ fn main() -> ExitCode {
     match words.get(1) {
         Some(verb) if verb == run::END_VERB => return run::end(),
         Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
+        Some(verb) if verb == child::guard::GUARD_VERB => return child::guard::main(&words, run::remove_left),
         Some(verb) if verb == child::STAGE_VERB => match child::become_foreign(&words) {
             Ok(own) => words = own,
             Err(code) => return code,
         },
         _ => {}
     }
-    cli::main(words)
+    let code = cli::main(words);
+    child::guard::end_all();
+    code
 }

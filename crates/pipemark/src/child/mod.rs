@@ -10,6 +10,7 @@
 //! child is killed with its group, and reaped.
 
 pub mod error;
+pub mod guard;
 pub mod interrupt;
 
 use std::ffi::OsString;
@@ -106,6 +107,7 @@ impl Child {
             Group::Of(leader) => command.process_group(leader.pid.as_raw_nonzero().get()),
             Group::Inherited => command,
         };
+        guard::mark(command);
         let pid = Pid::from_child(&command.spawn()?);
         Ok(Child { name: name.into(), pid, leads_group: matches!(group, Group::Own), stderr: None, end: None })
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use pipeio_harness::stdio::stdout_was_closed;
 
-use crate::child::Interrupt;
+use crate::child::{Interrupt, guard};
 use crate::export::OutputError;
 use crate::plan::PlanError;
 use crate::sheet::hides;
@@ -149,6 +149,7 @@ pub fn check_stdout() -> Result<(), Stop> {
 
 /// Takes over Ctrl-C for as long as something is measured, where it can be.
 pub fn catch_interrupts() -> Result<Interrupt, Stop> {
+    guard::start();
     // Each end is this program again.
     if !Path::new("/proc/self/exe").exists() {
         return Err(Stop::failed(

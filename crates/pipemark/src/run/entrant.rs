@@ -8,6 +8,7 @@ use rustix::net::Shutdown;
 use super::child::wait_readable;
 use super::error::RunError;
 use super::interrupt::Interrupt;
+use super::keeper::Scratch;
 use super::pair::{Conditions, Measured};
 use super::process::Peer;
 use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
@@ -74,7 +75,13 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
     if let Some(flip) = stream.flip {
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
-    let order = Order { words, folder: runnable.folder.clone(), pin: conditions.cpus.map(|(cpu, _)| cpu) };
+    let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
+    let order = Order {
+        words,
+        folder: runnable.folder.clone(),
+        scratch: scratch.0.clone(),
+        pin: conditions.cpus.map(|(cpu, _)| cpu),
+    };
     let outcome = Supervisor::start(&order)?.outcome(conditions.limit, conditions.interrupt)?;
     check_end(&outcome)?;
     match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::channel::{self, Assignment, Granted, Reply, Role, Wire, descriptor};
 use super::process::Process;
+use crate::child::guard;
 use crate::link::{self, Handle, Handles, Link, Naming};
 use crate::model::{Ends, Job};
 
@@ -39,6 +40,10 @@ pub struct Keeper {
 impl Keeper {
     fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
         let folder = folder()?;
+        // Should both be killed, this process and the keeper.
+        if let Some(ends) = job.ends() {
+            guard::remember(&format!("{} {}", ends.link, folder.display()));
+        }
         let assignment = Assignment {
             role: Role::Keeper,
             parent: std::process::id(),
@@ -69,10 +74,56 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         if !self.process.dismiss(PATIENCE) {
             // It was killed, or stopped: what it may have left goes by the name it was given, now that it can make no more.
-            let _ = fs::remove_dir_all(&self.folder);
-            self.link.remove(&self.folder.join("link"));
+            remove_link(self.link, &self.folder);
         }
     }
+}
+
+fn remove_link(link: &dyn Link, folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+    link.remove(&folder.join("link"));
+}
+
+/// Removes what is left of a link or a folder after a kill, by what the guards were told of it.
+pub fn remove(name: &str) {
+    let (kind, folder) = name.split_once(' ').unwrap_or_default();
+    match kind.parse().ok().and_then(link::of) {
+        Some(link) => remove_link(link, Path::new(folder)),
+        None if kind == FOLDER => drop(fs::remove_dir_all(folder)),
+        None => {}
+    }
+}
+
+/// What the guards know a folder by.
+const FOLDER: &str = "folder";
+
+/// A folder for what a foreign program leaves there, removed whoever is killed.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// # Errors
+    /// When it can't be made.
+    pub fn new() -> io::Result<Scratch> {
+        let folder = folder()?;
+        guard::remember(&format!("{FOLDER} {}", folder.display()));
+        make_folder(&folder)?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
+        let place = std::env::temp_dir();
+        let sentence =
+            format!("no folder for a run in {}: {error}; set TMPDIR to one that can be written to", place.display());
+        io::Error::new(io::ErrorKind::Unsupported, sentence)
+    })
 }
 
 /// A path for a folder that does not exist and that nobody can guess.
@@ -117,12 +168,7 @@ fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, 
     if link.naming() != Naming::File {
         return link.connect(ends, &name).map(|handles| (handles, name));
     }
-    fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
-        let place = std::env::temp_dir();
-        let sentence =
-            format!("no folder for the link in {}: {error}; set TMPDIR to one that can be written to", place.display());
-        io::Error::new(io::ErrorKind::Unsupported, sentence)
-    })?;
+    make_folder(folder)?;
     let handles = link.connect(ends, &name);
     fs::remove_dir_all(folder)?;
     Ok((handles?, name))

@@ -24,6 +24,7 @@ use crate::child::{self, error, interrupt};
 
 pub use channel::END_VERB;
 pub use end::main as end;
+pub use keeper::remove as remove_left;
 pub use pipeline::{Pipeline, PipelineRun};
 pub use progress::Progress;
 pub use schedule::measure;

@@ -45,6 +45,8 @@ pub struct Order {
     pub words: Vec<String>,
     /// Where.
     pub folder: PathBuf,
+    /// Where its temporary files go.
+    pub scratch: PathBuf,
     /// The one CPU for all of its processes, or all that are allowed.
     pub pin: Option<Cpu>,
 }
@@ -109,12 +111,11 @@ fn supervise(order: &Order) -> io::Result<Completion> {
     if let Some(cpu) = order.pin {
         child::pin(cpu)?;
     }
-    let folder = tempfile::Builder::new().prefix("pipemark-").tempdir()?;
     let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let ((stdout, their_stdout), (stderr, their_stderr)) = (Tap::new()?, Tap::new()?);
     let begin = Instant::now();
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(&order.folder).env("TMPDIR", folder.path());
+    command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
     // In our group, which the parent kills should we be killed.
     let main = Child::start(program, &mut command, Group::Inherited)
