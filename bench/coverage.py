@@ -4,8 +4,9 @@
     bench/coverage.py [--runs 1000] [--minutes 5] [--state FILE]
 
 Measures four trials in turns, a hundred runs at a time, until each has so many runs or the time is over; what was measured is
-kept in FILE, and the next call goes on there. Then it takes runs at random, and runs that followed each other, stops as
-`pipemark run` does, and counts how often the interval holds the estimate of all runs."""
+kept in FILE, and the next call goes on there. Then it takes runs at random, runs from all over the session as the rounds of
+`pipemark run` do, and runs that followed each other, stops as `pipemark run` does, and counts how often the interval holds
+the estimate of all runs."""
 
 import argparse
 import json
@@ -79,14 +80,17 @@ def main():
         options.state.parent.mkdir(exist_ok=True)
         options.state.write_text(json.dumps(state))
     dice = random.Random(1)
-    print("trial: runs; estimate of all (least to greatest); held by intervals of runs at random, of runs in a row")
+    print("trial: runs; estimate of all (least to greatest); held by runs at random, all over the session, in a row")
     for name, figures in state.items():
-        truth = estimate(figures)[1]
-        drawn = [stopped(dice.choices(figures, k=MOST)) for _ in range(500)]
-        rows = [stopped(figures[at : at + MOST]) for at in range(0, len(figures) - MOST + 1, MOST // 2)]
-        held = [sum(low <= truth <= high for low, high in all) / max(1, len(all)) for all in (drawn, rows)]
-        shown = [f"{figure:.2f}" for figure in (truth, min(figures), max(figures))]
-        print(f"{name}: {len(figures)}; {shown[0]} GB/s ({shown[1]}–{shown[2]}); {held[0]:.1%}, {held[1]:.1%} of {len(rows)}")
+        truth, step = estimate(figures)[1], len(figures) // MOST
+        parts = [
+            [dice.choices(figures, k=MOST) for _ in range(500)],
+            [figures[at : at + step * MOST : step] for at in range(step)],
+            [figures[at : at + MOST] for at in range(0, len(figures) - MOST + 1, MOST // 2)],
+        ]
+        held = [[low <= truth <= high for low, high in map(stopped, part)] for part in parts]
+        held = ", ".join(f"{sum(all) / max(1, len(all)):.1%} of {len(all)}" for all in held)
+        print(f"{name}: {len(figures)}; {truth:.2f} GB/s ({min(figures):.2f}–{max(figures):.2f}); {held}", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,9 @@ pub(super) fn best<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         }
         let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
+    } else if near.len() > sweep.len().div_ceil(2) {
+        // One of many that can't be told apart is not the best.
+        return None;
     } else {
         let those = spans(&sizes(&near), &all);
         let rest = match &near[..] {
@@ -97,6 +100,15 @@ mod tests {
         records.extend(sweep(&[("64k", 3.0)], &turned(3)));
         records.extend(sweep(&[("1m", 2.7)], &turned(5)));
         assert_eq!(texts("best-block", &records), [""; 0]);
+    }
+
+    /// "Blocks of 4 KiB are best: 64 B and 1 KiB to 1 MiB are tied with it" of nine sizes.
+    #[test]
+    fn one_of_many_that_are_tied_is_not_the_best() {
+        let all = [("256", 0.1), ("1k", 2.98), ("4k", 2.99), ("64k", 3.0), ("1m", 2.97)];
+        assert_eq!(texts("best-block", &sweep(&all, &STEADY)), [""; 0]);
+        assert_eq!(texts("best-block", &sweep(&all[..4], &STEADY)), [""; 0]);
+        assert_eq!(texts("best-block", &sweep(&all[..3], &STEADY)).len(), 1);
     }
 
     #[test]
