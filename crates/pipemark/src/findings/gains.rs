@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::model::{
     Claim, ClaimTest, Experiment, Finding, Gains, GainsBlock, GainsCell, Record, Scope, Status, three_digits,
 };
+use crate::stats::family::Family;
 
 /// A difference of at most so much, in per cent, is none to speak of: the document calls +1 to -2 negligible.
 const NEGLIGIBLE: f64 = 3.0;
@@ -17,6 +18,8 @@ pub struct Gain {
     pub percent: f64,
     /// The 95 % interval of that; `None` where there were too few rounds.
     pub interval: Option<(f64, f64)>,
+    /// The interval that holds together with those of all other cells of the table.
+    sure: Option<(f64, f64)>,
     /// As published, in per cent.
     pub published: Option<f64>,
 }
@@ -39,14 +42,25 @@ impl Gain {
     pub fn of(cell: &GainsCell, experiment: &Experiment, records: &[Record]) -> Option<Gain> {
         let ratio = record(&cell.trial, experiment, records)?.estimate.as_ref()?.ratio()?;
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-        let interval = ratio.low.zip(ratio.high).map(|(low, high)| (percent(low), percent(high)));
-        let published = cell.published;
-        ratio.median.is_finite().then(|| Gain { percent: percent(ratio.median), interval, published })
+        let ends = |(low, high): (f64, f64)| (percent(low), percent(high));
+        let columns = experiment.gains.iter().flat_map(|gains| &gains.blocks).flat_map(|block| &block.columns);
+        let cells = columns.flat_map(|column| &column.cells).flatten().count();
+        ratio.median.is_finite().then(|| Gain {
+            percent: percent(ratio.median),
+            interval: ratio.low.zip(ratio.high).map(ends),
+            sure: Family::among(cells).interval(ratio).map(ends),
+            published: cell.published,
+        })
     }
 
     /// Whether it is over or under the base by more than `percent` for certain.
     pub fn differs_by(&self, percent: f64) -> bool {
-        self.interval.is_some_and(|(low, high)| low > percent || high < -percent)
+        self.sure.is_some_and(|(low, high)| low > percent || high < -percent)
+    }
+
+    /// Whether it is within `percent` of the base for certain.
+    fn is_within(&self, percent: f64) -> bool {
+        self.sure.is_some_and(|(low, high)| low >= -percent && high <= percent)
     }
 
     /// What it says about the published sign.
@@ -154,7 +168,7 @@ fn in_words(rows: &[Row], test: ClaimTest) -> String {
     let by = |row: &&Row, other: &&Row| row.gain.percent.total_cmp(&other.gain.percent);
     let (Some(least), Some(most)) = (rows.iter().min_by(by), rows.iter().max_by(by)) else { return String::new() };
     let range = match rows {
-        [Row { gain: Gain { percent, interval, published }, .. }] => {
+        [Row { gain: Gain { percent, interval, published, .. }, .. }] => {
             let interval = interval.map_or_else(
                 || ", too few rounds for an interval".to_owned(),
                 |(low, high)| format!(" ({} to {} %)", per_cent(low), per_cent(high)),
@@ -165,9 +179,11 @@ fn in_words(rows: &[Row], test: ClaimTest) -> String {
         _ => [least, most].map(|row| format!("{} % ({})", per_cent(row.gain.percent), row.name)).join(" to "),
     };
     if test == ClaimTest::NoChange {
-        return match rows.iter().filter(|row| row.gain.differs_by(NEGLIGIBLE)).count() {
-            0 => format!("{range}: it holds, no difference of over {NEGLIGIBLE} % was seen"),
-            some => format!("{range}: {some} of {} differ by over {NEGLIGIBLE} %", rows.len()),
+        let count = |test: fn(&Gain, f64) -> bool| rows.iter().filter(|row| test(&row.gain, NEGLIGIBLE)).count();
+        return match (count(Gain::differs_by), count(Gain::is_within), rows.len()) {
+            (0, same, all) if same == all => format!("{range}: it holds, all are within {NEGLIGIBLE} %"),
+            (0, same, all) => format!("{range}: can't tell, {same} of {all} are within {NEGLIGIBLE} % for certain"),
+            (some, _, all) => format!("{range}: {some} of {all} differ by over {NEGLIGIBLE} %"),
         };
     }
     let count = |sign: Sign| rows.iter().filter(|row| row.gain.sign() == sign).count();
@@ -263,7 +279,12 @@ mod tests {
     fn no_change_is_a_conclusion_too() {
         let of = |gains| text(gains, |claim| claim.test = ClaimTest::NoChange).unwrap();
         let none = of([[1.0, -2.0], [0.0, 0.0]]);
-        assert_eq!(none.matches("it holds, no difference of over 3 % was seen").count(), 2, "{none}");
+        assert_eq!(none.matches("it holds, all are within 3 %").count(), 2, "{none}");
+        // What can't be told is no evidence that there is nothing.
+        let (mut experiments, records) = table([[0.0; 2]; 2], &STEADY[..4]);
+        experiments[0].gains.as_mut().unwrap().claims[0].test = ClaimTest::NoChange;
+        let unknown = &answers(&experiments, &records)[0].text;
+        assert_eq!(unknown.matches("can't tell, 0 of 2 are within 3 % for certain").count(), 2, "{unknown}");
         assert!(of([[9.0, -2.0], [0.0, 0.0]]).contains("(4 KiB): 1 of 2 differ by over 3 %; same:"));
     }
 

@@ -44,6 +44,11 @@ impl Family {
         }
     }
 
+    /// The family of so many ratios of which nothing else is known.
+    pub fn among(comparisons: usize) -> Family {
+        Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
+    }
+
     /// The interval of a ratio that holds together with all others; `None` without an interval, or with too few rounds.
     pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
         let half = (half_of(ratio)?.max(self.noise) * self.stretch(f64::from(ratio.runs))?).exp();
