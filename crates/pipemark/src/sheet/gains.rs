@@ -77,7 +77,7 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
     if gained().any(|gain| !gain.differs_by(0.0)) {
-        let text = "= tied with the base: the 95 % interval includes 0, or there are too few runs for one";
+        let text = "= tied with the base, as far as all cells together can tell, or there are too few runs";
         notes.push(text.to_owned());
     }
     if gained().any(|gain| gain.sign() == Sign::Reversed) {
