@@ -195,7 +195,8 @@ def show(cells, names, rounds, every):
         low_mean = name == "cat" and mean is not None and fewest >= FEWEST_ROUNDS and mean < COPYING
         kept_all = not (counts["slower"] or unsure or low_mean)
         good &= kept_all
-        print(f"{'kept  ' if kept_all else 'BROKEN'}   relay / {name}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}, after {fewest} rounds")
+        word = "BROKEN" if not kept_all else "kept  " if counts["not slower"] else "open  "
+        print(f"{word}   relay / {name}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}, after {fewest} rounds")
         if mean:
             parts = ", ".join(f"{place} {value:.2f}" for place, value in means.items())
             print(f"         geometric mean where copying bounds: {mean:.2f}× ({parts}; {f'at least {COPYING} overall' if name == 'cat' else 'nothing promised'})")
