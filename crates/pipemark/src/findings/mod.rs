@@ -37,16 +37,15 @@ use crate::stats::records::by_round;
 const MOST_PER_RULE: usize = 4;
 
 /// The help topic that explains what rules find; of others it is the method.
-const TOPICS: [(&str, &[&str]); 9] = [
+const TOPICS: [(&str, &[&str]); 8] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
     ("capacity", &["capacity"]),
     ("block-size", &["best-block", "call-cost"]),
     ("zero-copy", &["zero-copy", "fresh-data", "recommended"]),
     ("links", &["best-link", "crossing", "shared-memory", "message-cost"]),
     ("chains", &["chain-cost", "chain-published"]),
-    ("languages", &["tuning", "language-gap", "language-by-block", "start-up"]),
     (
-        "lines",
+        "filters",
         &[
             "lines-batching",
             "lines-threads",
