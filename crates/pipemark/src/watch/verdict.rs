@@ -15,6 +15,8 @@ const CPUS_WANTED: f64 = 1.25;
 const RUNS: f64 = 0.15;
 /// A stage that is busy for longer than this is not held back by bursts.
 const BUSY: f64 = 0.85;
+/// A stage that is busy for longer than this may gain more than a larger pipe does.
+const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
 const BOTH_WAIT: f64 = 0.12;
 /// Two stages that are busy for as long, within this, are balanced.
@@ -111,7 +113,7 @@ pub fn verdict(figures: &Figures) -> Verdict {
         .or_else(|| cpus(figures))
         .or_else(|| hidden(figures, busiest))
         .or_else(|| outside(figures, busiest))
-        .or_else(|| pipe(figures, busiest))
+        .or_else(|| pipe(figures, &order))
         .or_else(|| balanced(figures, &order))
         .unwrap_or_else(|| stage(figures, &order));
     verdict.advice = advice(&verdict, figures);
@@ -191,8 +193,12 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
     Some(Verdict { stage: Some(number), ..Verdict::unknown("output", text) })
 }
 
-fn pipe(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
-    if busiest.busy * busiest.present >= BUSY {
+fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
+    let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
+    let busiest = order[0];
+    // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
+    let stage_gains_more = busy(0) >= MOSTLY_BUSY && busy(0) * busy(0) > busy(1);
+    if busy(0) >= BUSY || stage_gains_more {
         return None;
     }
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);

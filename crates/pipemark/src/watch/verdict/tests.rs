@@ -75,6 +75,9 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]));
     assert_eq!((found.kind, found.pipe), (Kind::Pipe, Some(1)));
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
+    // A faster stage gains more than a larger pipe: 2.7 times against 1.2.
+    let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
+    assert_eq!((found.kind, found.stage), (Kind::Stage, Some(2)));
     // A stage that is busy all the time is the cause, whatever the pipes do.
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 86, 14, 0)]));
     assert_eq!(found.kind, Kind::Stage);
