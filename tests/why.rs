@@ -279,3 +279,14 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
     assert!(!ended.stdout.contains("frozen"), "no key was pressed: {:?}", ended.stdout);
     assert!(ended.stdout.contains("yes | cat") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
 }
+
+#[test]
+fn a_record_is_a_page_with_the_time_of_each_stage() {
+    let ended = pipemark(&["why", "--record", "-", "--", "bash", "-c", "yes | head -c 3000000000 >/dev/null"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    for part in ["<!DOCTYPE html>", "What each stage did when", "1 yes", "2 head", "starved"] {
+        assert!(ended.stdout.contains(part), "{part}");
+    }
+    // As much for an hour as for some minutes: 720 moments of each stage.
+    assert!(ended.stdout.len() < 20_000_000);
+}

@@ -12,12 +12,13 @@ use clap::{Args, ValueEnum};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::console::catch_interrupts;
+use super::console::{catch_interrupts, say_error};
 use super::output::{destination, terminal, terminal_of};
 use super::{Ending, Stop, exit};
 use crate::child::{Child, Group, RunError, wait_readable};
 use crate::export::{Destination, json_line};
 use crate::plan::parse_duration;
+use crate::render::{self, Attachment};
 use crate::sheet::{self, neutral};
 use crate::tui::Key;
 use crate::watch::{self, Access, Manner, Report, Subject, Timeline, Watcher};
@@ -52,6 +53,9 @@ pub struct WatchedOptions {
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
+    /// Write a page with the time of each stage to FILE, such as why.html, when it has ended
+    #[arg(long, value_name = "FILE", value_parser = destination)]
+    record: Option<Destination>,
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     no_touch: bool,
@@ -253,7 +257,19 @@ pub fn look(
         // A loop starts its next round soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)
     });
-    Ok((Report::of(&watcher, &timeline, None), if interrupted { Some(Key::Interrupt) } else { key }))
+    let report = Report::of(&watcher, &timeline, None);
+    record(options, &report, &timeline)?;
+    Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
+}
+
+/// Writes the page, with the figures to save from it.
+fn record(options: &WatchedOptions, report: &Report, timeline: &Timeline) -> Result<(), Stop> {
+    let Some(destination) = &options.record else { return Ok(()) };
+    let json = serde_json::to_vec(report)?;
+    let attachment =
+        Attachment { file: "pipemark-why.json".to_owned(), label: String::new(), content: json.clone(), shorter: json };
+    let sheet = sheet::timeline(report, &report.moments(timeline));
+    Ok(destination.write("page", render::html(&sheet, &[attachment]))?)
 }
 
 fn write(options: &WatchedOptions, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
@@ -331,8 +347,9 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
     let report = Report::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
     // A reader of standard error that has left is no reason to end otherwise than the pipeline.
     let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sheet::why(&report))));
-    if let Err(stop) = write(options, &report, print) {
-        eprintln!("error: {stop}");
+    let written = write(options, &report, print);
+    for stop in [written, record(options, &report, &timeline)].into_iter().filter_map(Result::err) {
+        say_error(stop);
     }
     match child.end() {
         Some((status, _)) => end_like(status),

@@ -31,7 +31,7 @@ pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;
 pub use report::{main_charts, report};
-pub use watch::{live, why};
+pub use watch::{live, timeline, why};
 
 pub use crate::model::{counted, hides, neutral};
 

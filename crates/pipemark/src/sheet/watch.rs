@@ -1,7 +1,8 @@
 //! A running pipeline: its stages and pipes, and what holds it back, which comes last.
 
+use super::{Axis, Block, Chart, Kind, Point, Role, Scale, Series};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted};
-use crate::model::{ByteSize, Throughput};
+use crate::model::{ByteSize, Throughput, Unit};
 use crate::watch::{Live, Phase, PipeFigures, Report, StageFigures, percent};
 
 /// More stages than this are shown in short: those that are busiest.
@@ -83,6 +84,37 @@ fn pipe(figures: &PipeFigures, after: usize, mark: bool) -> Row {
         format!("writer waits {}, reader waits {}", percent(figures.writer_waits), percent(figures.reader_waits));
     let style = if mark { Style::Success } else { Style::Aside };
     Row { cells: vec![Cell { text: name, ..Cell::default() }], instead: Some((style, text)) }
+}
+
+/// What was found out about a pipeline, with the time of each stage: when, and busy, starved and blocked for which share.
+pub fn timeline(report: &Report, moments: &[Vec<(f64, [f64; 3])>]) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.heading(1, &report.pipeline);
+    sheet.blocks.extend(why(report).blocks);
+    sheet.heading(2, "What each stage did when");
+    for (stage, moments) in report.stages.iter().zip(moments) {
+        let series = |(place, label): (usize, &str)| {
+            let point = |(seconds, shares): &(f64, [f64; 3])| Point {
+                x: seconds * 1e9,
+                y: shares[place] * 100.0,
+                name: label.to_owned(),
+                figure: percent(shares[place]),
+                ..Point::default()
+            };
+            Series { label: label.to_owned(), role: Role::Distribution, points: moments.iter().map(point).collect() }
+        };
+        let chart = Chart {
+            title: "Share of the time, in per cent".to_owned(),
+            panel: format!("{} {}", stage.number, stage.name),
+            left_out: String::new(),
+            kind: Kind::Curves,
+            x: Axis::new("time", Unit::Nanoseconds, Scale::Linear),
+            y: Axis::new("per cent", Unit::Count, Scale::Linear),
+            series: ["busy", "starved", "blocked"].into_iter().enumerate().map(series).collect(),
+        };
+        sheet.blocks.push(Block::Chart(Box::new(chart)));
+    }
+    sheet
 }
 
 /// Pipelines to choose from.

@@ -76,6 +76,18 @@ impl Report {
         }
     }
 
+    /// For each stage when it was looked at, in seconds, and for what share it was busy, starved and blocked then.
+    pub fn moments(&self, timeline: &Timeline) -> Vec<Vec<(f64, [f64; 3])>> {
+        let moment = |interval: &figures::Interval, place: usize| {
+            let seen: u32 = interval.stages.get(place)?.states.iter().sum();
+            let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
+            let (starved, blocked) = (share(state::State::Starved), share(state::State::Blocked));
+            (seen > 0).then_some((interval.begin + interval.seconds / 2.0, [1.0 - starved - blocked, starved, blocked]))
+        };
+        let of = |&place: &usize| timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();
+        self.places.iter().map(of).collect()
+    }
+
     /// How busy each stage was in the last intervals.
     pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
         let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];

@@ -99,7 +99,10 @@ pub fn fill_gaps(processes: &mut [Process]) {
         .iter()
         .filter(|process| is_hidden(process))
         // What a hidden one started is its own business.
-        .filter(|process| !processes.iter().any(|parent| parent.pid == process.parent && is_hidden(parent)))
+        .filter(|process| {
+            let started = |parent: &Process| parent.pid == process.parent && parent.group == process.group;
+            !processes.iter().any(|parent| started(parent) && is_hidden(parent))
+        })
         .map(|process| (process.pid, process.group))
         .collect();
     for &(pid, group) in &hidden {

@@ -142,13 +142,15 @@ fn data_that_goes_in_circles_is_no_endless_search() {
 #[test]
 fn a_process_that_cant_be_looked_into_fills_the_gap_of_its_group() {
     let mut processes = snapshot(&[
+        // The shell that started it all can't be looked into either.
+        (10, 1, 10, &[]),
         (11, 10, 11, &[(1, 100, Out)]),
         (12, 10, 11, &[]),
         (13, 10, 11, &[(0, 101, In)]),
         // A pipeline of another group lacks nothing of this one.
         (21, 10, 21, &[(1, 200, Out)]),
     ]);
-    processes[1].ends = None;
+    (processes[0].ends, processes[2].ends) = (None, None);
     fill_gaps(&mut processes);
     let found: Vec<Vec<u32>> = stages(&processes, &[11], Reach::Joined).into_iter().map(|shape| shape.pids).collect();
     assert_eq!(found, [[11], [12], [13]]);
