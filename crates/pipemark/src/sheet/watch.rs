@@ -105,6 +105,7 @@ pub fn timeline(report: &Report, moments: &[Vec<(f64, [f64; 3])>]) -> Sheet {
         };
         let chart = Chart {
             title: "Share of the time, in per cent".to_owned(),
+            caption: String::new(),
             panel: format!("{} {}", stage.number, stage.name),
             left_out: String::new(),
             kind: Kind::Curves,
