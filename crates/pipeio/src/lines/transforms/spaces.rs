@@ -1,7 +1,7 @@
 //! The transform of document 003: `hello world` becomes `[spaces: 1]hello world`.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
-use std::io;
+use std::{io, ptr};
 
 use crate::lines::simd::{Lanes, Simd, WORD, with_lanes};
 use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
@@ -57,18 +57,19 @@ const MANY: u64 = 7;
 /// Where in a header its digit is.
 const DIGIT: usize = 9;
 
+static HEADERS: [Header; MANY as usize + 1] = [
+    *b"[spaces: 0]     ",
+    *b"[spaces: 1]     ",
+    *b"[spaces: 2]     ",
+    *b"[spaces: 3]     ",
+    *b"[spaces: 4]     ",
+    *b"[spaces: 5]     ",
+    *b"[spaces: 6]     ",
+    *b"[spaces: >6]    ",
+];
+
 #[inline(always)]
 fn header(spaces: u64) -> &'static Header {
-    static HEADERS: [Header; MANY as usize + 1] = [
-        *b"[spaces: 0]     ",
-        *b"[spaces: 1]     ",
-        *b"[spaces: 2]     ",
-        *b"[spaces: 3]     ",
-        *b"[spaces: 4]     ",
-        *b"[spaces: 5]     ",
-        *b"[spaces: 6]     ",
-        *b"[spaces: >6]    ",
-    ];
     &HEADERS[spaces.min(MANY) as usize]
 }
 
@@ -83,6 +84,9 @@ fn guess(many: bool) -> &'static Header {
 const fn header_len(many: bool) -> usize {
     11 + many as usize
 }
+
+/// Up to this length a line is copied with one small store: a word's would cross two lines of the cache each time.
+const SHORT: usize = 16;
 
 /// Words copied between two looks at how much room is left and how long the line has become.
 const CHUNK: usize = 64;
@@ -198,7 +202,28 @@ impl Line {
             (to, many) = unsafe { finish(start, to.add(next), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
-            // Lines that begin and end in this word.
+            // Lines that begin and end in this word. None of them can have many spaces if all together have not: then where
+            // one goes depends on none of the counts.
+            let few = u64::from(blanks.count_ones()) < MANY;
+            while few && ends != 0 {
+                let this = ends ^ (ends - 1);
+                let end = ends.trailing_zeros() as usize + 1;
+                // SAFETY: as below.
+                unsafe {
+                    to.cast::<Header>().write(HEADERS[((blanks & this).count_ones() & 7) as usize]);
+                    to = to.add(header_len(false));
+                    if end - next <= SHORT {
+                        ptr::copy_nonoverlapping(word.add(next), to, SHORT);
+                    } else {
+                        L::copy(word.add(next), to);
+                    }
+                    to = to.add(end - next);
+                }
+                many = false;
+                next = end;
+                blanks &= !this;
+                ends &= ends - 1;
+            }
             while ends != 0 {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize + 1;
