@@ -1,14 +1,14 @@
 //! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
 use super::{Block, Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, gains, matrix, words};
 use crate::model::{
-    Capacity, Document, Figure, Job, Key, LinkKind, Nanos, Record, RecvMethod, SendMethod, Throughput, Unit, Verify,
-    WaitPolicy, differing, name, names, shared,
+    Capacity, Document, Figure, Finding, Job, Key, LinkKind, Nanos, Record, RecvMethod, SendMethod, Throughput, Unit,
+    Verify, WaitPolicy, differing, name, names, shared,
 };
 use crate::stats::records::ratio_of;
 
@@ -72,11 +72,14 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     }
     let several = findings.len() > 1;
     let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
-    let findings = findings.into_iter().enumerate();
-    sheet.notes(findings.map(|(index, text)| Note::new(&mark(index), Style::Heading, text)));
+    let numbered = findings.iter().enumerate();
+    sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
+    let topics: BTreeSet<&str> = findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()).collect();
+    let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
+    let explained = (!topics.is_empty()).then(|| format!("explained: {explained}"));
     if !pointers.is_empty() {
         sheet.blocks.push(Block::Gap);
-        sheet.text(Style::Aside, pointers);
+        sheet.text(Style::Aside, explained.iter().chain(pointers));
     }
     sheet
 }
@@ -133,27 +136,27 @@ fn heading(experiment: &Experiment, rows: usize) -> String {
 }
 
 /// The findings that fit: the first are the most useful.
-fn findings(document: &Document) -> Vec<&str> {
+fn findings(document: &Document) -> Vec<&Finding> {
     let mut lines = 0;
-    let fits = |text: &&str| {
-        lines += text.chars().count().div_ceil(LINE);
+    let fits = |finding: &&Finding| {
+        lines += finding.text.chars().count().div_ceil(LINE);
         lines <= LINES_OF_FINDINGS
     };
-    document.findings.iter().map(|finding| finding.text.as_str()).take_while(fits).take(MOST_FINDINGS).collect()
+    document.findings.iter().take_while(fits).take(MOST_FINDINGS).collect()
 }
 
 /// How many rows each experiment shows, so that all fits one screen.
-fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings: &[&str]) -> Vec<usize> {
+fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings: &[&Finding]) -> Vec<usize> {
     let lines = |text: &str| text.chars().count().div_ceil(LINE);
     let notes = |block: &Block| match block {
         Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
         _ => 1,
     };
     let above: usize = above.blocks.iter().map(notes).sum();
-    let below: usize = summary + findings.iter().map(|text| lines(text) - 1).sum::<usize>();
+    let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
     // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
     let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
-    let room = LINES.saturating_sub(above + below + reasons + 8 + 2 * experiments.len());
+    let room = LINES.saturating_sub(above + below + reasons + 9 + 2 * experiments.len());
     let rows = |own: &&Experiment| sweep(own).map_or(own.records.len(), |own| 1 + own.1.len());
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
     let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
