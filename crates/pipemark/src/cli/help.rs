@@ -26,7 +26,7 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 10] = [
+const TOPICS: [Topic; 17] = [
     topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
     topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
     topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
@@ -36,6 +36,13 @@ const TOPICS: [Topic; 10] = [
     topic("suites", "how to write an experiment down", page!("suites.md"), None),
     topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
     topic("pipelines", "what 'pipemark why' sees, and how it judges", page!("why.md"), None),
+    topic("wakeups", "why small messages cost what they cost", page!("pipes.md"), Some("Wakeups")),
+    topic("capacity", "what a larger pipe is worth, and who may have one", page!("pipes.md"), Some("Capacity")),
+    topic("zero-copy", "what vmsplice and splice save, and what they ask for", page!("pipes.md"), Some("Zero copy")),
+    topic("block-size", "what the size of a write costs", page!("block-size.md"), None),
+    topic("links", "pipes against sockets, queues and shared memory", page!("links.md"), None),
+    topic("chains", "what one more process costs", page!("chains.md"), None),
+    topic("large-pipe", "an experiment of 2002, repeated", page!("large-pipe.md"), None),
     topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
 ];
 

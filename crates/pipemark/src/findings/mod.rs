@@ -37,7 +37,7 @@ use crate::stats::records::by_round;
 const MOST_PER_RULE: usize = 4;
 
 /// The help topic that explains what rules find; of others it is the method.
-const TOPICS: [(&str, &[&str]); 8] = [
+pub const TOPICS: [(&str, &[&str]); 8] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
     ("capacity", &["capacity"]),
     ("block-size", &["best-block", "call-cost"]),
