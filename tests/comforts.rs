@@ -116,7 +116,19 @@ fn man_pages_need_a_folder() {
 #[test]
 fn help_knows_verbs_and_topics() {
     let overview = pipemark(&["help"]).stdout;
-    for topic in ["method", "wakeups", "capacity", "zero-copy", "units", "findings", "exit-codes", "outputs", "trends", "suites", "performance"] {
+    for topic in [
+        "method",
+        "wakeups",
+        "capacity",
+        "zero-copy",
+        "units",
+        "findings",
+        "exit-codes",
+        "outputs",
+        "trends",
+        "suites",
+        "performance",
+    ] {
         assert!(overview.lines().any(|line| line.starts_with(&format!("  {topic} "))), "{topic}: {overview}");
         let ended = pipemark(&["help", topic]);
         assert_eq!((ended.code(), ended.stderr.as_str()), (Some(0), ""), "{topic}");
