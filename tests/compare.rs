@@ -273,6 +273,8 @@ fn the_noise_floor_is_measured() {
     let words = ["--aa", "--rounds", "6", "--with", "time=20ms,place=free", "--json", "-"];
     let floor = compare(&words).measured();
     assert_eq!(floor["rounds"], 6);
+    // Both sides were measured: one measurement against itself has no noise at all.
+    assert!(floor["itself"]["low"].as_f64() < floor["itself"]["high"].as_f64(), "{}", floor["itself"]);
     assert_eq!(floor["floors"].as_array().unwrap().len(), 8);
     let shown = compare(&words[..words.len() - 2]);
     assert_eq!(shown.code(), Some(0), "{}", shown.stderr);

@@ -14,7 +14,7 @@ use super::{Ending, Stop, exit};
 use crate::child::Interrupt;
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, WORKLOAD};
+use crate::model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
 use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
 use crate::run::{self, Progress};
 use crate::{findings, stats};
@@ -80,11 +80,19 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
             continue;
         }
-        let measurement = run::measure(plan, &machine, entrants, interrupt, &mut progress);
+        // What a suite before it has measured is not measured again.
+        let known = |trial: &Trial, outcomes: &[Outcome]| {
+            outcomes.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned()
+        };
+        let mut rest = plan.clone();
+        rest.trials.retain(|trial| known(trial, &outcomes).is_none());
+        let measurement = run::measure(&rest, &machine, entrants, interrupt, &mut progress);
         progress.finish();
         partial = measurement.partial;
         elapsed_ns += Nanos::from(measurement.elapsed).0;
-        outcomes.extend(measurement.outcomes);
+        let all = [outcomes.as_slice(), &measurement.outcomes].concat();
+        let of_trial = |trial: &Trial| Some(Outcome { trial: trial.clone(), ..known(trial, &all)? });
+        outcomes.extend(plan.trials.iter().filter_map(of_trial));
     }
     let after = host::Reading::now();
     let trials = stats::records::records(outcomes);

@@ -71,6 +71,8 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
     let mut plan = suite.expand(Scale::ONE)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
+    // Trials with one id are measured once.
+    again.id.push_str(" again");
     plan.trials.push(again);
     plan.schedule.runs = Runs::Fixed(options.rounds);
     Ok(plan)

@@ -24,6 +24,13 @@ pub struct Trial {
     pub published: Option<Published>,
 }
 
+impl Trial {
+    /// Whether it is one with another, of another experiment: measured once.
+    pub fn is_same_as(&self, other: &Trial) -> bool {
+        self.job == other.job && self.id == other.id
+    }
+}
+
 /// A figure from a document, measured on other hardware.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -85,7 +85,7 @@ pub fn measure(
     let begin = Instant::now();
     let schedule = &plan.schedule;
     // What several experiments have is measured once.
-    let first = |trial: &Trial| plan.trials.iter().position(|other| other.job == trial.job);
+    let first = |trial: &Trial| plan.trials.iter().position(|other| trial.is_same_as(other));
     let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
     let mut turns: Vec<Turn> = once.map(|(_, trial)| turn(trial, machine, entrants, schedule, interrupt)).collect();
     let (least, budget) = match schedule.runs {
@@ -96,7 +96,7 @@ pub fn measure(
     let mut lines = filter::State::default();
     let mut partial = false;
     let mut done = 0;
-    let words = names(&plan.trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &[]);
+    let words = names(&turns.iter().map(|turn| &turn.outcome.trial.job).collect::<Vec<_>>(), &[]);
     // The latest figure, for whoever waits.
     let mut latest: Option<String> = None;
     'rounds: for round in 0.. {
@@ -153,8 +153,8 @@ pub fn measure(
     let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
     let measured: Vec<Outcome> = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
     let of_trial = |trial: &Trial| {
-        let outcome = measured.iter().find(|outcome| outcome.trial.job == trial.job).cloned();
-        Outcome { trial: trial.clone(), ..outcome.expect("every job was measured") }
+        let outcome = measured.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned();
+        Outcome { trial: trial.clone(), ..outcome.expect("every trial was measured") }
     };
     let outcomes = plan.trials.iter().map(of_trial).collect();
     Measurement { outcomes, partial, elapsed: begin.elapsed() }
