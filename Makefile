@@ -74,7 +74,7 @@ size:
 
 bench: build build/pair
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
-	@broken=0; for bench in run chain relay compare languages lines; do bench/$$bench.py || broken=1; done; exit $$broken
+	@broken=0; for bench in run chain relay compare languages lines why; do bench/$$bench.py || broken=1; done; exit $$broken
 
 build/pair: bench/pair.c
 	mkdir -p build
