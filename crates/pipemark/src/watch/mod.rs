@@ -1,7 +1,7 @@
 //! Running pipelines seen from outside: which processes are one, what each waits for, and what holds it back.
 //!
 //! The way of the data: [`process`] reads /proc, [`topology`] makes stages of processes, [`state`] says what a thread waits
-//! for, [`Watcher`] looks many times a second and counts, [`Figures`] are what the counts come to, and [`verdict`] is what
+//! for, [`Watcher`] looks many times a second and counts, [`Figures`] are what the counts come to, and [`verdict()`] is what
 //! follows. All but the reading is pure.
 
 mod advice;
