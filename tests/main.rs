@@ -31,6 +31,7 @@ mod relay_peers;
 mod report;
 mod restrictions;
 mod tampering;
+mod tune;
 mod usage;
 mod verbs;
 mod why;

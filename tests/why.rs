@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::program::{Ended, PIPEMARK, Started, left_out, pipemark, run};
 
 /// A filter that passes blocks on and does something with each: `work` is Python, and may use `block`.
-fn filter(work: &str) -> String {
+pub fn filter(work: &str) -> String {
     format!(
         "python3 -c 'import os,time
 while block := os.read(0, 65536):
@@ -21,10 +21,10 @@ while block := os.read(0, 65536):
 }
 
 /// A pipeline that is looked at while it runs, in a process group of its own.
-struct Running(Child);
+pub struct Running(Child);
 
 impl Running {
-    fn new(pipeline: &str) -> Running {
+    pub fn new(pipeline: &str) -> Running {
         let mut command = Command::new("bash");
         command.args(["-c", pipeline]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().unwrap();
@@ -32,7 +32,7 @@ impl Running {
         Running(child)
     }
 
-    fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.0.id().to_string()
     }
 

@@ -31,6 +31,7 @@ mod run;
 mod schedule;
 mod sink;
 mod suite_file;
+mod tune;
 mod watch;
 mod why;
 
@@ -103,6 +104,9 @@ enum Verb {
     /// Show a running pipeline on a live screen
     #[command(after_long_help = examples!("watch"))]
     Watch(watch::WatchOptions),
+    /// Try larger pipes in a running pipeline, and keep what helps
+    #[command(after_long_help = examples!("tune"))]
+    Tune(tune::TuneOptions),
     /// Write results as a page to mail, or draw them in the terminal
     #[command(after_long_help = examples!("report"))]
     Report(report::ReportOptions),
@@ -161,8 +165,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         return end(completions::man(Path::new(folder)));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
-    let own_failure =
-        words.get(1).is_some_and(|verb| verb == "why" || verb == "watch").then_some(i32::from(why::FAILED));
+    let own_failure = words
+        .get(1)
+        .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
+        .then_some(i32::from(why::FAILED));
     let parsed = command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
     let Cli { verb } = parsed.unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
@@ -187,6 +193,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         Verb::Chain(options) => chain::run(&options),
         Verb::Why(options) => why::run(&options),
         Verb::Watch(options) => watch::run(&options),
+        Verb::Tune(options) => tune::run(&options),
         Verb::Report(options) => report::run(&options),
         Verb::List(options) => list::run(&options),
         Verb::Relay(options) => relay::run(&options),

@@ -124,7 +124,7 @@ impl Live for Shown {
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, _: &Watcher) {
         if matches!(self.how, How::Screen(_)) {
             self.how = How::Lines;
             self.next = Instant::now() + Duration::from_secs(1 << 30);

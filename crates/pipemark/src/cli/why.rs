@@ -19,9 +19,12 @@ use crate::child::{Child, Group, RunError, wait_readable};
 use crate::export::{Destination, json_line};
 use crate::plan::parse_duration;
 use crate::render::{self, Attachment};
-use crate::sheet::{self, neutral};
+use crate::sheet::{self, Sheet, neutral};
 use crate::tui::Key;
 use crate::watch::{self, Access, Manner, Report, Subject, Timeline, Watcher};
+
+/// How long an interval is.
+pub const INTERVAL: Duration = Duration::from_millis(500);
 
 /// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
 pub const FAILED: u8 = 125;
@@ -58,7 +61,7 @@ pub struct WatchedOptions {
     record: Option<Destination>,
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
-    no_touch: bool,
+    pub no_touch: bool,
     /// Use no better access to threads than this
     #[arg(long, value_name = "FILE", value_enum, default_value_t = Best::Syscall)]
     access: Best,
@@ -140,8 +143,18 @@ pub trait Live {
         None
     }
 
-    /// Called before anything else is written.
-    fn close(&mut self) {}
+    /// Called when the watching ends, before anything else is written.
+    fn close(&mut self, _: &Watcher) {}
+
+    /// What is shown at the end.
+    fn sheet(&self, report: &Report) -> Sheet {
+        sheet::why(report)
+    }
+
+    /// What `--json` writes at the end.
+    fn json(&self, report: &Report) -> serde_json::Result<String> {
+        serde_json::to_string(report)
+    }
 }
 
 /// Finds out.
@@ -151,7 +164,7 @@ pub fn run(options: &WhyOptions) -> Ending {
         Wanted::Live => list(watched),
         Wanted::Processes(pids) => {
             let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
-            write(watched, &report, || print!("{}", terminal().render(&sheet::why(&report))))?;
+            write(watched, &Quiet, &report, || print!("{}", terminal().render(&Quiet.sheet(&report))))?;
             if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
         }
         Wanted::Start(command, text) => start(watched, command, &text, &mut Brief { shown: false }),
@@ -159,7 +172,7 @@ pub fn run(options: &WhyOptions) -> Ending {
 }
 
 /// Lists the live pipelines.
-fn list(options: &WatchedOptions) -> Ending {
+pub fn list(options: &WatchedOptions) -> Ending {
     let found = watch::live();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
@@ -191,7 +204,7 @@ impl Live for Brief {
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, _: &Watcher) {
         if self.shown {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
@@ -209,7 +222,6 @@ fn watch(
     live: &mut dyn Live,
     mut ended: impl FnMut(&Watcher, Instant) -> bool,
 ) -> (Timeline, Option<Key>) {
-    const INTERVAL: Duration = Duration::from_millis(500);
     let mut timeline = Timeline::default();
     let mut next = Instant::now() + INTERVAL;
     let key = loop {
@@ -228,7 +240,7 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
-    live.close();
+    live.close(watcher);
     (timeline, key)
 }
 
@@ -272,9 +284,10 @@ fn record(options: &WatchedOptions, report: &Report, timeline: &Timeline) -> Res
     Ok(destination.write("page", render::html(&sheet, &[attachment]))?)
 }
 
-fn write(options: &WatchedOptions, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
+/// Writes what was asked for, and prints the rest unless that takes its place.
+pub fn write(options: &WatchedOptions, live: &dyn Live, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
     if let Some(destination) = &options.json {
-        destination.write("JSON", Ok(json_line(&serde_json::to_string(report)?)))?;
+        destination.write("JSON", Ok(json_line(&live.json(report)?)))?;
     }
     if options.json != Some(Destination::Stdout) {
         print();
@@ -346,8 +359,8 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
     }
     let report = Report::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
     // A reader of standard error that has left is no reason to end otherwise than the pipeline.
-    let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&sheet::why(&report))));
-    let written = write(options, &report, print);
+    let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report))));
+    let written = write(options, live, &report, print);
     for stop in [written, record(options, &report, &timeline)].into_iter().filter_map(Result::err) {
         say_error(stop);
     }

@@ -12,12 +12,14 @@ mod sampler;
 mod state;
 mod thread;
 mod topology;
+mod tune;
 mod verdict;
 
 pub use figures::{Figures, PipeFigures, StageFigures};
 pub use phases::{Phase, Timeline};
 pub use sampler::{Manner, Subject, Watcher};
 pub use thread::Access;
+pub use tune::{LOOKS, Tuning};
 pub use verdict::{Verdict, percent, verdict};
 
 use process::Process;

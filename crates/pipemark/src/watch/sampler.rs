@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::thread::sched_getaffinity;
 
 use super::figures::{Counts, Interval, PipeCounts};
@@ -167,6 +169,14 @@ impl Watcher {
     pub fn access(&self) -> Access {
         let threads = self.known.values().flat_map(|known| &known.threads);
         threads.map(Thread::access).max().unwrap_or(self.manner.access)
+    }
+
+    /// Gives a pipe another capacity, at the end that its reader holds: the one that it has then, in bytes. `None` when
+    /// nobody reads it any more.
+    pub fn resize(&self, id: PipeId, bytes: u64) -> Option<Result<u64, Errno>> {
+        let bytes = usize::try_from(bytes).ok()?;
+        let resize = |end: &OwnedFd| rustix::pipe::fcntl_setpipe_size(end, bytes).map(|size| size as u64);
+        self.known.values().find_map(|known| at_end(&known.process, id, resize))
     }
 
     /// How long to wait until the next sample: about the usual period, never in step with what is watched.
@@ -640,8 +650,13 @@ fn young(parent: &Known) -> Option<State> {
     children.into_iter().filter_map(state).min()
 }
 
-/// The capacity of a pipe, asked at the end that a process reads, which is open for some microseconds more by that.
+/// The capacity of a pipe, asked at the end that a process reads.
 fn capacity(process: &Process, id: PipeId) -> Option<u64> {
+    at_end(process, id, |end| rustix::pipe::fcntl_getpipe_size(end).ok())?.map(|size| size as u64)
+}
+
+/// Does something at the end of a pipe that a process reads, which is open for some microseconds more by that.
+fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;
     let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
     // A path holds no end. That it is the right pipe is known before one is opened.
@@ -652,6 +667,5 @@ fn capacity(process: &Process, id: PipeId) -> Option<u64> {
         return None;
     }
     let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
-    let touched = openat(CWD, &through, flags, Mode::empty()).ok()?;
-    rustix::pipe::fcntl_getpipe_size(&touched).ok().map(|size| size as u64)
+    Some(act(&openat(CWD, &through, flags, Mode::empty()).ok()?))
 }

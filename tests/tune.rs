@@ -1,0 +1,113 @@
+//! `pipemark tune`: pipes are made larger and what they were, and what becomes of the pipeline is the same.
+
+use std::fs::File;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::program::{PIPEMARK, Started, pipemark, run};
+use crate::why::{Running, filter};
+
+const OLD: usize = 64 << 10;
+const LARGE: usize = 1 << 20;
+
+/// The process behind the first pipe.
+fn reader(running: &Running) -> String {
+    let ended = pipemark(&["why", &running.pid(), "--for", "200ms", "--json", "-"]);
+    ended.document()["stages"][1]["pid"].to_string()
+}
+
+fn capacity(reader: &str) -> usize {
+    rustix::pipe::fcntl_getpipe_size(File::open(format!("/proc/{reader}/fd/0")).unwrap()).unwrap()
+}
+
+/// The outcome, and the capacity afterwards.
+fn tune(pipeline: &str) -> (Value, usize) {
+    let running = Running::new(pipeline);
+    let reader = reader(&running);
+    assert_eq!(capacity(&reader), OLD);
+    let ended = pipemark(&["tune", &running.pid(), "--for", "8s", "--json", "-"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    (ended.document(), capacity(&reader))
+}
+
+/// A source that gives a burst after each sleep.
+fn bursts() -> String {
+    "python3 -c 'import os,time
+while True:
+    time.sleep(0.05)
+    block = bytes(262144)
+    while block: block = block[os.write(1, block):]'"
+        .to_owned()
+}
+
+#[test]
+fn a_larger_pipe_stays_where_it_helps() {
+    let (outcome, now) = tune(&format!("{} | {} >/dev/null", bursts(), filter("time.sleep(0.01)")));
+    assert_eq!((&outcome["verdict"], now), (&"better".into(), LARGE), "{outcome}");
+    assert!(outcome["in_turns"] == true && outcome["low"].as_f64() > Some(1.0), "{outcome}");
+    assert!(outcome["text"].as_str().unwrap().contains("they stay"), "{outcome}");
+}
+
+#[test]
+fn what_does_not_help_is_put_back() {
+    let (outcome, now) = tune(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
+    let helps = outcome["verdict"] == "better";
+    assert_eq!(now, if helps { LARGE } else { OLD }, "{outcome}");
+    assert_eq!(outcome["pipes"][0]["now"], now, "{outcome}");
+    assert!(outcome["rounds"].as_u64() >= Some(5), "{outcome}");
+}
+
+/// The writer fills whatever there is, so it never is empty enough.
+#[test]
+fn a_full_pipe_is_measured_before_and_after_only() {
+    let (outcome, now) = tune(&format!("cat /dev/zero | {} >/dev/null", filter("time.sleep(0.02)")));
+    assert_eq!((&outcome["in_turns"], now), (&false.into(), LARGE), "{outcome}");
+    let text = outcome["text"].as_str().unwrap();
+    assert!(text.contains("before and after only") && text.contains("stay"), "{outcome}");
+}
+
+#[test]
+fn an_interrupt_puts_the_old_capacities_back() {
+    let running = Running::new(&format!("{} </dev/zero | cat >/dev/null", filter("time.sleep(0.01)")));
+    let reader = reader(&running);
+    let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
+    let large = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        capacity(&reader) == LARGE
+    });
+    started.signal(Signal::INT);
+    let (ended, _) = started.end();
+    assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
+}
+
+#[test]
+fn what_can_not_be_tuned_is_said() {
+    let running = Running::new("exec sleep 60");
+    let ended = pipemark(&["tune", &running.pid()]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.stdout);
+    assert!(ended.stderr.contains("not a pipeline"), "{}", ended.stderr);
+    for (words, code, says) in [
+        (vec!["tune", "1", "--no-touch"], 125, "--no-touch"),
+        (vec!["tune", "1", "--for", "1s"], 125, "from 8s to 5min"),
+        (vec!["tune", "2147483646"], 1, "no process"),
+    ] {
+        let ended = pipemark(&words);
+        assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_pipeline_that_it_runs_is_the_same_as_without() {
+    for pipeline in [
+        "seq 100000 | grep 7 | tail -3; exit 5",
+        "for i in $(seq 80); do seq 9000; sleep 0.05; done | sort -n | md5sum | head -1; exit 7",
+    ] {
+        let with = run(&["env", "SHELL=/bin/bash", PIPEMARK], &["tune", pipeline]);
+        let without = run(&["bash", "-c"], &[pipeline]);
+        assert_eq!((with.code(), with.stdout), (without.code(), without.stdout), "{}", with.stderr);
+        assert!(with.stderr.contains("tune · "), "{}", with.stderr);
+    }
+}
