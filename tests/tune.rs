@@ -88,6 +88,8 @@ fn what_can_not_be_tuned_is_said() {
     let ended = pipemark(&["tune", &running.pid()]);
     assert_eq!(ended.code(), Some(1), "{}", ended.stdout);
     assert!(ended.stderr.contains("not a pipeline"), "{}", ended.stderr);
+    let ended = pipemark(&["tune", &running.pid(), "--json", "-"]);
+    assert_eq!((ended.code(), &ended.document()["verdict"]), (Some(1), &Value::Null));
     for (words, code, says) in [
         (vec!["tune", "1", "--no-touch"], 125, "--no-touch"),
         (vec!["tune", "1", "--for", "1s"], 125, "from 8s to 5min"),

@@ -47,11 +47,14 @@ pub fn run(options: &TuneOptions) -> Ending {
         Wanted::Processes(pids) => {
             trial.quits = true;
             let (report, key) = why::look(watched, &pids, None, &mut trial)?;
-            match trial.tuning.outcome() {
-                Some(outcome) if outcome.verdict.is_none() && watched.json.is_none() && key != Some(Key::Interrupt) => {
+            let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
+            let print = || print!("{}", terminal().render(&trial.sheet(&report)));
+            match nothing {
+                Some(outcome) if key != Some(Key::Interrupt) => {
+                    why::write(watched, &trial, &report, || ())?;
                     return Err(Stop::failed(&outcome.text));
                 }
-                _ => why::write(watched, &trial, &report, || print!("{}", terminal().render(&trial.sheet(&report))))?,
+                _ => why::write(watched, &trial, &report, print)?,
             }
             if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
         }
