@@ -87,9 +87,9 @@ fn quick_fits_its_time() {
     plan.precede_with_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
     for trial in &plan.trials {
-        assert_eq!(trial.job.volume(), Volume::Time(Nanos(100_000_000)), "{}", trial.id);
+        assert_eq!(trial.job.volume(), Volume::Time(Nanos(50_000_000)), "{}", trial.id);
     }
-    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 5, .. }));
+    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 8, .. }));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn mistakes_are_pointed_at() {
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
              buffer, block, read-block, align, pairs, stage, length, content, exit, read-delay, write-delay, rate, gap, \
-             verify, total, time, language, program, feed, filter (did you mean send?)",
+             verify, rseq, total, time, language, program, feed, filter (did you mean send?)",
             "sned",
         ),
         (
