@@ -166,7 +166,6 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     for words in [
         "One experiment for each kind of chart",
         "In brief",
-        "More findings",
         "memory copy",
         "published: a paper",
         "seed",

@@ -155,7 +155,7 @@ fn what_is_not_proven_is_not_called_proven() {
 /// No figure in the table either, and none of the runs before.
 #[test]
 fn the_table_has_no_figure_for_what_is_wrong() {
-    let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2"];
+    let words = ["bw", "--place", "free", "--read-delay", "500", "--time", "2s", "--runs", "2", "--all"];
     let mut started = Started::pipemark(&words);
     let first = started.ends(2)[0].process;
     let sink = loop {

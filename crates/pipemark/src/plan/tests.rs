@@ -86,7 +86,8 @@ fn quick_fits_its_time() {
     let mut plan = embedded_plan("quick");
     plan.precede_with_memory_copy();
     assert!(plan.trials.len() <= 36, "{} trials", plan.trials.len());
-    for trial in &plan.trials {
+    // The first is the memory copy, which is no trial of the suite.
+    for trial in &plan.trials[1..] {
         assert_eq!(trial.job.volume(), Volume::Time(Nanos(50_000_000)), "{}", trial.id);
     }
     assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 8, .. }));
