@@ -163,13 +163,7 @@ fn a_page_of_a_real_run_is_whole_and_works() {
     assert_eq!(found["charts"].as_array().unwrap().len(), CHARTS);
     assert!(found["legends"].as_array().unwrap().len() >= 3, "{}", found["legends"]);
     let text = found["text"].as_str().unwrap();
-    for words in [
-        "One experiment for each kind of chart",
-        "In brief",
-        "memory copy",
-        "published: a paper",
-        "seed",
-    ] {
+    for words in ["One experiment for each kind of chart", "In brief", "memory copy", "published: a paper", "seed"] {
         assert!(text.contains(words), "'{words}' is not in\n{text}");
     }
     assert!(found["svg"]["begin"].as_str().unwrap().starts_with("<svg"), "{}", found["svg"]);
