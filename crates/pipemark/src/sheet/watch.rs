@@ -11,13 +11,11 @@ const MOST: usize = 30;
 /// What was found out about a pipeline.
 pub fn why(report: &Report) -> Sheet {
     let mut sheet = Sheet::default();
-    let rate = format!("{:.0} samples/s", report.samples_per_second);
-    let about = [
-        format!("why · {}", report.pipeline),
-        format!("{:.1} s", report.seconds),
-        rate,
-        format!("pipemark used {:.1} % of a CPU", report.own_cpu * 100.0),
-    ];
+    let mut about = vec![format!("why · {}", report.pipeline), format!("{:.1} s", report.seconds)];
+    if report.samples > 0 {
+        about.push(format!("{:.0} samples/s", report.samples_per_second));
+        about.push(format!("pipemark used {:.1} % of a CPU", report.own_cpu * 100.0));
+    }
     sheet.text(Style::Heading, about);
     sheet.grid(grid(report));
     sheet.notes(report.notes.iter().map(Note::plain));

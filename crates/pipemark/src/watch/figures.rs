@@ -226,15 +226,23 @@ fn in_order(watcher: &Watcher, mut left: Vec<usize>) -> Vec<usize> {
 }
 
 /// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
-/// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits.
-fn corrected(counts: &Counts, seconds: f64, (reads, writes): (bool, bool)) -> [f64; State::COUNT] {
+/// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits. A stage runs at least
+/// for as long as its `threads` did in the mean: what is missing to that is taken from the waits.
+fn corrected(counts: &Counts, seconds: f64, threads: usize, (reads, writes): (bool, bool)) -> [f64; State::COUNT] {
     /// So many switches a second mean that waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
     let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
     let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
-    let excess = shares[State::Running as usize] - most;
+    let running = shares[State::Running as usize];
+    let least = (most / threads.max(1) as f64).min(1.0);
+    if running < least && running < 1.0 {
+        shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
+        shares[State::Running as usize] = least;
+        return shares;
+    }
+    let excess = running - most;
     if excess <= 0.0 || seconds <= 0.0 {
         return shares;
     }
@@ -265,7 +273,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let seconds = interval.seconds * present.min(1.0);
     let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
-    let shares = corrected(counts, seconds, ends);
+    let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: State| shares[state as usize];
     let running = share(State::Running);
     // The kernel counts both to the nanosecond.
@@ -357,7 +365,7 @@ mod tests {
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
-        let shares = corrected(counts, 1.0, ends);
+        let shares = corrected(counts, 1.0, 1, ends);
         [State::Running, State::Starved, State::Blocked, State::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
@@ -372,6 +380,12 @@ mod tests {
         // Never seen to wait: then its ends tell.
         assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
         assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
+        // Nor for less, of several threads in the mean.
+        assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
+        assert_eq!(
+            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[State::Running as usize] * 100.0).round(),
+            10.0
+        );
         // Where children came and went, not all of their time is known.
         let changed = Counts { changed: true, ..counts(100, 0, 0) };
         assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
