@@ -475,3 +475,108 @@ fn a_file_that_is_read_past_the_page_cache() {
         assert_eq!(end, input.len() as u64, "whoever reads on does so behind the last line");
     }
 }
+
+/// What is read of `file` in the range, with `words`.
+fn of_range(file: &Path, range: &str, words: &[&str]) -> Vec<u8> {
+    let output = lines(&[words, &["--range", range]].concat()).arg(file).output().unwrap();
+    assert!(output.status.success(), "{range} {words:?}: {}", text(&output.stderr));
+    output.stdout
+}
+
+/// Every way to cut it in two, and some in many: each line once, in order.
+#[test]
+fn ranges_have_together_what_the_file_has() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("input");
+    let long = "x".repeat(11);
+    for input in [
+        &b""[..],
+        b"\n",
+        b"x",
+        b"\n\n\n",
+        b"a b\r\n\n\rc\0d\n\xff\xc3\x28 e",
+        b"\r\r\n\0\n \0",
+        format!("a\n{long}\nb\n{long}").as_bytes(),
+    ] {
+        fs::write(&path, input).unwrap();
+        let size = input.len();
+        for words in [&["spaces"][..], &["spaces", "--threads", "2", "--batch", "2"], &["length", "-z"]] {
+            let whole = lines(words).arg(&path).output().unwrap().stdout;
+            for cut in 0..=size + 2 {
+                let (low, high) =
+                    (of_range(&path, &format!(":{cut}"), words), of_range(&path, &format!("{cut}:"), words));
+                assert_eq!(text(&[low, high].concat()), text(&whole), "{words:?} {cut} of {input:?}");
+            }
+        }
+        for step in 1..4 {
+            let cuts = (0..=size).step_by(step);
+            let parts: Vec<_> =
+                cuts.map(|low| of_range(&path, &format!("{low}:{}", low + step), &["identity"])).collect();
+            assert!(parts.concat() == input, "{step} of {input:?}");
+            // The next number is had by counting the lines before.
+            let mut start = 1;
+            let mut numbered = Vec::new();
+            for (index, part) in parts.iter().enumerate() {
+                let range = format!("{}:{}", index * step, (index + 1) * step);
+                numbered.extend(of_range(&path, &range, &["number", "--start", &start.to_string()]));
+                start += part.iter().filter(|&&byte| byte == b'\n').count();
+            }
+            assert_eq!(text(&numbered), text(&lines(&["number"]).arg(&path).output().unwrap().stdout));
+        }
+    }
+}
+
+#[test]
+fn ranges_of_a_large_file_by_several_threads() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("input");
+    let input = sample_text().repeat(8);
+    fs::write(&path, &input).unwrap();
+    for words in [&["--threads", "1"][..], &["--threads", "4", "--batch", "10000"], &["--threads", "2"]] {
+        let cuts = [0, 1, 4096, 70_001, 699_999, input.len() - 1];
+        let ends = cuts.iter().skip(1).map(usize::to_string).chain([String::new()]);
+        let parts: Vec<_> =
+            cuts.iter().zip(ends).map(|(low, high)| of_range(&path, &format!("{low}:{high}"), words)).collect();
+        assert!(parts.concat() == reference(input.as_bytes()), "{words:?}");
+    }
+    // Of standard input too, wherever it stands.
+    let mut file = File::open(&path).unwrap();
+    file.read_exact(&mut [0; 100]).unwrap();
+    let output = lines(&["--range", "0:1"]).stdin(file).output().unwrap();
+    assert_eq!(text(&output.stdout), "[spaces: 1]hello world\n");
+}
+
+#[test]
+fn what_a_range_can_not_be_of_is_said() {
+    let said = |output: Output, code| {
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+        text(&output.stderr)
+    };
+    let (from, to) =
+        rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+    drop(to);
+    for output in
+        [filter(lines(&["--range", "0:10"]), b"a\n"), lines(&["--range", "0:10"]).stdin(from).output().unwrap()]
+    {
+        assert!(said(output, 1).contains("only of a file a range of bytes can be read"));
+    }
+    for (words, sentence) in [
+        (&["--range", "10"][..], "a range is LOW:HIGH"),
+        (&["--range", "2k:1k"], "a range ends where it starts or behind it, and 1024 lies before 2048"),
+        (&["--range", "x:1"], "'x' is not a size"),
+        (&["--range", "0:1", "a", "b"], "--range is of one file; run it once for each"),
+        (&["number", "--start", "0"], "number"),
+    ] {
+        assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
+    }
+    // Only whose range it starts in says that a line is too long, and where in the file it starts.
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("input");
+    fs::write(&path, format!("ab\n{}\nc\n", "x".repeat(50_000))).unwrap();
+    let run = |range| lines(&["identity", "--max-line", "10", "--range", range]).arg(&path).output().unwrap();
+    assert_eq!(run("0:3").stdout, b"ab\n");
+    assert!(text(&run("1:4").stderr).contains("the line at byte 3 of the input is longer"));
+    assert!(run("4:50003").status.success() && run("4:50003").stdout.is_empty());
+    assert_eq!(run("50001:").stdout, b"c\n");
+}

@@ -35,7 +35,7 @@ impl<'b> Batch<'b> {
         self.terminator
     }
 
-    /// Where the batch starts, in bytes since the run began.
+    /// Where the batch starts, in bytes since the run began; of a [range](super::Engine::range), in its file.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset

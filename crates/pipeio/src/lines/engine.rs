@@ -1,6 +1,7 @@
 //! What a run is told, what it tells, and the run itself on one thread.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, seek};
@@ -13,6 +14,7 @@ use super::output::Output;
 use super::parallel;
 use super::reader::{Extent, Next, Plan, Reader, WhenIdle, open_again};
 use super::region::Region;
+use super::stretches::line_start;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
 
@@ -29,6 +31,8 @@ pub struct Engine {
     terminator: u8,
     max_line: usize,
     send: SendMethod,
+    range: Option<Range<u64>>,
+    first_line: u64,
 }
 
 impl Default for Engine {
@@ -41,7 +45,7 @@ impl Engine {
     /// Lines as text files have them: ended by `\n`, of up to 1 GiB; output written, not given away; batches of 512 KiB
     /// from a file and up to 64 KiB from anything else.
     pub fn new() -> Self {
-        Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write }
+        Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
 
     /// Bytes to ask for with one read. Any number is right; few are slow.
@@ -83,6 +87,19 @@ impl Engine {
         self
     }
 
+    /// Of a file, only the lines that start in these bytes of it, wherever its descriptor stands. Ranges that meet have
+    /// together the lines of the range they make up, each once, whoever cuts where.
+    pub fn range(mut self, bytes: Range<u64>) -> Self {
+        self.range = Some(bytes);
+        self
+    }
+
+    /// The number of the first line, for transforms that are [numbered](Transform::numbered).
+    pub fn first_line(mut self, number: u64) -> Self {
+        self.first_line = number;
+        self
+    }
+
     /// Transforms all lines of `input` to `output` on the calling thread.
     ///
     /// # Errors
@@ -91,9 +108,10 @@ impl Engine {
     /// Rust programs do.
     pub fn run<T: Transform>(&self, input: impl AsFd, output: impl AsFd, transform: &mut T) -> Result<Report, Error> {
         let output = output.as_fd();
-        refuse_same_file(input.as_fd(), output)?;
         through_cache(input.as_fd(), |input| {
-            let mut reader = self.reader(input, None, transform.numbered())?;
+            let span = self.span(input)?;
+            refuse_same_file(input, output)?;
+            let mut reader = self.reader(input, None, transform.numbered(), span)?;
             let mut writer = self.writer(output)?;
             let ended = self.drain(&mut reader, &mut writer, transform)?;
             Ok(Report::of(ended, 1, &reader, &writer))
@@ -173,8 +191,11 @@ impl Engine {
             return self.run(input, output, &mut transform);
         }
         let output = output.as_fd();
-        refuse_same_file(input.as_fd(), output)?;
-        through_cache(input.as_fd(), |input| parallel::run(self, input, output, transform, threads))
+        through_cache(input.as_fd(), |input| {
+            let span = self.span(input)?;
+            refuse_same_file(input, output)?;
+            parallel::run(self, input, output, transform, threads, span)
+        })
     }
 
     pub(super) fn reader<'fd>(
@@ -182,6 +203,7 @@ impl Engine {
         input: BorrowedFd<'fd>,
         cancel: Option<BorrowedFd<'fd>>,
         numbered: bool,
+        span: Range<u64>,
     ) -> Result<Reader<'fd>, Error> {
         let block = match self.batch {
             Some(bytes) => bytes.get(),
@@ -189,8 +211,31 @@ impl Engine {
             None => BATCH,
         };
         let fixed = self.batch.is_some();
-        let plan = Plan { block, fixed, terminator: self.terminator, max_line: self.max_line, numbered };
+        let plan = Plan {
+            block,
+            fixed,
+            terminator: self.terminator,
+            max_line: self.max_line,
+            numbered,
+            first_line: self.first_line,
+            origin: span.start,
+            end: span.end,
+        };
         Reader::new(input, cancel, plan)
+    }
+
+    /// Where the lines of the range start and end, with the descriptor put to their start; without a range, all there is.
+    fn span(&self, input: BorrowedFd<'_>) -> Result<Range<u64>, Error> {
+        let Some(Range { start: low, end: high }) = self.range.clone() else { return Ok(0..u64::MAX) };
+        if !is_file(input)? {
+            return Err(Error::RangeOfNoFile);
+        }
+        let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
+        // The line that goes on beyond the range starts in it, if any does, and is looked at as far as it may be long.
+        let far = high.saturating_add(self.max_line as u64).saturating_add(2);
+        let end = if start < high { line_start(input, self.terminator, high, far)?.unwrap_or(far) } else { start };
+        seek(input, SeekFrom::Start(start)).map_err(cannot_read)?;
+        Ok(start..end)
     }
 
     pub(super) fn writer<'fd>(&self, output: BorrowedFd<'fd>) -> Result<Writer<'fd>, Error> {
@@ -294,7 +339,7 @@ impl Report {
         Self {
             ended,
             threads,
-            bytes_in: reader.offset(),
+            bytes_in: reader.taken(),
             bytes_out: writer.bytes,
             given_away: writer.given_away,
             reads: reader.reads,

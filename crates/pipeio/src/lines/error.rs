@@ -18,16 +18,18 @@ pub enum Error {
     Memory(io::Error),
     /// Input and output are one file, which would grow with each line that is read of it.
     SameFile,
+    /// A range is wanted of what is not a regular file.
+    RangeOfNoFile,
     /// A line is longer than the engine was told to accept.
     LineTooLong {
-        /// Where in the input the line starts, in bytes since the run began.
+        /// Where in the input the line starts, in bytes since the run began, or in a file of which a range is read.
         offset: u64,
         /// The longest line accepted, in bytes without its terminator.
         limit: usize,
     },
     /// The transform failed.
     Transform {
-        /// Where in the input the line starts which it failed on, in bytes since the run began.
+        /// Where in the input the line starts which it failed on, counted as for one that is too long.
         offset: u64,
         /// What the transform said.
         source: Failure,
@@ -42,6 +44,9 @@ impl fmt::Display for Error {
             Self::Memory(error) => write!(f, "no memory for a batch of lines: {error}"),
             Self::SameFile => {
                 f.write_str("input and output are the same file, which would never end; write to another file")
+            }
+            Self::RangeOfNoFile => {
+                f.write_str("only of a file a range of bytes can be read, not of a pipe or a socket")
             }
             Self::LineTooLong { offset, limit } => {
                 write!(f, "the line at byte {offset} of the input is longer than the limit of {limit} bytes")
@@ -58,7 +63,7 @@ impl error::Error for Error {
         match self {
             Self::Read(error) | Self::Write(error) | Self::Memory(error) => Some(error),
             Self::Transform { source, .. } => Some(source.as_ref()),
-            Self::SameFile | Self::LineTooLong { .. } => None,
+            Self::SameFile | Self::RangeOfNoFile | Self::LineTooLong { .. } => None,
         }
     }
 }

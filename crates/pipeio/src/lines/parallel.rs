@@ -1,6 +1,7 @@
 //! The run on several threads: turns to read, turns to write, and the transform between them.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -59,10 +60,11 @@ pub(super) fn run<T: Transform + Clone + Send>(
     output: BorrowedFd<'_>,
     mut transform: T,
     threads: NonZeroUsize,
+    span: Range<u64>,
 ) -> Result<Report, Error> {
     let cancel = fault::point().and_then(|()| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK));
     let cancel = cancel.map_err(|errno| Error::Read(errno.into()))?;
-    let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered())?;
+    let reader = engine.reader(input, Some(cancel.as_fd()), transform.numbered(), span)?;
     let writer = engine.writer(output)?;
     // A pipe's other end may take its time and may want this CPU; between files it is another thread's turn that is
     // waited for, which is over sooner than a sleeper is awake.

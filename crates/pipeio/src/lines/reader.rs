@@ -32,6 +32,11 @@ pub(super) struct Plan {
     /// Bytes a line may have without its terminator.
     pub(super) max_line: usize,
     pub(super) numbered: bool,
+    /// The number of the first line.
+    pub(super) first_line: u64,
+    /// Where in the input the first line starts, and how far it is read.
+    pub(super) origin: u64,
+    pub(super) end: u64,
 }
 
 impl Plan {
@@ -116,8 +121,8 @@ impl<'fd> Reader<'fd> {
             pending,
             start: 0,
             filled: 0,
-            offset: 0,
-            line: 1,
+            offset: plan.origin,
+            line: plan.first_line,
             state: State::Open,
             ask: Ask::new(plan.block, is_pipe && !plan.fixed),
             look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
@@ -142,8 +147,8 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Bytes of all batches so far.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
+    pub(super) fn taken(&self) -> u64 {
+        self.offset - self.plan.origin
     }
 
     /// Puts the next lines into `buffer`, whose content is lost. After an error there are no more.
@@ -174,7 +179,8 @@ impl<'fd> Reader<'fd> {
                 return Ok(self.leave_pending(buffer, start));
             }
             let message = if self.messages { self.message()? } else { None };
-            let wanted = self.ask.bytes.max(message.unwrap_or(0));
+            let left = self.plan.end.saturating_sub(self.offset + self.filled as u64);
+            let wanted = self.ask.bytes.max(message.unwrap_or(0)).min(usize::try_from(left).unwrap_or(usize::MAX));
             buffer.grow(old + wanted).map_err(Error::Memory)?;
             let space = &mut buffer[old..old + wanted];
             let read = match (self.messages, message) {
@@ -404,7 +410,16 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan { block: 64 << 10, fixed: false, terminator: b'\n', max_line: 1 << 20, numbered: false }
+        Plan {
+            block: 64 << 10,
+            fixed: false,
+            terminator: b'\n',
+            max_line: 1 << 20,
+            numbered: false,
+            first_line: 1,
+            origin: 0,
+            end: u64::MAX,
+        }
     }
 
     /// What was held back would wait for as long as the line goes on.

@@ -35,7 +35,7 @@ impl<'fd> Stretches<'fd> {
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;
-        let end = u64::try_from(stat.st_size).ok()?;
+        let end = u64::try_from(stat.st_size).ok()?.min(plan.end);
         let worthwhile = end.checked_sub(start)? / 2 >= plan.block as u64 && plan.max_line >= plan.block;
         (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && worthwhile && !plan.numbered).then(|| Self {
             input,
@@ -70,7 +70,7 @@ impl<'fd> Stretches<'fd> {
         let extent = |start: usize, end: usize| Extent {
             start,
             len: end - start,
-            offset: begin - self.start + (start - lead) as u64,
+            offset: begin - self.start + self.plan.origin + (start - lead) as u64,
             first_line: 1,
         };
         let first = match begin > self.start && self.read(begin - 1, &mut buffer[lead - 1..lead])? > 0 {
@@ -110,16 +110,8 @@ impl<'fd> Stretches<'fd> {
 
     /// Fills `bytes` from `at` as far as the file goes.
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Error> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            match fault::point().and_then(|()| pread(self.input, &mut bytes[filled..], at + filled as u64)) {
-                Ok(0) => break,
-                Ok(read) => filled += read,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Error::Read(error.into())),
-            }
-        }
+        let (filled, reads) = read(self.input, at, bytes)?;
+        self.reads.fetch_add(reads, Ordering::Relaxed);
         Ok(filled)
     }
 
@@ -137,4 +129,40 @@ impl<'fd> Stretches<'fd> {
             .map_err(|error| Error::Read(error.into()))?;
         Ok((tail - self.start, self.reads.load(Ordering::Relaxed)))
     }
+}
+
+/// Fills `bytes` from `at` as far as the file goes; returns how many that are, and the calls made.
+fn read(input: BorrowedFd<'_>, at: u64, bytes: &mut [u8]) -> Result<(usize, u64), Error> {
+    let (mut filled, mut reads) = (0, 0);
+    while filled < bytes.len() {
+        reads += 1;
+        match fault::point().and_then(|()| pread(input, &mut bytes[filled..], at + filled as u64)) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::Read(error.into())),
+        }
+    }
+    Ok((filled, reads))
+}
+
+/// Where the first line of a file starts that starts at `from` or behind it: at the end of the file if none does. None if
+/// it would be at `limit` or beyond.
+pub(super) fn line_start(input: BorrowedFd<'_>, terminator: u8, from: u64, limit: u64) -> Result<Option<u64>, Error> {
+    let mut buffer = [0; MORE];
+    let mut at = from;
+    // What ends at the first byte or before it is a terminator, or the start of the file.
+    while at < limit {
+        let Some(before) = at.checked_sub(1) else { return Ok(Some(at)) };
+        let wanted = buffer.len().min(usize::try_from(limit - at).unwrap_or(usize::MAX));
+        let (filled, _) = read(input, before, &mut buffer[..wanted])?;
+        if let Some(end) = memchr::memchr(terminator, &buffer[..filled]) {
+            return Ok(Some(at + end as u64));
+        }
+        if filled < wanted {
+            return Ok(Some(before + filled as u64));
+        }
+        at += filled as u64;
+    }
+    Ok(None)
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ pub struct LinesOptions {
     /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]
     #[arg(long, value_name = "SIZE", value_parser = batch, global = true)]
     batch: Option<NonZeroUsize>,
+    /// Only the lines that start in these bytes of a file; either side may be left out
+    #[arg(long, value_name = "LOW:HIGH", global = true)]
+    range: Option<ByteRange>,
     /// Lines end with NUL instead of newline
     #[arg(long, short = 'z', global = true)]
     zero_terminated: bool,
@@ -65,7 +69,13 @@ enum TransformName {
     /// [spaces: N] before each line, N its number of spaces, or >6 (the default)
     Spaces(Files),
     /// The line's number, counted from 1, and a tab before each line
-    Number(Files),
+    Number {
+        /// The number of the first line, such as that of a range
+        #[arg(long, value_name = "N", default_value = "1")]
+        start: NonZeroU64,
+        #[command(flatten)]
+        files: Files,
+    },
     /// The length of each line in bytes, in its place
     Length(Files),
     /// a to z as A to Z; other bytes stay
@@ -98,6 +108,28 @@ enum Send {
 enum Threads {
     Auto,
     Exactly(NonZeroUsize),
+}
+
+/// Bytes of a file.
+#[derive(Debug, Clone)]
+struct ByteRange(Range<u64>);
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (low, high) = text.split_once(':').ok_or("a range is LOW:HIGH, such as 0:64m, 64m:128m or 128m:")?;
+        let side = |text: &str, default| match text {
+            "" => Ok(default),
+            _ => text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: crate::model::BadValue| error.to_string()),
+        };
+        let (low, high) = (side(low, 0)?, side(high, u64::MAX)?);
+        if low > high {
+            Err(format!("a range ends where it starts or behind it, and {high} lies before {low}"))
+        } else {
+            Ok(Self(low..high))
+        }
+    }
 }
 
 /// More would only take memory.
@@ -149,15 +181,18 @@ pub fn run(options: &LinesOptions) -> Ending {
         None => options.files.clone(),
         Some(
             TransformName::Spaces(files)
-            | TransformName::Number(files)
             | TransformName::Length(files)
             | TransformName::Upper(files)
             | TransformName::Identity(files)
+            | TransformName::Number { files, .. }
             | TransformName::Field { files, .. },
         ) => files.clone(),
     };
     if files.files.is_empty() {
         files.files.push("-".into());
+    }
+    if options.range.is_some() && files.files.len() > 1 {
+        return Err(Stop::usage("--range is of one file; run it once for each"));
     }
     let mut all: Option<Report> = None;
     for (index, path) in files.files.iter().enumerate() {
@@ -187,6 +222,9 @@ fn stop(error: &Error, path: Option<&Path>) -> Stop {
     let name = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match error {
         Error::LineTooLong { .. } => Stop::failed(format_args!("{name}{error}; raise --max-line to accept it")),
+        Error::RangeOfNoFile => {
+            Stop::failed(format_args!("{name}{error}; write it to a file first, or leave out --range"))
+        }
         _ => Stop::failed(format_args!("{name}{error}")),
     }
 }
@@ -248,12 +286,17 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
             Send::Write => SendMethod::Write,
             Send::GiveAway => SendMethod::GiveAway,
         });
+    if let Some(ByteRange(range)) = &options.range {
+        engine = engine.range(range.clone());
+    }
     if let Some(batch) = options.batch {
         engine = engine.batch(batch);
     }
     match &options.transform {
         None | Some(TransformName::Spaces(_)) => engine.run_parallel(input, io::stdout(), Spaces::new(), threads),
-        Some(TransformName::Number(_)) => engine.run_parallel(input, io::stdout(), Number::default(), threads),
+        Some(TransformName::Number { start, .. }) => {
+            engine.first_line(start.get()).run_parallel(input, io::stdout(), Number::default(), threads)
+        }
         Some(TransformName::Length(_)) => engine.run_parallel(input, io::stdout(), Length, threads),
         Some(TransformName::Upper(_)) => engine.run_parallel(input, io::stdout(), Upper, threads),
         Some(TransformName::Identity(_)) => engine.run_parallel(input, io::stdout(), Identity, threads),
