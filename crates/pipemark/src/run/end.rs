@@ -130,4 +130,4 @@ fn ended_early() -> io::Error {
 }
 
 #[cfg(test)]
-mod work;
+mod tests;
