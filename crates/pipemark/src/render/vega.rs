@@ -1,12 +1,19 @@
-//! Charts as Vega-Lite specifications: the library lays out scales and axes. What comes from a file is a value in `data` or
-//! in a scale's domain, never a part of an expression, a field's name or an address: the library then draws it as text.
+//! Charts as Vega-Lite specifications: the library lays out scales and axes, and `page/charts.json` says which marks there
+//! are. What comes from a file is a value in `data` or in a scale's domain, never a part of an expression, a field's name or
+//! an address: the library then draws it as text.
 
-use serde_json::{Map, Value, json};
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
 
 use crate::model::Unit;
 use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
+
+/// A form for each kind of chart, in which a text that begins with `$` is what is filled in, or left out with its key.
+static FORMS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
 /// The specification, and the names that its legend tells apart: none where there is nothing to tell.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
@@ -21,91 +28,77 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         names
     };
     let (measured, elsewhere) = (names(false), names(true));
-    let (values, height, layers) = match chart.kind {
+    let (kind, values, parts) = match chart.kind {
         Kind::Curves => curves(chart, &measured),
         Kind::Bars => bars(chart, &measured),
         Kind::Heat(colouring) => heat(chart, colouring),
     };
+    let form = |part: &str| filled(&FORMS[kind][part], &parts).expect("a form is no placeholder");
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
     let spec = json!({
         "$schema": SCHEMA,
         "description": title,
         "width": 640,
-        "height": height,
+        "height": form("height"),
         "data": {"values": values},
         "params": [{"name": "hidden", "value": []}],
         "transform": [{"filter": "indexof(hidden, datum.s) < 0"}],
-        "layer": layers,
+        "layer": form("layer"),
+        // Those that have a colour, in its order.
+        "usermeta": {"names": measured},
     });
-    let legend = match chart.kind {
-        Kind::Bars => measured,
-        _ => [measured, elsewhere].concat(),
-    };
+    let legend = if chart.kind == Kind::Bars { measured } else { [measured, elsewhere].concat() };
     (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
 }
 
-type Parts = (Vec<Value>, Value, Vec<Value>);
+/// The name of the form, the data, and what is filled in.
+type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
+
+fn filled(form: &Value, parts: &[(&str, Value)]) -> Option<Value> {
+    match form {
+        Value::String(text) if text == "$tooltip" => Some(FORMS["tooltip"].clone()),
+        Value::String(text) => match text.strip_prefix('$') {
+            Some(name) => parts.iter().find(|(part, _)| *part == name).map(|(_, value)| value.clone()),
+            None => Some(form.clone()),
+        },
+        Value::Array(items) => Some(items.iter().filter_map(|item| filled(item, parts)).collect()),
+        Value::Object(fields) => {
+            Some(fields.iter().filter_map(|(key, value)| Some((key.clone(), filled(value, parts)?))).collect())
+        }
+        other => Some(other.clone()),
+    }
+}
 
 /// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let across = Figures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
     let up = Figures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
-    let mut values = Vec::new();
-    for (series, point) in chart.points() {
-        let mut datum = datum(point, &series.label, series.role);
-        datum.insert("x".to_owned(), across.value(point.x));
-        datum.insert("y".to_owned(), up.value(point.y));
+    let values = chart.points().map(|(series, point)| {
+        let mut datum = datum(point, &series.label, word(series.role));
+        datum["x"] = across.value(point.x);
+        datum["y"] = up.value(point.y);
         if let Some((low, high)) = point.interval {
-            datum.insert("l".to_owned(), up.value(low));
-            datum.insert("h".to_owned(), up.value(high));
+            datum["l"] = up.value(low);
+            datum["h"] = up.value(high);
         }
-        values.push(datum.into());
-    }
-    let mut measured: Vec<f64> =
-        chart.points().filter(|(series, _)| series.role == Role::Measured).map(|(_, p)| p.x).collect();
+        datum
+    });
+    let measured = chart.points().filter(|(series, _)| series.role == Role::Measured);
+    let mut measured: Vec<f64> = measured.map(|(_, point)| point.x).collect();
     measured.sort_by(f64::total_cmp);
     measured.dedup();
     let mut x = across.channel("x");
     if !measured.is_empty() {
         x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();
     }
-    let channel = |field: &str| up.channel(field);
-    let (base, colour) = (json!({"x": x, "y": channel("y")}), colours(names));
-    let told = json!({"tooltip": tooltip()});
-    let coloured = json!({"color": colour});
-    let detail = json!({"detail": {"field": "s"}});
-    let mut layers = vec![
-        layer(
-            json!({"type": "area", "opacity": 0.18, "line": false, "clip": true}),
-            &[Role::Measured],
-            &[&base, &coloured, &json!({"y": channel("l"), "y2": {"field": "h"}})],
-        ),
-        layer(
-            json!({"type": "line", "strokeWidth": 1, "opacity": 0.7, "strokeDash": [2, 2]}),
-            &[Role::Fit],
-            &[&base, &coloured],
-        ),
-        layer(
-            json!({"type": "line", "strokeWidth": 2}),
-            &[Role::Measured, Role::Distribution],
-            &[&base, &coloured, &json!({"strokeDash": dashes(names)})],
-        ),
-        layer(
-            json!({"type": "point", "filled": true, "opacity": 1, "size": 42}),
-            &[Role::Measured],
-            &[&base, &coloured],
-        ),
-    ];
-    if chart.series.iter().any(|series| series.role == Role::Published) {
-        let dashes = json!({"type": "line", "style": "published", "strokeDash": [5, 4]});
-        let marks = json!({"type": "point", "style": "published", "shape": "diamond", "size": 60});
-        layers.extend([dashes, marks].map(|mark| layer(mark, &[Role::Published], &[&base, &detail])));
-    }
-    // A finger is wider than a mark.
-    let near = json!({"type": "point", "filled": true, "opacity": 0, "size": 320});
-    layers.push(layer(near, &[Role::Measured, Role::Fit, Role::Distribution, Role::Published], &[&base, &told]));
-    (values, json!(340), layers)
+    // There are eight colours: the ninth curve and those after it are drawn in another line.
+    let dashes = (0..names.len()).map(|index| [[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]);
+    let scale = json!({"domain": names, "range": dashes.collect::<Vec<_>>()});
+    let dashes = json!({"field": "s", "type": "nominal", "scale": scale, "legend": null});
+    let (y, low) = (up.channel("y"), up.channel("l"));
+    let parts = vec![("x", x), ("y", y), ("low", low), ("colour", colours(names)), ("dashes", dashes)];
+    ("curves", values.collect(), parts)
 }
 
 /// Bars with their figure and interval; published figures are hollow marks in the same row.
@@ -116,80 +109,47 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let along = Figures::new(&chart.x, Some((0.0, longest)));
     let end = |row: f64, label: &str| {
         let same = chart.points().filter(|(series, point)| point.y == row && series.label == label);
-        same.map(|(_, point)| ends(point, point.x).1.max(point.x).min(beyond)).fold(0.0, f64::max)
+        same.map(|(_, point)| point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond))
+            .fold(0.0, f64::max)
     };
-    let mut values = Vec::new();
-    let measured = |series: &&crate::sheet::Series| series.role == Role::Measured;
-    let several = chart.series.iter().filter(measured).count() > 1;
-    for (series, point) in chart.points().filter(|(series, _)| series.role != Role::Limit) {
-        let mut datum = datum(point, &series.label, series.role);
-        datum.insert("row".to_owned(), chart.y.names[point.y as usize].as_str().into());
-        datum.insert("x".to_owned(), along.value(point.x));
-        // The figure stands behind the interval's end and what others measured.
-        datum.insert("e".to_owned(), along.value(end(point.y, &series.label)));
-        if let Some((low, high)) = point.interval {
-            datum.insert("l".to_owned(), along.value(low.min(beyond)));
-            datum.insert("h".to_owned(), along.value(high.min(beyond)));
+    let values = chart.points().map(|(series, point)| {
+        let mut datum = datum(point, &series.label, word(series.role));
+        datum["x"] = along.value(point.x);
+        if series.role == Role::Limit {
+            return datum;
         }
-        values.push(datum.into());
-    }
+        datum["row"] = json!(chart.y.names[point.y as usize]);
+        // The figure stands behind the interval's end and what others measured.
+        datum["e"] = along.value(end(point.y, &series.label));
+        if let Some((low, high)) = point.interval {
+            datum["l"] = along.value(low.min(beyond));
+            datum["h"] = along.value(high.min(beyond));
+        }
+        datum
+    });
     // Bars of one row stand beside each other; where each row has one, it has the whole row.
-    let bars: usize = chart.series.iter().filter(measured).map(|series| series.points.len()).sum();
-    let beside = several && bars > chart.y.names.len();
+    let measured = || chart.series.iter().filter(|series| series.role == Role::Measured);
+    let bars: usize = measured().map(|series| series.points.len()).sum();
+    let beside = measured().count() > 1 && bars > chart.y.names.len();
     let place = |field: &str| {
         let mut channel = along.channel(field);
         // Fit for the figure behind the longest bar, however narrow the chart is.
-        let longest = beyond / along.divisor;
-        let most = format!("{longest} / max(0.3, 1 - 78 / width)");
+        let most = format!("{} / max(0.3, 1 - 78 / width)", beyond / along.divisor);
         channel["axis"]["tickCount"] = json!(6);
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    let mut base = json!({"y": named(&chart.y, "row")});
-    if beside {
-        base["yOffset"] = json!({"field": "s", "type": "nominal", "scale": {"domain": names}});
-    }
-    let told = json!({"tooltip": tooltip()});
-    let coloured = json!({"x": place("x"), "color": colours(names)});
-    let mut layers = vec![
-        layer(json!({"type": "bar", "cornerRadiusEnd": 2}), &[Role::Measured], &[&base, &coloured, &told]),
-        layer(
-            json!({"type": "rule", "style": "interval"}),
-            &[Role::Measured],
-            &[&base, &json!({"x": place("l"), "x2": {"field": "h"}})],
-        ),
-        layer(
-            json!({"type": "text", "align": "left", "dx": 5, "style": "figure"}),
-            &[Role::Measured],
-            &[&base, &json!({"x": place("e"), "text": {"field": "f"}}), &told],
-        ),
-    ];
-    if chart.series.iter().any(|series| series.role == Role::Published) {
-        let mark = json!({"type": "point", "style": "published", "shape": "diamond", "size": 70});
-        layers.push(layer(mark, &[Role::Published], &[&base, &json!({"x": place("x")}), &told]));
-    }
-    for series in chart.series.iter().filter(|series| series.role == Role::Limit) {
-        for point in &series.points {
-            let value = json!({"datum": along.value(point.x), "type": "quantitative", "scale": place("x")["scale"]});
-            let once = json!({"values": [{}]});
-            let rule = json!({"type": "rule", "style": "limit"});
-            layers.push(json!({"data": once, "mark": rule, "encoding": {"x": value}}));
-            layers.push(json!({
-                "data": once,
-                "mark": {"type": "text", "style": "limit-name", "align": "right", "dx": -4, "baseline": "top", "y": {"expr": "height - 12"}},
-                "encoding": {"x": value, "text": {"value": series.label}},
-            }));
-        }
-    }
     let step = if beside { 14 * names.len() + 8 } else { 26 };
-    (values, json!({"step": step, "for": "position"}), layers)
+    let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
+    parts.extend([("row", named(&chart.y, "row")), ("colour", colours(names))]);
+    let offset = json!({"field": "s", "type": "nominal", "scale": {"domain": names}});
+    parts.extend(beside.then_some(("beside", offset)));
+    ("bars", values.collect(), parts)
 }
 
 /// A coloured table. Cells that are not ranked have no colour.
 fn heat(chart: &Chart, colouring: Colouring) -> Parts {
-    let mut values = Vec::new();
-    for (series, point) in chart.points() {
-        let mut datum = datum(point, &series.label, series.role);
+    let values = chart.points().map(|(series, point)| {
         let place = point.value.map(|value| place(colouring, value));
         let tone = match (place, colouring) {
             (None, _) => "unranked",
@@ -198,37 +158,27 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
             (Some(place), Colouring::Diverging { .. }) if place.abs() > 0.7 => "strong",
             (Some(_), _) => "weak",
         };
-        datum.insert("row".to_owned(), chart.y.names[point.y as usize].as_str().into());
-        datum.insert("column".to_owned(), chart.x.names[point.x as usize].as_str().into());
-        datum.insert("b".to_owned(), point.brief.as_str().into());
-        datum.insert("v".to_owned(), place.map_or(Value::Null, rounded));
-        datum.insert("r".to_owned(), tone.into());
-        values.push(datum.into());
-    }
-    let colour = match colouring {
+        let mut datum = datum(point, &series.label, tone);
+        datum["row"] = json!(chart.y.names[point.y as usize]);
+        datum["column"] = json!(chart.x.names[point.x as usize]);
+        datum["b"] = json!(point.brief);
+        datum["v"] = place.map_or(Value::Null, rounded);
+        datum
+    });
+    let colours = match colouring {
         Colouring::Sequential { .. } => json!({"domain": [0, 1], "range": "heatmap"}),
         Colouring::Diverging { .. } => json!({"domain": [-1, 1], "domainMid": 0, "range": "diverging"}),
     };
     let mut column = named(&chart.x, "column");
-    let title = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
-    column["title"] = title;
+    column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
     for (key, value) in [("orient", json!("top")), ("labelAngle", json!(0)), ("labelOverlap", json!(true))] {
         column["axis"][key] = value;
     }
-    let base = json!({"x": column, "y": named(&chart.y, "row"), "tooltip": tooltip()});
-    let layer = |mark: Value, tones: &[&str], more: Value| json!({"mark": mark, "transform": [{"filter": {"field": "r", "oneOf": tones}}], "encoding": joined(&[&base, &more])});
-    let colour = json!({"color": {"field": "v", "type": "quantitative", "scale": colour, "legend": null}});
-    let mut layers = vec![
-        layer(json!({"type": "rect", "style": "cell"}), &["strong", "weak"], colour),
-        layer(json!({"type": "rect", "style": "unranked"}), &["unranked"], json!({})),
-    ];
     // Text that would run into its neighbours is left out; the pointer and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
-    let text = json!({"text": {"condition": {"test": room, "field": "b"}, "value": ""}});
-    for tone in ["strong", "weak", "unranked"] {
-        layers.push(layer(json!({"type": "text", "style": format!("cell-{tone}")}), &[tone], text.clone()));
-    }
-    (values, json!({"step": 27}), layers)
+    let text = json!({"condition": {"test": room, "field": "b"}, "value": ""});
+    let parts = vec![("column", column), ("row", named(&chart.y, "row")), ("colours", colours), ("text", text)];
+    ("heat", values.collect(), parts)
 }
 
 /// Where a figure stands between the two ends of the colours: 0 to 1, or −1 to 1 around the baseline.
@@ -240,11 +190,6 @@ fn place(colouring: Colouring, value: f64) -> f64 {
         }
         Colouring::Diverging { most } => value.ln() / most.ln(),
     }
-}
-
-/// The ends of a point's interval, or the figure itself.
-fn ends(point: &Point, figure: f64) -> (f64, f64) {
-    point.interval.unwrap_or((figure, figure))
 }
 
 /// How figures reach an axis. On one in proportion they are multiples of a unit that the title names, so that the library
@@ -281,17 +226,15 @@ impl<'a> Figures<'a> {
             }
             _ => json!({"type": "linear", "domain": domain, "nice": self.axis.scale != Scale::Nines}),
         };
+        let per = if unit == Unit::BytesPerSecond { "/s" } else { "" };
         let mut axis = json!({"title": self.axis.title, "labelOverlap": true});
         if self.axis.scale == Scale::Linear && unit.multiples().len() > 1 {
-            let (_, name) = unit.multiple(self.divisor);
-            let per = if unit == Unit::BytesPerSecond { "/s" } else { "" };
-            axis["title"] = json!(format!("{}, {name}{per}", self.axis.title));
+            axis["title"] = json!(format!("{}, {}{per}", self.axis.title, unit.multiple(self.divisor).1));
         } else if self.axis.scale == Scale::Nines {
             axis["tickMinStep"] = json!(1);
             axis["labelExpr"] =
                 json!("datum.value == 0 ? 'fastest' : format(100 * (1 - pow(10, -datum.value)), '.6~r') + ' %'");
         } else if unit.multiples().len() > 1 {
-            let per = if unit == Unit::BytesPerSecond { "/s" } else { "" };
             let label = |(multiple, name): &(f64, &str)| {
                 format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
             };
@@ -311,26 +254,17 @@ fn named(axis: &Axis, field: &str) -> Value {
     })
 }
 
-/// Marks for the points of some roles; of encodings that name the same channel the last holds.
-fn layer(mark: Value, roles: &[Role], encodings: &[&Value]) -> Value {
-    let roles: Vec<&str> = roles.iter().map(|role| word(*role)).collect();
-    json!({"mark": mark, "transform": [{"filter": {"field": "r", "oneOf": roles}}], "encoding": joined(encodings)})
-}
-
-fn joined(encodings: &[&Value]) -> Value {
-    let channels = encodings.iter().filter_map(|encoding| encoding.as_object()).flatten();
-    Value::Object(channels.map(|(channel, of)| (channel.clone(), of.clone())).collect())
-}
-
-/// What the pointer shows. The fields hold finished text.
-fn tooltip() -> Value {
-    json!([{"field": "n", "title": "trial"}, {"field": "f", "title": "figure"}, {"field": "i", "title": "95 %"}])
+fn colours(names: &[&str]) -> Value {
+    let legend = match names.len() > 1 {
+        true => json!({"title": null, "orient": "bottom", "columns": 2, "labelLimit": 300}),
+        false => Value::Null,
+    };
+    json!({"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": legend})
 }
 
 /// The words of a point, to which its place is added.
-fn datum(point: &Point, series: &str, role: Role) -> Map<String, Value> {
-    let words = [("s", series), ("n", &point.name), ("f", &point.figure), ("i", &point.about), ("r", word(role))];
-    words.into_iter().map(|(field, text)| (field.to_owned(), text.into())).collect()
+fn datum(point: &Point, series: &str, role: &str) -> Value {
+    json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
 }
 
 fn word(role: Role) -> &'static str {
@@ -345,31 +279,8 @@ fn word(role: Role) -> &'static str {
 
 /// More digits than five cannot be seen, and a page that is mailed should be small. Whole numbers stay, as an axis ends at one.
 fn rounded(value: f64) -> Value {
-    if value.fract() == 0.0 && value.abs() < 9e15 {
-        return json!(value as i64);
+    match value.fract() == 0.0 && value.abs() < 9e15 {
+        true => json!(value as i64),
+        false => json!(format!("{value:.4e}").parse::<f64>().unwrap_or(value)),
     }
-    let value = format!("{value:.4e}").parse::<f64>().ok().filter(|value| value.is_finite());
-    match value {
-        Some(value) if value.fract() == 0.0 && value.abs() < 9e15 => json!(value as i64),
-        other => json!(other),
-    }
-}
-
-/// There are eight colours: the ninth curve and those after it are drawn in another line.
-fn dashes(names: &[&str]) -> Value {
-    let range = (0..names.len()).map(|index| match index / 8 {
-        0 => json!([1, 0]),
-        1 => json!([7, 3]),
-        _ => json!([2, 3]),
-    });
-    let range: Value = range.collect();
-    json!({"field": "s", "type": "nominal", "scale": {"domain": names, "range": range}, "legend": null})
-}
-
-fn colours(names: &[&str]) -> Value {
-    let legend = match names.len() > 1 {
-        true => json!({"title": null, "orient": "bottom", "columns": 2, "labelLimit": 300}),
-        false => Value::Null,
-    };
-    json!({"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": legend})
 }

@@ -174,7 +174,7 @@
     const box = legend.closest(".panel").querySelector(".chart");
     const state = states.get(box);
     const buttons = [...legend.children];
-    const coloured = colouredNames(specs[box.dataset.chart]);
+    const coloured = specs[box.dataset.chart].usermeta.names;
     const update = () => {
       buttons.forEach((button) => button.setAttribute("aria-pressed", String(!state.hidden.has(button.textContent))));
       state.view?.signal("hidden", [...state.hidden]).runAsync();
@@ -190,12 +190,6 @@
         update();
       });
     });
-  }
-
-  // The names that have a colour, in its order: the domain of the one scale that gives them out.
-  function colouredNames(spec) {
-    const layer = spec.layer.find((layer) => layer.encoding.color?.scale?.domain);
-    return layer ? layer.encoding.color.scale.domain : [];
   }
 
   addEventListener("click", (event) => {
