@@ -13,10 +13,11 @@ use flate2::write::GzEncoder;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::vega;
-use crate::sheet::{Block, Fit, Grid, Group, Kind, Note, Row, Sheet, Side, Style};
+use crate::sheet::{Block, Chart, Grid, Group, Kind, Note, Row, Sheet, Side, Style};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -45,46 +46,13 @@ pub struct Attachment {
     pub shorter: Vec<u8>,
 }
 
-/// A section: from one heading to the next.
+/// From one heading to the next, with its blocks as the template takes them.
 #[derive(Default, Serialize)]
 struct Section {
     title: String,
-    open: Vec<Item>,
+    open: Vec<Json>,
     /// Tables that a chart stands above.
-    folded: Vec<Item>,
-}
-
-/// A block as the template takes it.
-#[derive(Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum Item {
-    Heading { text: String },
-    Text { class: &'static str, parts: Vec<String> },
-    Code { text: String },
-    Figure { title: String, caption: String, left_out: String, several: bool, panels: Vec<Panel> },
-    Table { caption: String, head: Vec<CellItem>, rows: Vec<Vec<CellItem>> },
-    Notes { class: &'static str, notes: Vec<NoteItem> },
-}
-
-#[derive(Serialize)]
-struct Panel {
-    /// Which of the charts' specifications it is.
-    chart: usize,
-    title: String,
-    legend: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct CellItem {
-    text: String,
-    class: &'static str,
-    span: usize,
-}
-
-#[derive(Serialize)]
-struct NoteItem {
-    mark: String,
-    text: String,
+    folded: Vec<Json>,
 }
 
 /// The sheet as a page.
@@ -132,7 +100,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
 }
 
 /// The head, which is the sheet's own heading and the text below it, and the sections.
-fn sections(sheet: &Sheet, specs: &mut Vec<serde_json::Value>) -> Vec<Section> {
+fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
     let mut sections = vec![Section { title: "pipemark".to_owned(), ..Section::default() }];
     for block in &sheet.blocks {
         let in_head = sections.len() == 1;
@@ -140,38 +108,38 @@ fn sections(sheet: &Sheet, specs: &mut Vec<serde_json::Value>) -> Vec<Section> {
             sections.push(Section::default());
         }
         let section = sections.last_mut().expect("never empty");
-        let charted = section.open.iter().any(|item| matches!(item, Item::Figure { .. }));
+        let charted = section.open.iter().any(|item| item["kind"] == "figure");
         let folds = charted && (!section.folded.is_empty() || matches!(block, Block::Grid(_)));
         let items = if folds { &mut section.folded } else { &mut section.open };
         match block {
             Block::Heading(1, text) if in_head => section.title.clone_from(text),
             Block::Heading(1 | 2, text) => sections.push(Section { title: text.clone(), ..Section::default() }),
-            Block::Heading(_, text) => items.push(Item::Heading { text: text.clone() }),
-            Block::Text(style, parts) => items.push(Item::Text { class: class(*style), parts: parts.clone() }),
-            Block::Code(text) => items.push(Item::Code { text: text.clone() }),
+            Block::Heading(_, text) => items.push(json!({"kind": "heading", "text": text})),
+            Block::Text(style, parts) => {
+                items.push(json!({"kind": "text", "class": class(*style), "parts": parts}));
+            }
+            Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
             Block::Notes(notes) => items.push(of_notes(notes)),
             Block::Gap => {}
             Block::Chart(chart) => {
+                let Chart { title, panel, caption, left_out, .. } = &**chart;
                 let (spec, legend) = vega::spec(chart);
+                let own = json!({"chart": specs.len(), "title": panel, "legend": legend});
                 specs.push(spec);
-                let panel = Panel { chart: specs.len() - 1, title: chart.panel.clone(), legend };
-                match items.last_mut() {
-                    // Several of one title stand side by side, where they are narrow.
-                    Some(Item::Figure { title, panels, several, .. })
-                        if !panel.title.is_empty() && *title == chart.title =>
-                    {
-                        *several = matches!(chart.kind, Kind::Heat(_)) && chart.x.names.len() <= 10;
-                        panels.push(panel);
-                    }
-                    _ => items.push(Item::Figure {
-                        title: chart.title.clone(),
-                        caption: chart.caption.clone(),
-                        left_out: chart.left_out.clone(),
-                        several: false,
-                        panels: vec![panel],
-                    }),
+                // Several of one title stand side by side, where they are narrow.
+                if let Some(Json::Object(figure)) = items.last_mut()
+                    && figure.get("title").is_some_and(|own| own == title && !panel.is_empty())
+                    && let Some(Json::Array(panels)) = figure.get_mut("panels")
+                {
+                    panels.push(own);
+                    let several = matches!(chart.kind, Kind::Heat(_)) && chart.x.names.len() <= 10;
+                    figure.insert("several".to_owned(), several.into());
+                    continue;
                 }
+                items.push(json!({
+                    "kind": "figure", "title": title, "caption": caption, "left_out": left_out, "panels": [own],
+                }));
             }
         }
     }
@@ -188,48 +156,42 @@ fn class(style: Style) -> &'static str {
     }
 }
 
-fn of_notes(notes: &[Note]) -> Item {
+fn of_notes(notes: &[Note]) -> Json {
     let class = match notes.first() {
         Some(note) if note.mark == "•" => "findings",
         Some(note) if note.mark == "!" => "warnings",
         _ => "notes",
     };
     let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
-    Item::Notes {
-        class,
-        notes: notes.iter().map(|note| NoteItem { mark: mark(note), text: note.text.clone() }).collect(),
-    }
+    let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
+    json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})
 }
 
-fn table(grid: &Grid, group: &Group) -> Item {
-    let columns: Vec<usize> =
-        grid.for_people().into_iter().filter(|&index| grid.columns[index].fit != Fit::Bars).collect();
+fn table(grid: &Grid, group: &Group) -> Json {
+    let columns = grid.without_bars();
     let side = |index: usize| if grid.columns[index].side == Side::Right { "f" } else { "" };
+    let cell = |row: &Row, index: usize| {
+        let cell = &row.cells[index];
+        let class = match cell.style {
+            Style::Success if side(index) == "f" => "f best",
+            Style::Failure => "failure",
+            _ => side(index),
+        };
+        json!({"text": format!("{}{}", cell.text, cell.mark), "class": class, "span": 1})
+    };
     let row = |row: &Row| {
         let shown = columns.iter().filter(|&&index| row.instead.is_none() || index < grid.labels);
-        let mut cells: Vec<CellItem> = shown
-            .map(|&index| {
-                let cell = &row.cells[index];
-                let class = match cell.style {
-                    Style::Success if side(index) == "f" => "f best",
-                    Style::Failure => "failure",
-                    _ => side(index),
-                };
-                CellItem { text: format!("{}{}", cell.text, cell.mark), class, span: 1 }
-            })
-            .collect();
+        let mut cells: Vec<Json> = shown.map(|&index| cell(row, index)).collect();
         if let Some((style, reason)) = &row.instead {
             let span = (columns.len() - cells.len()).max(1);
-            cells.push(CellItem { text: reason.clone(), class: class(*style), span });
+            cells.push(json!({"text": reason, "class": class(*style), "span": span}));
         }
         cells
     };
-    let head = |&index: &usize| CellItem { text: grid.columns[index].heading.clone(), class: side(index), span: 1 };
-    Item::Table {
-        caption: group.caption.clone(),
-        head: columns.iter().map(head).collect(),
-        rows: group.rows.iter().map(row).collect(),
-    }
+    let head = |&index: &usize| json!({"text": grid.columns[index].heading, "class": side(index)});
+    let rows: Vec<_> = group.rows.iter().map(row).collect();
+    let head: Vec<_> = columns.iter().map(head).collect();
+    json!({"kind": "table", "caption": group.caption, "head": head, "rows": rows})
 }
 
 /// JSON that no HTML parser sees anything in.

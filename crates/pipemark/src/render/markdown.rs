@@ -1,6 +1,6 @@
 //! A sheet as GitHub's Markdown, for issues and pages.
 
-use crate::sheet::{Block, Fit, Grid, Sheet, Side, Style};
+use crate::sheet::{Block, Grid, Sheet, Side, Style};
 
 /// The sheet as Markdown.
 pub fn markdown(sheet: &Sheet) -> String {
@@ -28,8 +28,7 @@ fn block(block: &Block) -> String {
 }
 
 fn grid(grid: &Grid) -> String {
-    let columns: Vec<usize> =
-        grid.for_people().into_iter().filter(|&index| grid.columns[index].fit != Fit::Bars).collect();
+    let columns = grid.without_bars();
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let headings = line(columns.iter().map(|&index| escaped(&grid.columns[index].heading)).collect());
     let rule = |index: &usize| if grid.columns[*index].side == Side::Right { "---:" } else { "---" };

@@ -224,37 +224,23 @@ impl Canvas {
     }
 }
 
+/// What stands for each character in ASCII; what fills less than half a column is nothing.
+const PLAIN: [(&str, &str); 4] = [
+    ("\u{a0}µ×–−─│└┤·█▒…•→≠≈", " ux---|++.#-.->#~"),
+    ("▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "   ####__--==%"),
+    ("●◐○", "*%o"),
+    (SYMBOLS, "ABCDEFGH"),
+];
+
 /// The same in ASCII alone.
 pub(super) fn ascii(text: &str) -> String {
-    let symbol = |c: char| SYMBOLS.chars().take(8).position(|symbol| symbol == c);
     let plain = |c: char| match c {
-        _ if c.is_ascii() => Some(c),
-        '\u{a0}' => Some(' '),
-        'µ' => Some('u'),
-        '×' => Some('x'),
-        '–' | '−' | '─' => Some('-'),
-        '│' => Some('|'),
-        '└' | '┤' => Some('+'),
-        '·' => Some('.'),
-        '\u{2800}'..='\u{28ff}' => Some('.'),
-        '█' => Some('#'),
-        '▒' => Some('-'),
-        // Less than a column is nothing.
-        '▏' | '▎' | '▍' => Some(' '),
-        '▌' | '▋' | '▊' | '▉' => Some('#'),
-        '…' => Some('.'),
-        '•' => Some('-'),
-        '→' => Some('>'),
-        '≠' => Some('#'),
-        '≈' => Some('~'),
-        '●' => Some('*'),
-        '◐' => Some('%'),
-        '○' => Some('o'),
-        '▁' | '▂' => Some('_'),
-        '▃' | '▄' => Some('-'),
-        '▅' | '▆' => Some('='),
-        '▇' => Some('%'),
-        c => symbol(c).map(|index| char::from(b'A' + index as u8)),
+        _ if c.is_ascii() => c,
+        '\u{2800}'..='\u{28ff}' => '.',
+        _ => {
+            let known = PLAIN.iter().flat_map(|(from, to)| from.chars().zip(to.chars()));
+            known.into_iter().find(|(from, _)| *from == c).map_or('?', |(_, to)| to)
+        }
     };
-    text.chars().map(|c| plain(c).unwrap_or('?')).collect()
+    text.chars().map(plain).collect()
 }

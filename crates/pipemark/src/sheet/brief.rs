@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
-use super::{Block, Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, gains, matrix, words};
+use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, grouped, matrix, words};
 use crate::model::{
-    Capacity, Document, Figure, Finding, Job, Key, LinkKind, Nanos, Record, RecvMethod, SendMethod, Throughput, Unit,
-    Verify, WaitPolicy, differing, name, names, shared,
+    Capacity, Document, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod, Throughput,
+    Unit, Verify, WaitPolicy, differing, name, names, shared,
 };
 use crate::stats::records::ratio_of;
 
@@ -233,16 +233,10 @@ fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     });
     let (across, values) = across?;
     let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
-    let mut rows: Vec<(String, Vec<&Record>)> = Vec::new();
-    for value in &values {
-        for record in experiment.records.iter().filter(|record| record.job.value(across) == *value) {
-            let label = if others.is_empty() { String::new() } else { name(&record.job, &others) };
-            match rows.iter_mut().find(|(known, _)| *known == label) {
-                Some((_, row)) => row.push(record),
-                None => rows.push((label, vec![record])),
-            }
-        }
-    }
+    let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
+    let mut ascending = experiment.records.clone();
+    ascending.sort_by_key(|record| record.job.value(across));
+    let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
     let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
     let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
     whole.then_some((headings, rows))
@@ -262,10 +256,9 @@ fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut 
         };
         cells.extend(records.iter().map(figure));
         cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
-        Row { cells, instead: None }
+        cells
     };
-    let rows = rows.iter().map(row).collect();
-    Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+    Grid::new(columns, rows.iter().map(row).collect())
 }
 
 /// The figure that it is told by.
@@ -325,17 +318,15 @@ fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
             (None, Some(own)) if !own.relative => Some(format!("published {}", Throughput(own.throughput))),
             _ => None,
         };
-        let cells = vec![
+        vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
             Cell::shown(unit.show(figure)).mark(doubts(record)),
             Cell::shown(ratio),
             Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
             if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
-        ];
-        Row { cells, instead: None }
+        ]
     };
-    let rows = shown.iter().map(row).collect();
     let columns = vec![
         Column::words("", ""),
         Column::words("", "").fit(Fit::Elastic),
@@ -344,7 +335,7 @@ fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
         Column::words("", ""),
         Column::bars(""),
     ];
-    Grid { labels: 2, columns, groups: vec![Group { caption: String::new(), rows }] }
+    Grid { labels: 2, ..Grid::new(columns, shown.iter().map(row).collect()) }
 }
 
 /// A job by what is not as in `plain`; without one, by what matters most.
@@ -358,11 +349,8 @@ fn told_from(job: &Job, plain: Option<&Job>) -> String {
 /// The headline figures: what programs get today, the best by the same calls, the best that is proven, and what a copy
 /// within one process reaches.
 pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
-    let streams: Vec<&Record> = document
-        .trials
-        .iter()
-        .filter(|record| ranked(record) && record.job.mode() == crate::model::Mode::Throughput)
-        .collect();
+    let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
+    let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
     let plain = streams.iter().copied().find(|record| is_plain(&record.job));
     let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
     let best = |of: &dyn Fn(&Record) -> bool| {

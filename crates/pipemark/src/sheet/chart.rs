@@ -150,6 +150,12 @@ pub struct Chart {
 }
 
 impl Chart {
+    /// A chart alone, of which nothing was left out.
+    pub fn new(title: &str, kind: Kind, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
+        let (panel, caption, left_out) = Default::default();
+        Chart { title: title.to_owned(), panel, caption, left_out, kind, x, y, series }
+    }
+
     /// The least and the greatest of some figures of its points, if there are any.
     pub fn extent(&self, of: impl Fn(&Point) -> [f64; 3], least: f64) -> Option<(f64, f64)> {
         let values =

@@ -4,10 +4,10 @@ use strum::IntoEnumIterator;
 
 use super::marks::{Mark, marks, warnings_by_trial};
 use super::words::{missing, ranked};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
 use crate::model::{
-    self, COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Published, Record, Unit, Volume, WaitPolicy,
-    between, differing, digits, percent, shared, three_digits,
+    self, COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
+    differing, digits, percent, shared, three_digits,
 };
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -33,12 +33,8 @@ impl<'a> Experiment<'a> {
         if records.is_empty() {
             return None;
         }
-        let mut sources: Vec<&str> = Vec::new();
-        for Published { source, .. } in records.iter().filter_map(|record| record.published.as_ref()) {
-            if !sources.contains(&source.as_str()) {
-                sources.push(source);
-            }
-        }
+        let published = records.iter().filter_map(|record| record.published.as_ref());
+        let sources = distinct(published.map(|published| published.source.as_str()));
         let is_base = |record: &&Record| records.iter().any(|other| other.baseline.as_ref() == Some(&record.id));
         let baselines = records.iter().copied().filter(is_base).collect();
         let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
@@ -80,23 +76,18 @@ impl<'a> Experiment<'a> {
 
     /// The table and what has to stand below it.
     pub(super) fn grid(&self) -> (Grid, Vec<Note>) {
-        let mut groups: Vec<(WaitPolicy, Group)> = Vec::new();
-        let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
         let (labels, parts) = self.parts();
-        for record in &self.records {
-            let wait = record.job.wait();
-            let place = groups.iter().position(|(known, _)| *known == wait).unwrap_or_else(|| {
-                let caption = if blocking { String::new() } else { meaning(wait).to_owned() };
-                groups.push((wait, Group { caption, rows: Vec::new() }));
-                groups.len() - 1
-            });
+        let row = |&record: &&Record| {
             let instead = missing(record)
                 .map(|reason| (if reason.starts_with("skipped") { Style::Aside } else { Style::Failure }, reason));
-            let cells = parts.iter().map(|(_, cell)| cell(record)).collect();
-            groups[place].1.rows.push(Row { cells, instead });
-        }
+            Row { cells: parts.iter().map(|(_, cell)| cell(record)).collect(), instead }
+        };
+        let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
+        let caption = |wait: WaitPolicy| if blocking { "" } else { meaning(wait) };
+        let groups = grouped(self.records.iter().map(|record| (caption(record.job.wait()), *record)));
+        let groups = groups.iter().map(|(caption, own)| Group::new(caption, own.iter().map(row).collect())).collect();
         let columns = parts.into_iter().map(|(column, _)| column).collect();
-        (Grid { labels, columns, groups: groups.into_iter().map(|(_, group)| group).collect() }, self.notes())
+        (Grid { labels, columns, groups }, self.notes())
     }
 
     fn has(&self, figure: Figure) -> bool {

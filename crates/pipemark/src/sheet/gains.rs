@@ -5,7 +5,7 @@ use super::experiment::Experiment;
 use super::marks::warnings_by_trial;
 use super::matrix::{NONE, headline, short};
 use super::words::missing;
-use super::{Cell, Column, Grid, Group, Note, Row, counted};
+use super::{Cell, Column, Grid, Group, Note, Row, counted, grouped};
 use crate::findings::gains::{Gain, Sign, record};
 use crate::model::{Document, Gains, GainsBlock, Key, Record};
 
@@ -31,10 +31,10 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &D
                 None => Cell::shown(NONE),
             },
         }));
-        Row { cells: row, instead: None }
+        Row::from(row)
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
-    Grid { labels: 1, columns, groups: vec![Group { caption: super::neutral(&block.title), rows }] }
+    Grid { labels: 1, columns, groups: vec![Group::new(&block.title, rows)] }
 }
 
 /// The baseline of a trial, if it was measured.
@@ -83,14 +83,8 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     if gained().any(|gain| gain.sign() == Sign::Reversed) {
         notes.push("≠ the other sign than published, for certain".to_owned());
     }
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for reason in shown.iter().filter_map(|record| missing(record)) {
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((reason, 1)),
-        }
-    }
-    notes.extend(reasons.into_iter().map(|(reason, count)| format!("{NONE} {}: {reason}", counted(count, "trial"))));
+    let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
+    notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
     notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
     notes
 }

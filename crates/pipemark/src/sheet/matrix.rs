@@ -3,7 +3,7 @@
 use super::experiment::Experiment;
 use super::marks::warnings_by_trial;
 use super::words::{missing, ranked};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Style, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Style, distinct, grouped, neutral};
 use crate::model::{Better, Estimate, Key, LinkKind, Record, Unit, differing};
 
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
@@ -22,39 +22,24 @@ pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
     let apart =
         apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
     let apart: Vec<Key> = apart.collect();
-    let mut columns: Vec<String> = Vec::new();
-    let mut groups: Vec<(String, Vec<&Record>)> = Vec::new();
-    for record in records {
-        let column = record.shown(across);
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
+    let columns = distinct(records.iter().map(|record| record.shown(across)));
+    let caption = |record: &Record| {
         let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
-        let caption = neutral(&words.join(" · "));
-        match groups.iter_mut().find(|(known, _)| *known == caption) {
-            Some((_, group)) => group.push(record),
-            None => groups.push((caption, vec![record])),
-        }
-    }
-    let group = |(caption, own): (String, Vec<&Record>)| Group { caption, rows: rows(&own, across, &columns) };
-    let groups = groups.into_iter().map(group).collect();
+        words.join(" · ")
+    };
+    let groups = grouped(records.iter().map(|&record| (caption(record), record)));
+    let groups = groups.iter().map(|(caption, own)| Group::new(caption, rows(own, across, &columns))).collect();
     let headings = columns.iter().map(|column| Column::figures("", &short(column)));
     let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
     let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
     Some((grid, notes(records).into_iter().map(Note::plain).collect()))
 }
 
-fn rows(records: &[&Record], across: Key, columns: &[String]) -> Vec<Row> {
-    let mut rows: Vec<(String, Vec<Option<&Record>>)> = Vec::new();
-    for &record in records {
-        let label = record.mechanism();
-        let Some(column) = columns.iter().position(|column| *column == record.shown(across)) else { continue };
-        let index = rows.iter().position(|(known, _)| *known == label).unwrap_or_else(|| {
-            rows.push((label, vec![None; columns.len()]));
-            rows.len() - 1
-        });
-        rows[index].1[column] = Some(record);
-    }
+fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row> {
+    let at = |own: &[&'a Record], column: &String| own.iter().copied().rfind(|record| record.shown(across) == *column);
+    let of_row = |own: Vec<&'a Record>| columns.iter().map(|column| at(&own, column)).collect::<Vec<_>>();
+    let rows = grouped(records.iter().map(|&record| (record.mechanism(), record)));
+    let rows: Vec<(String, Vec<Option<&Record>>)> = rows.into_iter().map(|(label, own)| (label, of_row(own))).collect();
     let best: Vec<Option<&Record>> = (0..columns.len())
         .map(|column| {
             let measured = rows.iter().filter_map(|(_, cells)| cells[column]).filter(|record| ranked(record));
@@ -72,7 +57,7 @@ fn rows(records: &[&Record], across: Key, columns: &[String]) -> Vec<Row> {
     let row = |(label, records): (String, Vec<Option<&Record>>)| {
         let cells = records.into_iter().enumerate();
         let cells = cells.map(|(column, record)| record.map_or_else(Cell::default, |record| cell(record, column)));
-        Row { cells: [Cell::shown(label)].into_iter().chain(cells).collect(), instead: None }
+        Row::from([Cell::shown(label)].into_iter().chain(cells).collect::<Vec<_>>())
     };
     rows.into_iter().map(row).collect()
 }
@@ -113,16 +98,10 @@ fn notes(records: &[&Record]) -> Vec<String> {
     if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
         notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
     }
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (record, reason) in records.iter().filter_map(|record| Some((record, missing(record)?))) {
-        let label = record.mechanism();
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, labels)) if labels.contains(&label) => {}
-            Some((_, labels)) => labels.push(label),
-            None => reasons.push((reason, vec![label])),
-        }
-    }
-    notes.extend(reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", labels.join(", "))));
+    let reasons = grouped(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
+    notes.extend(
+        reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", distinct(labels).join(", "))),
+    );
     notes.extend(warnings_by_trial(records, "cell", Record::mechanism));
     notes
 }

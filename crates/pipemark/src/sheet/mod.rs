@@ -20,6 +20,9 @@ mod report;
 mod watch;
 mod words;
 
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
 use serde_json::Value;
 
 pub use brief::brief;
@@ -34,6 +37,26 @@ pub use report::{main_charts, report};
 pub use watch::{live, timeline, why};
 
 pub use crate::model::{counted, hides, neutral};
+
+/// Values below their keys, in the order in which the keys came.
+fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    let mut places = HashMap::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
+}
+
+/// Each value once, in the order in which they came.
+fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    values.into_iter().filter(|value| seen.insert(value.clone())).collect()
+}
 
 /// One piece of a sheet.
 #[derive(Debug, Clone, PartialEq)]
@@ -281,6 +304,12 @@ pub struct Row {
     pub instead: Option<(Style, String)>,
 }
 
+impl From<Vec<Cell>> for Row {
+    fn from(cells: Vec<Cell>) -> Row {
+        Row { cells, instead: None }
+    }
+}
+
 /// Rows that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Group {
@@ -288,6 +317,13 @@ pub struct Group {
     pub caption: String,
     /// The rows.
     pub rows: Vec<Row>,
+}
+
+impl Group {
+    /// Rows below what they have in common.
+    pub fn new(caption: &str, rows: Vec<Row>) -> Group {
+        Group { caption: neutral(caption), rows }
+    }
 }
 
 /// A table: groups of rows below the same columns.
@@ -304,8 +340,7 @@ pub struct Grid {
 impl Grid {
     /// A table in one group, each row named by its first column.
     pub fn new(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Grid {
-        let rows = rows.into_iter().map(|cells| Row { cells, instead: None }).collect();
-        Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+        Grid { labels: 1, columns, groups: vec![Group::new("", rows.into_iter().map(Row::from).collect())] }
     }
 
     /// All rows.
@@ -322,6 +357,11 @@ impl Grid {
             })
         };
         (0..self.columns.len()).filter(|&index| self.columns[index].is_for_people() && filled(index)).collect()
+    }
+
+    /// The same without bars, which only terminals draw.
+    pub fn without_bars(&self) -> Vec<usize> {
+        self.for_people().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, published};
 use crate::entrant::{Does, does};
 use crate::model::{Figure, Key, Unit};
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
+use crate::sheet::{distinct, grouped};
 
 /// A bar for each trial.
 pub(super) fn trials(scene: &Scene) -> Chart {
@@ -62,27 +63,17 @@ fn arranged(
     point_of: &dyn Fn(&Trial) -> Point,
 ) -> Chart {
     let more_is_better = axis.unit == Unit::BytesPerSecond;
-    let mut rows: Vec<(String, f64, Vec<&Trial>)> = Vec::new();
+    let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
+    let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
     // In the order of the suite, whichever is faster.
-    let mut series: Vec<Series> = Vec::new();
-    for trial in scene.ranked() {
-        let (name, figure, label) = (row_of(trial), point_of(trial).y, series_of(trial));
-        let rank = if more_is_better { -figure } else { figure };
-        match rows.iter_mut().find(|row| row.0 == name) {
-            Some(row) => {
-                row.1 = row.1.min(rank);
-                row.2.push(trial);
-            }
-            None => rows.push((name, rank, vec![trial])),
-        }
-        if !series.iter().any(|known| known.label == label) {
-            series.push(Series { label, role: Role::Measured, points: Vec::new() });
-        }
-    }
-    rows.sort_by(|one, other| one.1.total_cmp(&other.1));
+    let labels = distinct(scene.ranked().map(series_of));
+    let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
+    let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
+    let mut rows = grouped(scene.ranked().map(|trial| (row_of(trial), trial)));
+    rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
     let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
-    for (row, (_, _, trials)) in rows.iter().enumerate() {
+    for (row, (_, trials)) in rows.iter().enumerate() {
         for trial in trials {
             let (label, point) = (series_of(trial), point_of(trial));
             let own = series.iter_mut().find(|known| known.label == label).expect("each was added");
@@ -109,14 +100,5 @@ fn arranged(
         Series { label: label.to_owned(), role: Role::Limit, points }
     }));
     let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
-    Chart {
-        title: title.to_owned(),
-        panel: String::new(),
-        caption: String::new(),
-        left_out,
-        kind: Kind::Bars,
-        x: axis,
-        y,
-        series,
-    }
+    Chart { left_out, ..Chart::new(title, Kind::Bars, axis, y, series) }
 }

@@ -44,7 +44,7 @@ pub(super) fn sweep(scene: &Scene, key: Key) -> Chart {
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
     let title = format!("{} against {}", capitalised(scene.measure()), title_of(key));
     let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(scene.measure(), unit, up));
-    Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series }
+    Chart { left_out, ..Chart::new(&title, Kind::Curves, x, y, series) }
 }
 
 /// The real time of chains against their length, with a line through it, and the published chains beside ours.
@@ -69,10 +69,10 @@ pub(super) fn chains(scene: &Scene) -> Chart {
         series.extend(line);
     }
     series.extend(elsewhere);
-    let title = "Real time by length of the chain; the thin lines are fits".to_owned();
+    let title = "Real time by length of the chain; the thin lines are fits";
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
-    Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series }
+    Chart { left_out, ..Chart::new(title, Kind::Curves, x, y, series) }
 }
 
 /// The line through the points, which is a curve on these axes.
@@ -104,12 +104,11 @@ pub(super) fn distributions(scene: &Scene) -> Option<Chart> {
         })
         .filter(|series| series.points.len() > 2)
         .collect();
-    let title = "How round trips are distributed".to_owned();
     let x = Axis::new("share of round trips that were at most this long", Unit::Count, Scale::Nines);
     let y = Axis::new("round trip", Unit::Nanoseconds, Scale::Log);
-    let chart =
-        Chart { title, panel: String::new(), caption: String::new(), left_out, kind: Kind::Curves, x, y, series };
-    (!chart.series.is_empty()).then_some(chart)
+    let drawn = !series.is_empty();
+    let chart = Chart::new("How round trips are distributed", Kind::Curves, x, y, series);
+    drawn.then_some(Chart { left_out, ..chart })
 }
 
 /// What is stored is checked: a file may hold anything.

@@ -3,6 +3,7 @@
 use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
 use crate::model::{Key, Unit};
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
+use crate::sheet::distinct;
 
 /// The most columns that can be read.
 const MOST_COLUMNS: usize = 24;
@@ -61,28 +62,18 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
     };
     let measure = if compared { "how many times as fast as the baseline" } else { scene.measure() };
     let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
-    let chart = |panel: Panel| Chart {
-        title: title.clone(),
-        panel: panel.title,
-        caption: String::new(),
-        left_out: left_out.clone(),
-        kind: Kind::Heat(colouring),
-        x: Axis::named(&title_of(across), columns.clone()),
-        y: Axis::named("", panel.rows),
-        series: vec![Series { label: String::new(), role: Role::Measured, points: panel.cells }],
+    let chart = |panel: Panel| {
+        let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", panel.rows));
+        let series = vec![Series { label: String::new(), role: Role::Measured, points: panel.cells }];
+        let chart = Chart::new(&title, Kind::Heat(colouring), x, y, series);
+        Chart { panel: panel.title, left_out: left_out.clone(), ..chart }
     };
     panels.into_iter().map(chart).collect()
 }
 
 /// The values across the top: numbers in their order, words in the order of the suite.
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
-    let mut columns: Vec<(Option<u64>, String)> = Vec::new();
-    for trial in trials {
-        let column = (number(trial, across), trial.word(across));
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-    }
+    let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
         columns.sort_by_key(|(number, _)| *number);
     }

@@ -5,11 +5,9 @@ mod curves;
 mod heat;
 mod section;
 
-use std::collections::{HashMap, HashSet};
-
 use self::section::{Trial, number};
-use super::Chart;
 use super::chart::Point;
+use super::{Chart, grouped};
 use crate::model::{Document, Estimate, Key, LinkKind, Unit};
 
 pub(super) use self::section::{Section, labels};
@@ -95,23 +93,12 @@ impl<'a> Scene<'a> {
     }
 
     fn curves_by(&self, x: Key) -> usize {
-        let labels = self.ranked().map(|trial| self.label(trial, &[x]));
-        labels.collect::<HashSet<_>>().len()
+        self.grouped(&[x]).len()
     }
 
     /// The trials that move bytes, grouped by their label, in the order of their first.
     fn grouped(&self, but: &[Key]) -> Vec<(String, Vec<&'a Trial<'a>>)> {
-        let mut groups: Vec<(String, Vec<&Trial>)> = Vec::new();
-        let mut places = HashMap::new();
-        for trial in self.ranked() {
-            let label = self.label(trial, but);
-            let place = *places.entry(label.clone()).or_insert(groups.len());
-            match groups.get_mut(place) {
-                Some((_, trials)) => trials.push(trial),
-                None => groups.push((label, vec![trial])),
-            }
-        }
-        groups
+        grouped(self.ranked().map(|trial| (self.label(trial, but), trial)))
     }
 
     /// The unit of the figure that trials are told by.
