@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::fence;
 
-use pipeio::wait::Wait;
+use crate::wait::Wait;
 use rustix::io::Errno;
 use rustix::thread::futex;
 

@@ -3,7 +3,12 @@
 //! **No API promise:** this crate is published so that `pipemark` can be, and changes with it in any release. For moving
 //! bytes in a program of your own, use [`pipeio`].
 //!
-//! Links that are not pipes, each with a sender and a receiver of `pipeio`'s traits:
+//! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
+//! * [`recv`]: every way to take them out ([`recv::Receiver`]).
+//! * [`wait`]: what an end does when a pipe is full or empty.
+//! * [`buffer`]: buffers of blocks, and memory that is given away block by block.
+//!
+//! Links that are not pipes, with the same two traits:
 //!
 //! * [`ring`]: shared memory, without the kernel; copied, or produced and looked at in place.
 //! * [`vm`]: the sender's memory, read from outside.
@@ -20,6 +25,7 @@
 //! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
 //! * [`probe`]: what the kernel permits here, found by trying.
 
+pub mod buffer;
 mod handover;
 pub mod memory;
 pub mod message;
@@ -27,11 +33,15 @@ pub mod mq;
 pub mod pattern;
 pub mod probe;
 pub mod reap;
+pub mod recv;
 pub mod ring;
+pub mod send;
 pub mod shared;
 pub mod stdio;
+mod uring;
 pub mod usage;
 pub mod vm;
+pub mod wait;
 pub mod zerocopy;
 
 use std::io;

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use pipeio::memory::{Bytes, BytesMut};
+use crate::buffer::{Bytes, BytesMut};
 
 /// A function that runs a body compiled for the widest vectors this processor has.
 macro_rules! widest {

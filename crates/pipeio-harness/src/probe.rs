@@ -12,9 +12,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 
+use crate::buffer::{Buffer, Pages, page_size};
 use io_uring::{IoUring, opcode, types};
 use perf_event::events::{Event, Hardware, Software};
-use pipeio::memory::{Buffer, Pages, page_size};
 use rustix::fs::MemfdFlags;
 use rustix::mm::Advice;
 use rustix::net::{AddressFamily, SocketType};

@@ -13,9 +13,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::time::{Duration, Instant};
 
-use pipeio::memory::{BytesMut, Region, check_block};
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Moved, Sender};
+use crate::buffer::{BytesMut, Region, check_block};
+use crate::recv::{self, Receiver};
+use crate::send::{self, Moved, Sender};
 use rustix::process::{PTracer, Pid, getpid, set_ptracer};
 use rustix::thread::futex;
 

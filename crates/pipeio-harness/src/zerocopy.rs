@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-use pipeio::memory::{Buffer, BytesMut, Region, check_block};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
-use pipeio::wait::{Wait, poll_once};
-use rustix::event::PollFlags;
+use crate::buffer::{Buffer, BytesMut, Region, check_block};
+use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use crate::wait::Wait;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketType, sockopt};
 
@@ -190,7 +190,13 @@ impl ZeroCopySender {
         // What is on the error queue is an error to poll(2), which it tells unasked.
         let events = if room { PollFlags::OUT } else { PollFlags::empty() };
         *calls += 1;
-        let happened = poll_once(self.fd.as_fd(), events)?;
+        let mut polled = [PollFd::new(&self.fd, events)];
+        match poll(&mut polled, None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let happened = polled[0].revents();
         if happened.intersects(PollFlags::ERR | PollFlags::HUP) && !self.collect(calls)? {
             *calls += 1;
             sockopt::socket_error(&self.fd)??;

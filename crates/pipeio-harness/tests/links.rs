@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use pipeio::memory::Pages;
-use pipeio::recv::Receiver;
-use pipeio::send::{Content, Sender};
-use pipeio::wait::Wait;
-use pipeio::{recv, send};
+use pipeio_harness::buffer::Pages;
 use pipeio_harness::message;
 use pipeio_harness::mq;
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
+use pipeio_harness::recv::Receiver;
 use pipeio_harness::ring::{self, Access};
+use pipeio_harness::send::{Content, Sender};
+use pipeio_harness::wait::Wait;
+use pipeio_harness::{recv, send};
 use pipeio_harness::{vm, zerocopy};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 

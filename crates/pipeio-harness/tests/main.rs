@@ -1,4 +1,5 @@
-//! The links of this crate end to end, in one program.
+//! The ways and links of this crate end to end, in one program.
 
+mod every_way;
 mod links;
 mod reap;

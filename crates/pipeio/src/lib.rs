@@ -3,22 +3,52 @@
 //! For programs that fill, empty or sit between pipes and want to be as fast as the kernel lets them, without ever
 //! changing a byte that a reader has not seen yet.
 //!
-//! * [`pipe`]: a pipe with its capacity and fill level.
-//! * [`send`]: every way to put bytes into a pipe, behind one trait ([`send::Sender`]).
-//! * [`recv`]: every way to take them out ([`recv::Receiver`]).
-//! * [`relay`]: one descriptor's bytes passed to another, as fast as the system can.
-//! * [`lines`]: lines of text through a transform, at the speed of the pipe.
-//! * [`wait`]: what to do when a pipe is full or empty.
-//! * [`memory`]: buffers on base or huge pages, and memory that can safely be given away.
+//! * [`copy`], [`Relay`]: one descriptor's bytes passed to another, whatever the two are.
+//! * [`Gifts`], [`Gift`]: zero-copy sending of memory that can't be changed afterwards.
+//! * [`lines`](crate::lines): lines of text through a function, at the speed of the pipe (feature `lines`, on unless turned off).
+//! * [`Pipe`]: a pipe with its capacity and fill level.
+//! * [`memory`], [`wait`]: buffers on base or huge pages; waiting for a descriptor.
 //!
-//! It is not about asynchronous I/O, not about other systems than Linux, and measures nothing: what a benchmark of pipes
-//! needs besides is in the crate `pipeio-harness`.
+//! All take descriptors that are blocking or not. Those who wait with poll, epoll or an async runtime wait for readiness of
+//! the descriptor and call again: see `examples/tokio.rs`.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let (reader, mut source) = std::io::pipe()?;
+//! let (mut sink, writer) = std::io::pipe()?;
+//! source.write_all(b"from one pipe into the other")?;
+//! drop(source);
+//!
+//! let report = pipeio::copy(&reader, &writer)?;
+//! println!("{} bytes by {}", report.bytes, report.method);
+//! # drop(writer);
+//! # let mut text = String::new();
+//! # sink.read_to_string(&mut text)?;
+//! # assert_eq!(text, "from one pipe into the other");
+//! # Ok(())
+//! # }
+//! ```
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "pipeio is for Linux: it uses splice(2), vmsplice(2) and capacities of pipes; elsewhere use std::io::copy"
+);
+
+pub mod gift;
+#[cfg(feature = "lines")]
 pub mod lines;
 pub mod memory;
 pub mod pipe;
-pub mod recv;
 pub mod relay;
-pub mod send;
-mod uring;
 pub mod wait;
+
+pub use gift::{Gift, Gifts};
+pub use pipe::Pipe;
+pub use relay::{Relay, copy};
+
+/// The examples of the front page are tested too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

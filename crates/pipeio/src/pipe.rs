@@ -1,17 +1,19 @@
 //! A pipe, its capacity and how full it is.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsFd;
 
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 
-/// Both ends of an anonymous pipe, closed on exec.
+/// Both ends of an anonymous pipe, closed on exec. The ends are std's: they read, write, and become a child's standard
+/// input or output.
 #[derive(Debug)]
 pub struct Pipe {
     /// Where bytes come out.
-    pub reader: OwnedFd,
+    pub reader: PipeReader,
     /// Where bytes go in.
-    pub writer: OwnedFd,
+    pub writer: PipeWriter,
 }
 
 impl Pipe {
@@ -22,13 +24,59 @@ impl Pipe {
     /// When descriptors or the user's pipe pages (pipe-user-pages-hard) are used up.
     ///
     /// ```
-    /// let pipe = pipeio::pipe::Pipe::new()?;
-    /// assert_eq!(pipeio::pipe::fill(&pipe.reader)?, 0);
+    /// use std::io::Write;
+    /// let mut pipe = pipeio::Pipe::new()?;
+    /// pipe.writer.write_all(b"abc")?;
+    /// assert_eq!(pipe.fill()?, 3);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new() -> io::Result<Pipe> {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (reader, writer) = io::pipe()?;
         Ok(Pipe { reader, writer })
+    }
+
+    /// A pipe of at least this capacity, or of the most that the system grants.
+    ///
+    /// # Errors
+    /// As [`Pipe::new`]. A smaller capacity is none: [`Pipe::capacity`] says what was granted.
+    ///
+    /// ```
+    /// let pipe = pipeio::Pipe::with_capacity(256 << 10)?;
+    /// println!("{} bytes", pipe.capacity()?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn with_capacity(bytes: usize) -> io::Result<Pipe> {
+        let pipe = Pipe::new()?;
+        if pipe.capacity()? < bytes && set_capacity(&pipe.writer, bytes).is_err() {
+            let most = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").unwrap_or_default();
+            // Over the user's limit of pages it stays as it is.
+            let _ = most.trim().parse().map(|most| set_capacity(&pipe.writer, bytes.min(most)));
+        }
+        Ok(pipe)
+    }
+
+    /// See [`capacity`].
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn capacity(&self) -> io::Result<usize> {
+        capacity(&self.writer)
+    }
+
+    /// See [`set_capacity`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_capacity(&self, bytes: usize) -> io::Result<usize> {
+        set_capacity(&self.writer, bytes)
+    }
+
+    /// See [`fill`].
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn fill(&self) -> io::Result<u64> {
+        fill(&self.reader)
     }
 }
 
@@ -57,6 +105,24 @@ pub fn fill(fd: impl AsFd) -> io::Result<u64> {
     Ok(rustix::io::ioctl_fionread(fd)?)
 }
 
+/// How vmsplice(2) would treat `fd`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    /// It was opened for reading only. vmsplice(2) *writes* to the memory that it is given with such an end; with any other
+    /// it reads it and keeps its pages.
+    pub(crate) reads_only: bool,
+    /// Calls on it return instead of waiting, except for vmsplice(2), which has to be told.
+    pub(crate) nonblocking: bool,
+}
+
+impl Access {
+    pub(crate) fn of(fd: impl AsFd) -> io::Result<Access> {
+        let flags = fcntl_getfl(fd)?;
+        let reads_only = flags & OFlags::ACCMODE == OFlags::RDONLY;
+        Ok(Access { reads_only, nonblocking: flags.contains(OFlags::NONBLOCK) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,14 +130,21 @@ mod tests {
     #[test]
     fn capacity_is_rounded_up_to_pages() {
         let pipe = Pipe::new().unwrap();
-        assert_eq!(set_capacity(&pipe.writer, 5000).unwrap(), 8192);
+        assert_eq!(pipe.set_capacity(5000).unwrap(), 8192);
         assert_eq!(capacity(&pipe.reader).unwrap(), 8192);
+    }
+
+    #[test]
+    fn a_pipe_is_made_as_large_as_it_may_be() {
+        let pipe = Pipe::with_capacity(100_000).unwrap();
+        assert!((8192..=131_072).contains(&pipe.capacity().unwrap()));
+        assert!(Pipe::with_capacity(usize::MAX).unwrap().capacity().unwrap() >= 8192);
     }
 
     #[test]
     fn fill_counts_bytes() {
         let pipe = Pipe::new().unwrap();
         rustix::io::write(&pipe.writer, &[0; 1000]).unwrap();
-        assert_eq!(fill(&pipe.reader).unwrap(), 1000);
+        assert_eq!(pipe.fill().unwrap(), 1000);
     }
 }

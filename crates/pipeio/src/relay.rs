@@ -16,15 +16,14 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::PollFlags;
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use self::ways::{Kind, ways};
-use crate::memory::{Buffer, Pages};
+use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
-use crate::wait::{Direction, Wait, poll_once};
+use crate::wait::{Direction, retry, until_ready};
 
 mod flow;
 mod messages;
@@ -44,6 +43,7 @@ const RAISED: usize = 1 << 20;
 
 /// A way to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// splice(2): page references move from one pipe to the other.
     Splice,
@@ -71,6 +71,7 @@ impl fmt::Display for Method {
 
 /// Who chooses the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Choice {
     /// The fastest that the kernel permits between these two descriptors.
     #[default]
@@ -81,6 +82,7 @@ pub enum Choice {
 
 /// What becomes of the capacity of either side that is a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Capacity {
     /// It stays.
     Keep,
@@ -90,15 +92,6 @@ pub enum Capacity {
     /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
     /// pipe holds more already: the other end may have made it larger, and what it has filled it with cannot wait.
     Set(usize),
-}
-
-/// How a relay is set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    /// How the bytes are moved.
-    pub method: Choice,
-    /// What the pipes on either side can hold.
-    pub capacity: Capacity,
 }
 
 /// Which side ended the relay.
@@ -112,15 +105,17 @@ pub enum End {
 
 /// A way that the kernel refused, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fallback {
     /// What was tried.
     pub from: Method,
-    /// What the kernel said; `None` if it claimed that there was nothing to move while there was.
-    pub errno: Option<Errno>,
+    /// What the kernel said, a number of errno(3); `None` if it claimed that there was nothing to move while there was.
+    pub errno: Option<i32>,
 }
 
 /// What a relay did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// Bytes that the output took.
     pub bytes: u64,
@@ -136,18 +131,15 @@ pub struct Report {
     pub end: End,
 }
 
-/// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
+/// Passes everything from `from` to `to`, the fastest safe way there is between them, and says which that was.
 ///
-/// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
-/// programs do, or it dies where this would report [`End::Output`].
-///
-/// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. An empty message
-/// ends a datagram socket's input, which has no other end.
+/// It does what [`std::io::copy`] does, for descriptors of any kind, blocking or not, and is [`Relay::run`] as it comes.
+/// The descriptors themselves are read and written: what a `BufReader` or [`std::io::Stdin`] has read ahead is not seen, and
+/// a `BufWriter` has to be flushed before. Of a side that is a pipe the capacity is raised to 1 MiB where the system allows
+/// it; use [`Relay::capacity`] to keep it.
 ///
 /// # Errors
-/// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
-/// `InvalidInput` if both descriptors are the same file and the copy would never end; `Unsupported` if one is a socket that
-/// may lose messages without a word, as UDP does; a capacity that was [set](Capacity::Set) and refused.
+/// As [`Relay::run`], and `BrokenPipe` if the reader of `to` is gone before the end.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -155,7 +147,7 @@ pub struct Report {
 /// let (mut sink, writer) = std::io::pipe()?;
 /// source.write_all(b"abc")?;
 /// drop(source);
-/// let report = pipeio::relay::relay(&reader, &writer, &Default::default())?;
+/// let report = pipeio::copy(&reader, &writer)?;
 /// assert_eq!((report.bytes, report.method), (3, pipeio::relay::Method::ReadWrite));
 /// drop(writer);
 /// let mut text = String::new();
@@ -163,22 +155,77 @@ pub struct Report {
 /// assert_eq!(text, "abc");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn relay(input: impl AsFd, output: impl AsFd, options: &Options) -> io::Result<Report> {
-    let (input, output) = (input.as_fd(), output.as_fd());
-    let kinds = [Kind::of(input)?, Kind::of(output)?];
-    refuse_endless_copy(input, output)?;
-    let capacities = [capacity(input, kinds[0], options.capacity)?, capacity(output, kinds[1], options.capacity)?];
-    if kinds.contains(&Kind::Lossy) {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
-        ));
+pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
+    match Relay::new().run(from, to)? {
+        Report { end: End::Output, .. } => Err(io::ErrorKind::BrokenPipe.into()),
+        report => Ok(report),
     }
-    let ways = if options.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
-    let mut relay = Relay { input, output, kinds, capacities, bytes: 0, calls: 0 };
-    let mut fallbacks = Vec::new();
-    let (method, end) = relay.run(ways, &mut fallbacks)?;
-    Ok(Report { bytes: relay.bytes, calls: relay.calls, method, fallbacks, capacities, end })
+}
+
+/// Passes bytes on, as it is told to.
+///
+/// ```
+/// use pipeio::relay::{Capacity, Choice, Relay};
+/// # let (reader, source) = std::io::pipe()?;
+/// # let (sink, writer) = std::io::pipe()?;
+/// # drop(source);
+/// let report = Relay::new().method(Choice::ReadWrite).capacity(Capacity::Keep).run(&reader, &writer)?;
+/// assert_eq!(report.bytes, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Relay {
+    method: Choice,
+    capacity: Capacity,
+}
+
+impl Relay {
+    /// The fastest way, and pipes of 1 MiB where the system allows that.
+    pub fn new() -> Relay {
+        Relay::default()
+    }
+
+    /// How the bytes are moved.
+    pub fn method(mut self, method: Choice) -> Relay {
+        self.method = method;
+        self
+    }
+
+    /// What the pipes on either side can hold.
+    pub fn capacity(mut self, capacity: Capacity) -> Relay {
+        self.capacity = capacity;
+        self
+    }
+
+    /// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
+    ///
+    /// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
+    /// programs do, or it dies where this would report [`End::Output`].
+    ///
+    /// Messages of Unix sockets are passed on whole, each as one message if the output is such a socket too. An empty message
+    /// ends a datagram socket's input, which has no other end.
+    ///
+    /// # Errors
+    /// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
+    /// `InvalidInput` if both descriptors are the same file and the copy would never end; `Unsupported` if one is a socket
+    /// that may lose messages without a word, as UDP does; a capacity that was [set](Capacity::Set) and refused.
+    pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
+        let (input, output) = (input.as_fd(), output.as_fd());
+        let kinds = [Kind::of(input)?, Kind::of(output)?];
+        refuse_endless_copy(input, output)?;
+        let capacities = [capacity(input, kinds[0], self.capacity)?, capacity(output, kinds[1], self.capacity)?];
+        if kinds.contains(&Kind::Lossy) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
+            ));
+        }
+        let ways = if self.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
+        let mut passage = Passage { input, output, kinds, capacities, bytes: 0, calls: 0 };
+        let mut fallbacks = Vec::new();
+        let (method, end) = passage.run(ways, &mut fallbacks)?;
+        Ok(Report { bytes: passage.bytes, calls: passage.calls, method, fallbacks, capacities, end })
+    }
 }
 
 /// Whether the kernel says "not this way" rather than "not at all": append mode, file systems that cannot, filters.
@@ -263,7 +310,8 @@ impl From<io::Error> for Stop {
     }
 }
 
-struct Relay<'a> {
+/// One run of a relay.
+struct Passage<'a> {
     input: BorrowedFd<'a>,
     output: BorrowedFd<'a>,
     kinds: [Kind; 2],
@@ -272,7 +320,7 @@ struct Relay<'a> {
     calls: u64,
 }
 
-impl Relay<'_> {
+impl Passage<'_> {
     /// Goes the first of the ways that leads to the end.
     fn run(&mut self, ways: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
         let mut complete = None;
@@ -295,7 +343,9 @@ impl Relay<'_> {
                 Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Ok((method, End::Output));
                 }
-                Err(Stop::Refused(errno)) => fallbacks.push(Fallback { from: method, errno: Some(errno) }),
+                Err(Stop::Refused(errno)) => {
+                    fallbacks.push(Fallback { from: method, errno: Some(errno.raw_os_error()) })
+                }
                 Err(Stop::Failed(error)) => return Err(error),
             }
         }
@@ -339,17 +389,17 @@ impl Relay<'_> {
                 Err(Errno::INTR) => {}
                 // One of them is non-blocking and has to be waited for; which one the kernel does not say.
                 Err(Errno::AGAIN) => {
-                    self.wait_for(self.input, PollFlags::IN)?;
-                    self.wait_for(self.output, PollFlags::OUT)?;
+                    self.wait_for(self.input, Direction::In)?;
+                    self.wait_for(self.output, Direction::Out)?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    fn wait_for(&mut self, fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<()> {
+    fn wait_for(&mut self, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<()> {
         self.calls += 1;
-        poll_once(fd, events).map(drop)
+        until_ready(fd, direction)
     }
 
     /// Makes one call, again after an interruption, and after `fd` is ready should it be non-blocking.
@@ -359,10 +409,7 @@ impl Relay<'_> {
         direction: Direction,
         call: impl FnMut() -> rustix::io::Result<usize>,
     ) -> io::Result<usize> {
-        let mut calls = 0;
-        let outcome = Wait::Block.retry(fd, direction, &mut calls, call);
-        self.calls += u64::from(calls);
-        outcome
+        retry(fd, direction, &mut self.calls, call)
     }
 
     /// Fills a pipe of our own and empties it again.
@@ -398,7 +445,7 @@ impl Relay<'_> {
 
     /// Writes the `left` bytes that are still in the pipe between.
     fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize) -> io::Result<()> {
-        let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
+        let mut buffer = Region::new(BUFFER, Pages::Base)?;
         while left > 0 {
             let length = left.min(BUFFER);
             let got = self.read(between, &mut buffer.bytes_mut()[..length])?;
@@ -415,7 +462,7 @@ impl Relay<'_> {
         if self.kinds[0].has_messages() {
             return self.pass_messages();
         }
-        let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
+        let mut buffer = Region::new(BUFFER, Pages::Base)?;
         loop {
             let got = self.read(self.input, buffer.bytes_mut())?;
             if got == 0 {

@@ -1,29 +1,12 @@
-//! What to do when a pipe is full or empty: sleep in the call, poll, or spin.
+//! Waiting until a descriptor can be read from or written to.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
-use rustix::pipe::SpliceFlags;
 
-/// How an end waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Calls on a blocking descriptor: the kernel puts the caller to sleep. Costs a wake-up per wait.
-    Block,
-    /// Calls on a non-blocking descriptor, and poll(2) after EAGAIN. Costs two more system calls per wait.
-    Poll,
-    /// Calls on a non-blocking descriptor, repeated at once. Costs a whole CPU, and on one CPU shared by both ends the
-    /// rest of a time slice per wait.
-    Spin,
-    /// Calls on a descriptor that is shared with others, whose flag is left as it is: the kernel puts the caller to sleep,
-    /// or where the descriptor is non-blocking poll(2) does.
-    Shared,
-}
-
-/// Which way bytes go through a descriptor: what poll(2) has to wait for.
+/// Which way bytes go through a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Out of this process.
@@ -32,76 +15,47 @@ pub enum Direction {
     In,
 }
 
-impl Wait {
-    /// Sets or clears O_NONBLOCK on `fd` as this policy needs it. The flag belongs to the open file description: every
-    /// process that inherited the same end sees it too.
-    ///
-    /// # Errors
-    /// When `fd` is not open.
-    pub fn configure(self, fd: impl AsFd) -> io::Result<()> {
-        let flags = fcntl_getfl(&fd)?;
-        match self {
-            Wait::Block => fcntl_setfl(&fd, flags - OFlags::NONBLOCK)?,
-            Wait::Poll | Wait::Spin => fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?,
-            Wait::Shared => {}
-        }
-        Ok(())
-    }
-
-    /// Whether a call is to sleep when it has to wait, if the descriptor lets it.
-    pub fn sleeps(self) -> bool {
-        matches!(self, Wait::Block | Wait::Shared)
-    }
-
-    /// The flag with which splice(2), vmsplice(2) and tee(2) wait like this: that a pipe's end is non-blocking does not
-    /// make them so.
-    pub(crate) fn splice_flags(self) -> SpliceFlags {
-        if self.sleeps() { SpliceFlags::empty() } else { SpliceFlags::NONBLOCK }
-    }
-
-    /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
-    ///
-    /// # Errors
-    /// Whatever else `call` says, or poll(2) itself.
-    #[inline]
-    pub fn retry<T>(
-        self,
-        fd: BorrowedFd<'_>,
-        direction: Direction,
-        calls: &mut u32,
-        mut call: impl FnMut() -> rustix::io::Result<T>,
-    ) -> io::Result<T> {
-        loop {
-            *calls += 1;
-            match call() {
-                Ok(value) => return Ok(value),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if self == Wait::Spin => std::hint::spin_loop(),
-                // A blocking caller polls too: the descriptor may have been made non-blocking by someone it is shared with.
-                Err(Errno::AGAIN) => {
-                    let events = match direction {
-                        Direction::Out => PollFlags::OUT,
-                        Direction::In => PollFlags::IN,
-                    };
-                    *calls += 1;
-                    poll_once(fd, events)?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-}
-
-/// Waits until `fd` is ready for one of `events` or has an error or an end to report; or until a signal comes. Returns what
-/// happened.
+/// Waits until `fd` can be written to or read from, has an error or an end to report, or a signal comes. So try again what
+/// would have blocked, and expect that it may still.
 ///
 /// # Errors
 /// When poll(2) fails.
-pub fn poll_once(fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<PollFlags> {
-    let mut polled = [PollFd::from_borrowed_fd(fd, events)];
-    match poll(&mut polled, None) {
-        Ok(_) => Ok(polled[0].revents()),
-        Err(Errno::INTR) => Ok(PollFlags::empty()),
+///
+/// ```
+/// use pipeio::wait::{Direction, until_ready};
+/// let pipe = pipeio::Pipe::new()?;
+/// until_ready(&pipe.writer, Direction::Out)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
+    let events = match direction {
+        Direction::Out => PollFlags::OUT,
+        Direction::In => PollFlags::IN,
+    };
+    match poll(&mut [PollFd::new(&fd, events)], None) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.
+pub(crate) fn retry<T>(
+    fd: BorrowedFd<'_>,
+    direction: Direction,
+    calls: &mut u64,
+    mut call: impl FnMut() -> rustix::io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        *calls += 1;
+        match call() {
+            Ok(value) => return Ok(value),
+            Err(Errno::INTR) => {}
+            // A blocking caller polls too: the descriptor may have been made non-blocking by someone it is shared with.
+            Err(Errno::AGAIN) => {
+                *calls += 1;
+                until_ready(fd, direction)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 
 use pipeio::pipe::{self, Pipe};
-use pipeio::relay::{Capacity, Choice, End, Method, Options, Report, relay};
-use pipeio::wait::Wait;
+use pipeio::relay::{Capacity, Choice, End, Method, Relay, Report};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -169,7 +168,7 @@ fn input(kind: Kind, text: &[u8]) -> (OwnedFd, Option<Feeder>) {
     match kind {
         Kind::Pipe => {
             let pipe = Pipe::new().unwrap();
-            (pipe.reader, Some(feed(pipe.writer, text.to_vec())))
+            (pipe.reader.into(), Some(feed(pipe.writer, text.to_vec())))
         }
         Kind::Packets => {
             let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
@@ -247,7 +246,7 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
     match kind {
         Kind::Pipe => {
             let pipe = Pipe::new().unwrap();
-            (pipe.writer, joined(collect(pipe.reader)))
+            (pipe.writer.into(), joined(collect(pipe.reader)))
         }
         Kind::Packets => {
             let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
@@ -326,13 +325,14 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
 }
 
 /// Passes `text` from one kind to the other and compares what arrives.
-fn pass(from: Kind, to: Kind, text: &[u8], wait: Wait, options: &Options) -> Report {
-    let what = format!("{from:?} to {to:?}, {wait:?}, {options:?}");
+fn pass(from: Kind, to: Kind, text: &[u8], nonblocking: bool, relay: Relay) -> Report {
+    let what = format!("{from:?} to {to:?}, non-blocking {nonblocking}, {relay:?}");
     let (source, feeder) = input(from, text);
     let (sink, arrived) = output(to);
-    wait.configure(&source).unwrap();
-    wait.configure(&sink).unwrap();
-    let report = relay(&source, &sink, options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    for fd in [&source, &sink] {
+        rustix::io::ioctl_fionbio(fd, nonblocking).unwrap();
+    }
+    let report = relay.run(&source, &sink).unwrap_or_else(|error| panic!("{what}: {error}"));
     drop((source, sink));
     if let Some(feeder) = feeder {
         feeder.join().unwrap();
@@ -350,9 +350,9 @@ fn every_kind_meets_every_other() {
     let text = content(300_007);
     for from in INPUTS {
         for to in OUTPUTS {
-            for wait in [Wait::Block, Wait::Poll] {
+            for nonblocking in [false, true] {
                 for method in [Choice::Fastest, Choice::ReadWrite] {
-                    let report = pass(from, to, &text, wait, &Options { method, ..Options::default() });
+                    let report = pass(from, to, &text, nonblocking, Relay::new().method(method));
                     if method == Choice::ReadWrite {
                         assert_eq!((report.method, report.fallbacks.len()), (Method::ReadWrite, 0));
                     }
@@ -381,7 +381,7 @@ fn pages_move_where_they_can() {
         (Kind::Tty, Kind::Pipe, Method::ReadWrite),
         (Kind::Messages, Kind::Pipe, Method::ReadWrite),
     ] {
-        let report = pass(from, to, &text, Wait::Block, &Options::default());
+        let report = pass(from, to, &text, false, Relay::new());
         assert_eq!((report.method, report.fallbacks), (method, vec![]), "{from:?} to {to:?}");
     }
 }
@@ -390,7 +390,7 @@ fn pages_move_where_they_can() {
 fn append_mode_is_read_and_written_and_says_so() {
     let text = content(300_007);
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
-        let report = pass(from, Kind::Append, &text, Wait::Block, &Options::default());
+        let report = pass(from, Kind::Append, &text, false, Relay::new());
         assert_eq!(report.method, Method::ReadWrite, "{from:?}");
         assert!(!report.fallbacks.is_empty(), "{from:?}");
     }
@@ -401,7 +401,7 @@ fn nothing_and_little_are_passed_too() {
     for text in [&b""[..], b"x\n"] {
         for from in [Kind::Pipe, Kind::File, Kind::Unix, Kind::Tcp] {
             for to in OUTPUTS {
-                pass(from, to, text, Wait::Block, &Options::default());
+                pass(from, to, text, false, Relay::new());
             }
         }
     }
@@ -414,7 +414,7 @@ fn it_begins_and_ends_where_the_files_stand() {
     from.seek(SeekFrom::Start(4)).unwrap();
     to.write_all(b"abcdefgh").unwrap();
     to.seek(SeekFrom::Start(1)).unwrap();
-    relay(&from, &to, &Options::default()).unwrap();
+    Relay::new().run(&from, &to).unwrap();
     to.write_all(b"!").unwrap();
     let mut all = String::new();
     to.rewind().unwrap();
@@ -427,7 +427,7 @@ fn it_begins_and_ends_where_the_files_stand() {
 fn files_of_proc_have_content_whatever_their_size() {
     for to in [Kind::Pipe, Kind::File, Kind::Null, Kind::Unix] {
         let (sink, arrived) = output(to);
-        let report = relay(File::open("/proc/self/limits").unwrap(), &sink, &Options::default()).unwrap();
+        let report = Relay::new().run(File::open("/proc/self/limits").unwrap(), &sink).unwrap();
         drop(sink);
         assert!(report.bytes > 100, "{to:?}: {report:?}");
         if let Some(arrived) = arrived() {
@@ -445,10 +445,10 @@ fn a_reader_that_leaves_early_ends_it_quietly() {
             let Pipe { reader, writer } = Pipe::new().unwrap();
             let early = thread::spawn(move || {
                 let mut some = [0; 1000];
-                File::from(reader).read_exact(&mut some).unwrap();
+                { reader }.read_exact(&mut some).unwrap();
                 some
             });
-            let report = relay(&source, &writer, &Options { method, ..Options::default() }).unwrap();
+            let report = Relay::new().method(method).run(&source, &writer).unwrap();
             assert_eq!(report.end, End::Output, "{from:?}");
             assert_eq!(early.join().unwrap(), text[..1000], "{from:?}");
             drop(source);
@@ -473,7 +473,7 @@ fn more_than_4_gib_are_counted_right() {
     let Pipe { reader, writer } = Pipe::new().unwrap();
     let counter = thread::spawn(move || {
         let (mut bytes, mut piece, mut last, mut sum) = (0, vec![0; 1 << 20], 0, 0u64);
-        let mut file = File::from(reader);
+        let mut file = reader;
         loop {
             let got = file.read(&mut piece).unwrap();
             if got == 0 {
@@ -485,12 +485,12 @@ fn more_than_4_gib_are_counted_right() {
             sum += u64::from(piece[0]);
         }
     });
-    let report = relay(big(), &writer, &Options::default()).unwrap();
+    let report = Relay::new().run(big(), &writer).unwrap();
     drop(writer);
     assert_eq!((report.bytes, report.method), (SIZE, Method::SpliceThroughPipe));
     assert_eq!(counter.join().unwrap(), (SIZE, b'!', 0));
     let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
-    let report = relay(big(), null, &Options::default()).unwrap();
+    let report = Relay::new().run(big(), null).unwrap();
     assert_eq!((report.bytes, report.end), (SIZE, End::Input));
 }
 
@@ -500,7 +500,7 @@ fn what_cannot_be_written_is_an_error() {
     for from in [Kind::Pipe, Kind::File, Kind::Unix] {
         let (source, feeder) = input(from, &text);
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = relay(&source, full, &Options::default()).unwrap_err();
+        let error = Relay::new().run(&source, full).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{from:?}: {error}");
         drop(source);
         feeder.map(|feeder| feeder.join().unwrap());
@@ -511,7 +511,7 @@ fn what_cannot_be_written_is_an_error() {
     small.set_len(50_000).unwrap();
     rustix::fs::fcntl_add_seals(&small, rustix::fs::SealFlags::GROW).unwrap();
     let (source, feeder) = input(Kind::Pipe, &text);
-    let error = relay(&source, &small, &Options::default()).unwrap_err();
+    let error = Relay::new().run(&source, &small).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{error}");
     drop(source);
     feeder.map(|feeder| feeder.join().unwrap());
@@ -521,10 +521,10 @@ fn what_cannot_be_written_is_an_error() {
 fn wrong_descriptors_are_named_by_read_and_write() {
     let folder = File::open("/").unwrap();
     let (sink, _) = output(Kind::Null);
-    assert_eq!(relay(folder, &sink, &Options::default()).unwrap_err().raw_os_error(), Some(21), "EISDIR");
+    assert_eq!(Relay::new().run(folder, &sink).unwrap_err().raw_os_error(), Some(21), "EISDIR");
     let (source, _) = input(Kind::File, b"x\n");
     let only_read = File::open("/dev/null").unwrap();
-    assert_eq!(relay(source, only_read, &Options::default()).unwrap_err().raw_os_error(), Some(9), "EBADF");
+    assert_eq!(Relay::new().run(source, only_read).unwrap_err().raw_os_error(), Some(9), "EBADF");
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn a_file_is_not_copied_behind_its_own_end() {
     file.rewind().unwrap();
     let append = OpenOptions::new().append(true).open(&path).unwrap();
     fs::remove_file(path).unwrap();
-    let error = relay(&file, append, &Options::default()).unwrap_err();
+    let error = Relay::new().run(&file, append).unwrap_err();
     assert!(error.to_string().contains("never end"), "{error}");
     assert_eq!(file.metadata().unwrap().len(), 3);
 }
@@ -573,7 +573,7 @@ fn messages_stay_apart_and_whole() {
                     assert!(&buffer[..got] == *message, "{got} bytes of {}", message.len());
                 }
             });
-            let report = relay(&source, &sink, &Options::default()).unwrap();
+            let report = Relay::new().run(&source, &sink).unwrap();
             assert_eq!((report.bytes, report.method), (190_006, Method::ReadWrite));
         });
     }
@@ -594,7 +594,7 @@ fn packets_become_bytes() {
         }
     });
     // A reader of less than a packet loses the rest of one, but only of one that is a packet still.
-    let report = relay(&source, &writer, &Options::default()).unwrap();
+    let report = Relay::new().run(&source, &writer).unwrap();
     drop(writer);
     assert!(sink.join().unwrap() == text, "{report:?}");
     feeder.map(|feeder| feeder.join().unwrap());
@@ -605,8 +605,8 @@ fn sockets_that_lose_messages_are_refused() {
     let udp = || std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let pipe = Pipe::new().unwrap();
     for error in [
-        relay(udp(), &pipe.writer, &Options::default()).unwrap_err(),
-        relay(&pipe.reader, udp(), &Options { method: Choice::ReadWrite, ..Options::default() }).unwrap_err(),
+        Relay::new().run(udp(), &pipe.writer).unwrap_err(),
+        Relay::new().method(Choice::ReadWrite).run(&pipe.reader, udp()).unwrap_err(),
     ] {
         assert_eq!(error.kind(), io::ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("use a stream"), "{error}");
@@ -618,8 +618,8 @@ fn capacities_are_as_asked() {
     let capacity = |wanted| {
         let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
         drop(from.writer);
-        let options = Options { capacity: wanted, ..Options::default() };
-        let report = relay(&from.reader, &to.writer, &options).unwrap();
+        let relay = Relay::new().capacity(wanted);
+        let report = relay.run(&from.reader, &to.writer).unwrap();
         assert_eq!(report.capacities[1], Some(pipe::capacity(to.reader.as_fd()).unwrap()));
         report.capacities
     };
@@ -631,16 +631,13 @@ fn capacities_are_as_asked() {
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
     drop(from.writer);
-    let options = Options { capacity: Capacity::Set(4096), ..Options::default() };
+    let relay = Relay::new().capacity(Capacity::Set(4096));
     let reader = collect(to.reader);
-    let report = relay(&from.reader, to.writer, &options).unwrap();
+    let report = relay.run(&from.reader, to.writer).unwrap();
     assert_eq!((report.bytes, report.capacities), (50_000, [Some(65536), Some(4096)]));
     assert_eq!(reader.join().unwrap().len(), 50_000);
 
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
-    let options = Options { capacity: Capacity::Set(1 << 31), ..Options::default() };
-    assert!(
-        relay(&from.reader, &to.writer, &options).is_err(),
-        "a capacity that was asked for is not dropped silently"
-    );
+    let relay = Relay::new().capacity(Capacity::Set(1 << 31));
+    assert!(relay.run(&from.reader, &to.writer).is_err(), "a capacity that was asked for is not dropped silently");
 }

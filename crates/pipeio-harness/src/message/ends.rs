@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pipeio::memory::{Buffer, BytesMut, Pages, check_block, page_size};
-use pipeio::recv::{self, Received, Receiver};
-use pipeio::send::{self, Moved, Sender};
+use crate::buffer::{Buffer, BytesMut, Pages, check_block, page_size};
+use crate::recv::{self, Received, Receiver};
+use crate::send::{self, Moved, Sender};
 
 /// What carries messages.
 pub(crate) trait Channel {

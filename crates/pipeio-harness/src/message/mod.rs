@@ -13,9 +13,9 @@ use rustix::net::{RecvFlags, SendFlags, SocketType, sockopt};
 
 pub(crate) use ends::{Channel, MessageReceiver, MessageSender};
 
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Sender};
-use pipeio::wait::{Direction, Wait};
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::{Direction, Wait};
 
 /// What the kernel puts aside of a UNIX socket's send buffer for each message (unix_dgram_sendmsg in Linux since 2.6).
 const OVERHEAD: usize = 32;

@@ -7,9 +7,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Sender};
-use pipeio::wait::{Direction, Wait};
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::{Direction, Wait};
 
 use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};

@@ -5,9 +5,9 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Sender};
-use pipeio::wait::Wait;
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
+use crate::wait::Wait;
 
 use super::setting;
 use crate::message::{Channel, MessageReceiver, MessageSender};

@@ -3,9 +3,9 @@
 use std::io;
 use std::ptr;
 
-use pipeio::memory::{Buffer, BytesMut};
-use pipeio::recv::{Receiver, buffered};
-use pipeio::send::{Moved, Sender};
+use crate::buffer::{Buffer, BytesMut};
+use crate::recv::{Receiver, buffered};
+use crate::send::{Moved, Sender};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};

@@ -4,9 +4,9 @@ use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-use pipeio::memory::{Bytes, BytesMut};
-use pipeio::recv::{Received, Receiver};
-use pipeio::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use crate::buffer::{Bytes, BytesMut};
+use crate::recv::{Received, Receiver};
+use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 
-use pipeio::memory::{Pages, check_block, page_size};
+use crate::buffer::{Pages, check_block, page_size};
 use rustix::mm::{Advice, MapFlags, madvise};
 
 use crate::handover::LINES;

@@ -15,9 +15,9 @@ mod map;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use pipeio::memory::check_block;
-use pipeio::recv::{self, Receiver};
-use pipeio::send::{self, Sender};
+use crate::buffer::check_block;
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
 
 use crate::handover::{Sink, Source};
 

@@ -14,7 +14,7 @@ use super::error::Error;
 use super::fault;
 use super::output::Store;
 use super::region::{PAGE, Region};
-use crate::wait::poll_once;
+use crate::wait::{Direction, until_ready};
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
@@ -342,7 +342,7 @@ impl<'fd> Reader<'fd> {
             match fault::point().and_then(|()| call(self.input)) {
                 Ok(value) => return Ok(Some(value)),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => poll_once(self.input, PollFlags::IN).map(drop).map_err(Error::Read)?,
+                Err(Errno::AGAIN) => until_ready(self.input, Direction::In).map_err(Error::Read)?,
                 Err(error) => return Err(Error::Read(error.into())),
             }
         }

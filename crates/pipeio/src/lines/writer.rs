@@ -3,7 +3,6 @@
 use std::io::{ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
 
-use rustix::event::PollFlags;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::pipe::{IoSliceRaw, SpliceFlags};
@@ -11,8 +10,8 @@ use rustix::pipe::{IoSliceRaw, SpliceFlags};
 use super::error::Error;
 use super::fault;
 use super::output::Output;
-use crate::recv::reads_only;
-use crate::wait::poll_once;
+use crate::pipe::Access;
+use crate::wait::{Direction, until_ready};
 
 /// The kernel takes no more pieces with one call (IOV_MAX in limits.h).
 const PIECES: usize = 1024;
@@ -52,7 +51,7 @@ impl<'fd> Writer<'fd> {
     pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
         // What isn't for writing is left to write(2) to refuse: vmsplice(2) would read from it, into our memory.
-        let can_take = kind == FileType::Fifo && !reads_only(output).map_err(Error::Write)?;
+        let can_take = kind == FileType::Fifo && !Access::of(output).map_err(Error::Write)?.reads_only;
         let send = if can_take { send } else { SendMethod::Write };
         Ok(Self { output, kind, send, bytes: 0, given_away: 0, writes: 0 })
     }
@@ -115,7 +114,7 @@ impl<'fd> Writer<'fd> {
                     IoSlice::advance_slices(&mut pieces, written);
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => poll_once(self.output, PollFlags::OUT).map(drop).map_err(Error::Write)?,
+                Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Readers::Gone),
                 Err(error) => return Err(Error::Write(error.into())),
             }
@@ -138,7 +137,7 @@ impl<'fd> Writer<'fd> {
                     self.given_away += some as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => poll_once(self.output, PollFlags::OUT).map(drop).map_err(Error::Write)?,
+                Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Given::ReadersGone),
                 Err(Errno::PERM | Errno::NOSYS | Errno::INVAL) if given == 0 => {
                     self.send = SendMethod::Write;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::param::page_size;
 use rustix::pipe::splice;
 
-use super::{BLOCK, BUFFER, MOST, Method, Relay, Stop, private_pipe};
-use crate::memory::{Buffer, Pages};
+use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
+use crate::memory::{Pages, Region};
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
 const MANY: usize = 32 << 10;
@@ -28,11 +28,11 @@ const IN_A_ROW: u32 = 4;
 /// The fewest and the most moves without a pause after one that brought nothing.
 const PATIENCE: [u32; 2] = [16, 4096];
 
-impl Relay<'_> {
+impl Passage<'_> {
     /// Passes on what comes out of a pipe, by `method` where that pays. Says by which way it went.
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
-        let mut buffer = Buffer::new(BUFFER, 0, Pages::Base)?;
+        let mut buffer = Region::new(BUFFER, Pages::Base)?;
         let mut pace = Pace::new(self.capacities.iter().flatten().all(|&room| room >= ROOM));
         let (mut many, mut packets, mut used) = (false, true, Method::ReadWrite);
         loop {

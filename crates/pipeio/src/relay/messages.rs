@@ -7,13 +7,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 
-use super::{Kind, Relay};
+use super::{Kind, Passage};
 use crate::wait::Direction;
 
 /// The longest message made of bytes that were none: what receivers' buffers usually hold.
 const LONGEST: usize = 64 << 10;
 
-impl Relay<'_> {
+impl Passage<'_> {
     /// Passes messages on until their socket has no more.
     pub(super) fn pass_messages(&mut self) -> io::Result<()> {
         let input = self.input;

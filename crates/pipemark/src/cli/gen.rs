@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use pipeio::memory::Pages;
-use pipeio::send::{self, Method, Sender};
-use pipeio::wait::{Direction, Wait};
+use pipeio_harness::buffer::Pages;
+use pipeio_harness::send::{self, Method, Sender};
+use pipeio_harness::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
 use super::console::check_stdout;

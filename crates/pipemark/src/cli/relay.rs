@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use pipeio::relay::{Capacity, Choice, End, Options, Report};
+use pipeio::relay::{Capacity, Choice, End, Relay, Report};
 use signal_hook::consts::SIGPIPE;
 
 use super::console::{check_stdout, say};
@@ -55,10 +55,13 @@ pub fn run(options: &RelayOptions) -> Ending {
         Method::Fastest => Choice::Fastest,
         Method::ReadWrite => Choice::ReadWrite,
     };
-    let relay = Options { method, capacity: options.capacity.unwrap_or_default() };
+    let capacity = options.capacity.unwrap_or_default();
     // The descriptors, and not std's standard input and output: nothing is to be buffered.
-    let report = pipeio::relay::relay(rustix::stdio::stdin(), rustix::stdio::stdout(), &relay)
-        .map_err(|error| Stop::failed(sentence(&error, &relay)))?;
+    let report = Relay::new()
+        .method(method)
+        .capacity(capacity)
+        .run(rustix::stdio::stdin(), rustix::stdio::stdout())
+        .map_err(|error| Stop::failed(sentence(&error, capacity)))?;
     if options.stats {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
@@ -69,8 +72,8 @@ pub fn run(options: &RelayOptions) -> Ending {
     Ok(())
 }
 
-fn sentence(error: &io::Error, relay: &Options) -> String {
-    match (relay.capacity, error.kind()) {
+fn sentence(error: &io::Error, capacity: Capacity) -> String {
+    match (capacity, error.kind()) {
         (Capacity::Set(bytes), io::ErrorKind::PermissionDenied) => format!(
             "a pipe capacity of {} was refused: {error}; lower --capacity, or see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft",
             ByteSize(bytes as u64)
@@ -89,7 +92,10 @@ fn summary(report: &Report, elapsed: Nanos) -> String {
     }
     for fallback in &report.fallbacks {
         match fallback.errno {
-            Some(errno) => text.push_str(&format!("; {} was refused: {errno}", fallback.from)),
+            Some(errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                text.push_str(&format!("; {} was refused: {error}", fallback.from));
+            }
             None => text.push_str(&format!("; {} found nothing", fallback.from)),
         }
     }

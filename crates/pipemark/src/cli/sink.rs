@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use clap::{Args, ValueEnum};
-use pipeio::memory::{Bytes, Pages};
-use pipeio::recv::{self, Method, Receiver};
-use pipeio::wait::Wait;
+use pipeio_harness::buffer::{Bytes, Pages};
+use pipeio_harness::recv::{self, Method, Receiver};
+use pipeio_harness::wait::Wait;
 use rustix::fs::FileType;
 
 use super::console::catch_interrupts;

@@ -25,8 +25,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use pipeio::recv::Receiver;
-use pipeio::send::Sender;
+use pipeio_harness::recv::Receiver;
+use pipeio_harness::send::Sender;
 
 use crate::model::{Ends, LinkKind, each_link};
 
@@ -144,10 +144,10 @@ each_link!(mechanisms);
 
 /// The words of the model in the library's.
 mod options {
-    use pipeio::memory::Pages;
-    use pipeio::send::Content;
-    use pipeio::wait::Wait;
-    use pipeio::{recv, send};
+    use pipeio_harness::buffer::Pages;
+    use pipeio_harness::send::Content;
+    use pipeio_harness::wait::Wait;
+    use pipeio_harness::{recv, send};
 
     use crate::model::{Ends, PageKind, WaitPolicy};
 

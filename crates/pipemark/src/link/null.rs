@@ -14,10 +14,10 @@ impl Link for Null {
     }
 
     fn sender(&self, _: Handle, params: &Ends) -> io::Result<BoxSender> {
-        Ok(pipeio::send::buffered(options::send(params).buffer()?, |bytes, _| Ok(bytes.len())))
+        Ok(pipeio_harness::send::buffered(options::send(params).buffer()?, |bytes, _| Ok(bytes.len())))
     }
 
     fn receiver(&self, _: Handle, params: &Ends) -> io::Result<BoxReceiver> {
-        Ok(pipeio::recv::buffered(options::recv(params).buffer()?, |bytes, _| Ok(bytes.len())))
+        Ok(pipeio_harness::recv::buffered(options::recv(params).buffer()?, |bytes, _| Ok(bytes.len())))
     }
 }

@@ -13,9 +13,9 @@ pub struct Pipe;
 
 impl Link for Pipe {
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
-        let pipe = pipeio::pipe::Pipe::new()?;
+        let pipe = pipeio::Pipe::new()?;
         resize(&pipe.writer, params.capacity)?;
-        Ok(Handles::new(pipe.writer, pipe.reader))
+        Ok(Handles::new(pipe.writer.into(), pipe.reader.into()))
     }
 }
 
@@ -23,7 +23,7 @@ impl Link for Pipe {
 pub fn resize(pipe: impl AsFd, capacity: Capacity) -> io::Result<()> {
     let bytes = match capacity {
         Capacity::Named(NamedCapacity::Default) => return Ok(()),
-        Capacity::Named(NamedCapacity::Quota) => 2 * pipeio::memory::page_size(),
+        Capacity::Named(NamedCapacity::Quota) => 2 * pipeio_harness::buffer::page_size(),
         Capacity::Bytes(size) => size.as_usize(),
     };
     set_capacity(pipe, bytes).map(drop).map_err(|error| {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pipeio::{recv, send};
+use pipeio_harness::{recv, send};
 
 use super::{BoxReceiver, BoxSender, Handle, options};
 use crate::model::{Ends, RecvMethod, SendMethod};

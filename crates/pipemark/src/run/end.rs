@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use pipeio::send::Content;
 use pipeio_harness::pattern::{Pattern, Rule};
+use pipeio_harness::send::Content;
 
 use super::channel::{self, Assignment, Done, Reply, Role};
 use super::control::Control;
@@ -121,7 +121,7 @@ impl End {
 
     /// Bytes on huge pages, if any were asked for.
     fn huge_bytes(&self) -> Option<u64> {
-        (self.ends.pages == PageKind::Huge).then(pipeio::memory::huge_bytes)
+        (self.ends.pages == PageKind::Huge).then(pipeio_harness::buffer::huge_bytes)
     }
 }
 

@@ -2,8 +2,8 @@
 //! counted and dropped, all of its processes ended and reaped.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ impl Pipeline {
         })
     }
 
-    fn start(&self, output: OwnedFd) -> Result<(Vec<Child>, Option<u64>), RunError> {
+    fn start(&self, output: PipeWriter) -> Result<(Vec<Child>, Option<u64>), RunError> {
         let mut stages: Vec<Child> = Vec::with_capacity(self.stages.len());
         let mut input = Stdio::null();
         let mut granted = None;
@@ -150,7 +150,7 @@ fn too_long() -> RunError {
 
 /// Takes everything that comes and drops it, as references to pages, or hashes it.
 fn drain(
-    output: &OwnedFd,
+    output: &PipeReader,
     nowhere: &File,
     mut hash: Option<&mut Sha256>,
     deadline: Instant,

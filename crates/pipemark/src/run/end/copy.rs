@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::io;
 
-use pipeio::memory::Buffer;
+use pipeio_harness::buffer::Buffer;
 use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Meter, is_over};

@@ -8,9 +8,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pipeio::recv::Receiver;
-use pipeio::send::{Content, Sender};
 use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::recv::Receiver;
+use pipeio_harness::send::{Content, Sender};
 use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Meter, is_over, own_ns};

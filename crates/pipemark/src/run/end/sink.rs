@@ -2,9 +2,9 @@
 
 use std::io;
 
-use pipeio::memory::Bytes;
-use pipeio::recv::Receiver;
+use pipeio_harness::buffer::Bytes;
 use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::recv::Receiver;
 use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling, is_over, own_ns};

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use pipeio::send::{Content, Moved, Sender};
 use pipeio_harness::pattern::Pattern;
+use pipeio_harness::send::{Content, Moved, Sender};
 use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling, is_over, own_ns};

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::thread;
 
-use pipeio::memory::BytesMut;
-use pipeio::recv::{Received, Receiver};
-use pipeio::send::{Moved, Sender};
+use pipeio_harness::buffer::BytesMut;
+use pipeio_harness::recv::{Received, Receiver};
+use pipeio_harness::send::{Moved, Sender};
 use strum::IntoEnumIterator;
 
 use super::super::pair::verify;

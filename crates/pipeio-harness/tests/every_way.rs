@@ -2,12 +2,12 @@
 
 use std::thread;
 
-use pipeio::memory::{Bytes, Pages};
 use pipeio::pipe::{Pipe, set_capacity};
-use pipeio::recv::Method as Recv;
-use pipeio::send::{Content, Method as Send};
-use pipeio::wait::Wait;
-use pipeio::{recv, send};
+use pipeio_harness::buffer::{Bytes, Pages};
+use pipeio_harness::recv::Method as Recv;
+use pipeio_harness::send::{Content, Method as Send};
+use pipeio_harness::wait::Wait;
+use pipeio_harness::{recv, send};
 
 const SENDERS: [Send; 7] =
     [Send::Write, Send::Vmsplice, Send::VmspliceGift, Send::Sendfile, Send::Splice, Send::Tee, Send::IoUring];

@@ -13,9 +13,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{SpliceFlags, splice, tee};
 
 use super::{Moved, Options, Sender, prepared_already};
-use crate::memory::page_size;
-use crate::pipe::{Pipe, set_capacity};
+use crate::buffer::page_size;
 use crate::wait::{Direction, Wait};
+use pipeio::pipe::{Pipe, set_capacity};
 
 /// The run of pages in a buffer of a UNIX socket: order 3, on kernels with 4 KiB pages.
 const RUN: usize = 32 << 10;
@@ -76,7 +76,7 @@ impl TeeSender {
 
     /// Fills the store with copies of `page`, one in each slot.
     fn fill_with_pages(&self, page: &[u8]) -> io::Result<()> {
-        let slots = crate::pipe::capacity(&self.store.writer)? / page_size();
+        let slots = pipeio::pipe::capacity(&self.store.writer)? / page_size();
         for _ in 0..slots {
             rustix::io::write(&self.store.writer, page)?;
         }

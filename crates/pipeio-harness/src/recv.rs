@@ -7,7 +7,7 @@ use io_uring::{opcode, types};
 use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use rustix::pipe::{IoSliceRaw, splice, vmsplice};
 
-use crate::memory::{Buffer, Bytes, Pages, check_block};
+use crate::buffer::{Buffer, Bytes, Pages, check_block};
 use crate::uring::Ring;
 use crate::wait::{Direction, Wait};
 
@@ -72,7 +72,8 @@ pub trait Receiver {
 /// # Errors
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`), for a block of 0 bytes (`InvalidInput`), or
 /// when its memory cannot be had.
-pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::Result<Box<dyn Receiver + Send>> {
+    let pipe = pipe.into();
     check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
 use super::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
-use crate::memory::{Buffer, BytesMut, GiveAway};
+use crate::buffer::{Buffer, BytesMut, GiveAway};
 use crate::wait::{Direction, Wait};
 
 /// How much memory fresh content cycles through before it is dropped. Small enough that a dropped huge page comes back

@@ -2,7 +2,7 @@
 //!
 //! Some senders copy ([`Method::Write`], [`Method::IoUring`]), the others move references to pages. A page that was given
 //! to a pipe may be in flight long after it left that pipe, because a reader may splice or tee it onwards; so no sender
-//! here ever writes to memory that it has given away. See [`crate::memory::GiveAway`].
+//! here ever writes to memory that it has given away. See [`crate::buffer::GiveAway`].
 
 mod file;
 mod io_uring;
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::pipe::SpliceFlags;
 
-use crate::memory::{Buffer, BytesMut, Pages, check_block};
+use crate::buffer::{Buffer, BytesMut, Pages, check_block};
 use crate::recv::reads_only;
 use crate::wait::{Direction, Wait};
 
@@ -137,7 +137,8 @@ pub fn period(method: Method, block: usize) -> usize {
 /// # Errors
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or
 /// its memory cannot be had.
-pub fn open(method: Method, pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+    let pipe = pipe.into();
     check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };

@@ -1,0 +1,20 @@
+//! Writes numbered blocks into a pipe without a copy: `gift | tail -c 100`.
+
+use std::io::{Write, stdout};
+
+use pipeio::Gifts;
+
+fn main() -> std::io::Result<()> {
+    // A pipe that has room for a whole gift takes it with one call; how much it was given doesn't matter otherwise.
+    let _ = pipeio::pipe::set_capacity(stdout(), 1 << 20);
+    let mut gifts = Gifts::new();
+    for block in 0..100u32 {
+        let mut gift = gifts.gift(256 << 10)?;
+        for line in gift.chunks_exact_mut(32) {
+            writeln!(&mut line[..], "{block:31}")?;
+        }
+        gift.send(stdout())?;
+        // `gift` is gone here: what a reader may still look at can't be written to.
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Zero copy: memory whose pages a pipe takes, and that can't be written to afterwards.
+//!
+//! vmsplice(2) lets a pipe refer to a program's pages instead of copying them, and no one says when the last reader is done
+//! with them: it may have passed them on to another pipe, a file or a socket. A program that fills such memory again changes
+//! bytes that were sent long ago. So a [`Gift`] is consumed when it is sent, and [`Gifts`] hands out no byte of memory twice
+//! without having dropped its pages, of which a reader then keeps the old ones.
+//!
+//! ```
+//! use std::io::Read;
+//! let mut pipe = pipeio::Pipe::with_capacity(1 << 20)?;
+//! let mut gifts = pipeio::Gifts::new();
+//! let mut gift = gifts.gift(128 << 10)?;
+//! gift.fill(b'x');
+//! gift.send(&pipe.writer)?;
+//! drop(pipe.writer);
+//! let mut bytes = Vec::new();
+//! pipe.reader.read_to_end(&mut bytes)?;
+//! assert_eq!(bytes, [b'x'; 128 << 10]);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! What was sent is gone, and this doesn't compile:
+//!
+//! ```compile_fail,E0382
+//! # let pipe = pipeio::Pipe::new()?;
+//! let mut gift = pipeio::Gifts::new().gift(4096)?;
+//! gift.send(&pipe.writer)?;
+//! gift.fill(b'y');
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::{error, fmt, io, slice};
+
+use rustix::io::Errno;
+use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
+
+use crate::memory::{Pages, Region, page_size};
+use crate::pipe::Access;
+
+/// Memory that gifts are made of before its pages are dropped. Small enough that a dropped huge page comes back from the
+/// kernel while it is still in the cache.
+const REGION: usize = 8 << 20;
+
+/// Less than this is copied: a pipe has a slot for each page, and a page that was given away costs a fault to replace.
+const WORTH_GIVING: usize = 32 << 10;
+
+/// The bytes that [`GiftWriter`] gathers for a gift.
+const GATHERED: usize = 256 << 10;
+
+/// Where gifts come from. Keep one and take many of it: their memory is used again, on new pages.
+#[derive(Debug, Default)]
+pub struct Gifts {
+    region: Option<Arc<Region>>,
+    /// Where the region begins, and where the next gift does in it.
+    start: Option<NonNull<u8>>,
+    next: usize,
+}
+
+// SAFETY: the pointer is to the region, of which it reaches only what no gift has been made of.
+unsafe impl Send for Gifts {}
+
+impl Gifts {
+    /// No memory is had before the first gift.
+    pub fn new() -> Gifts {
+        Gifts::default()
+    }
+
+    /// Memory for `len` bytes, all zero, that begins on a page. It may be kept, filled by another thread, sent, or dropped.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn gift(&mut self, len: usize) -> io::Result<Gift> {
+        let too_long = || io::Error::from(io::ErrorKind::OutOfMemory);
+        let end = self.next.checked_add(len).ok_or_else(too_long)?;
+        let (region, start) = match (&mut self.region, self.start) {
+            (Some(region), Some(start)) if end <= region.len() => (region.clone(), start),
+            _ => self.begin_again(len)?,
+        };
+        // SAFETY: so much is left of the region.
+        let start = unsafe { start.add(self.next) };
+        self.next = (self.next + len).next_multiple_of(page_size());
+        Ok(Gift { start, len, _region: region })
+    }
+
+    /// Drops the pages of the region, if no gift of it is left, or takes another.
+    fn begin_again(&mut self, len: usize) -> io::Result<(Arc<Region>, NonNull<u8>)> {
+        self.next = 0;
+        if let (Some(region), Some(start)) = (&mut self.region, self.start) {
+            // Locked memory can't be dropped.
+            let dropped = Arc::get_mut(region).is_some_and(|region| region.drop_pages().is_ok());
+            if dropped && len <= region.len() {
+                return Ok((region.clone(), start));
+            }
+        }
+        self.region = None;
+        let mut region = Region::new(len.max(REGION), Pages::Huge)?;
+        let start = NonNull::from(region.bytes_mut()).cast();
+        self.start = Some(start);
+        Ok((self.region.insert(Arc::new(region)).clone(), start))
+    }
+}
+
+/// Bytes to be filled and sent once.
+pub struct Gift {
+    start: NonNull<u8>,
+    len: usize,
+    /// What it lies in: dropped, or used again, once no gift is left in it.
+    _region: Arc<Region>,
+}
+
+// SAFETY: a gift is the only one that reaches its bytes, as a `Box<[u8]>` is.
+unsafe impl Send for Gift {}
+// SAFETY: as above; what is shared is only read.
+unsafe impl Sync for Gift {}
+
+/// How the bytes of a gift went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sent {
+    /// The pipe took the pages.
+    GivenAway,
+    /// They were written: there are few of them, it's no pipe, or the kernel refuses to take pages.
+    Copied,
+}
+
+/// What became of a gift that could not be sent, or not all of it.
+#[derive(Debug)]
+pub struct Unsent {
+    /// What has not been sent. Send it later, in place of the whole.
+    pub gift: Gift,
+    /// Why: `WouldBlock` where a non-blocking descriptor has no room, `BrokenPipe` where the reader is gone.
+    pub error: io::Error,
+}
+
+impl Gift {
+    /// Forgets all but the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Gives the bytes to the pipe `to`, or writes them where that isn't possible or doesn't pay.
+    ///
+    /// Waits for room if `to` is blocking. If it isn't, wait until it is ready and send what [`Unsent`] brings back.
+    ///
+    /// # Errors
+    /// Whatever the kernel says, with the bytes that were not sent.
+    pub fn send(mut self, to: impl AsFd) -> Result<Sent, Unsent> {
+        let to = to.as_fd();
+        let access = match Access::of(to) {
+            Ok(access) => access,
+            Err(error) => return Err(Unsent { gift: self, error }),
+        };
+        let flags = if access.nonblocking { SpliceFlags::NONBLOCK } else { SpliceFlags::empty() };
+        let mut gives = self.len >= WORTH_GIVING && !access.reads_only;
+        let mut sent = Sent::Copied;
+        while self.len > 0 {
+            let moved = if gives {
+                let bytes = [IoSliceRaw::from_slice(&self)];
+                // SAFETY: the end is not for reading only, so the bytes are only read. Nobody writes to those that it takes:
+                // the gift begins behind them from then on, and its memory is dropped before it is handed out again.
+                unsafe { vmsplice(to, &bytes, flags) }
+            } else {
+                rustix::io::write(to, &self)
+            };
+            match moved {
+                Ok(0) => return Err(Unsent { gift: self, error: io::ErrorKind::WriteZero.into() }),
+                Ok(moved) => {
+                    if gives {
+                        sent = Sent::GivenAway;
+                    }
+                    self.skip(moved);
+                }
+                Err(Errno::INTR) => {}
+                // No pipe, or a filter of system calls. Where it is the descriptor that is wrong, write(2) says so too.
+                Err(Errno::BADF | Errno::INVAL | Errno::PERM | Errno::NOSYS) if gives => gives = false,
+                Err(error) => return Err(Unsent { gift: self, error: error.into() }),
+            }
+        }
+        Ok(sent)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        assert!(bytes <= self.len);
+        // SAFETY: within the gift, as asserted.
+        self.start = unsafe { self.start.add(bytes) };
+        self.len -= bytes;
+    }
+}
+
+impl Deref for Gift {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: within the region, which lives as long as the gift, and nobody else reaches these bytes.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Gift {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and the borrow is exclusive. No pipe refers to them: what was sent has been skipped.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl fmt::Debug for Gift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gift").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Unsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes were not sent: {}", self.gift.len, self.error)
+    }
+}
+
+impl error::Error for Unsent {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl From<Unsent> for io::Error {
+    fn from(unsent: Unsent) -> io::Error {
+        unsent.error
+    }
+}
+
+/// Gathers what is written to it, and gives it to a pipe: as [`std::io::BufWriter`], with the copy into the pipe left out.
+///
+/// What is left is sent when it is dropped, and errors are lost then: call `flush` before.
+///
+/// ```
+/// use std::io::{Read, Write};
+/// let (mut reader, writer) = std::io::pipe()?;
+/// let mut output = pipeio::gift::GiftWriter::new(writer);
+/// writeln!(output, "{} bytes", 7)?;
+/// output.flush()?;
+/// drop(output);
+/// let mut text = String::new();
+/// reader.read_to_string(&mut text)?;
+/// assert_eq!(text, "7 bytes\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GiftWriter<W: AsFd> {
+    to: W,
+    gifts: Gifts,
+    gift: Option<Gift>,
+    filled: usize,
+}
+
+impl<W: AsFd> GiftWriter<W> {
+    /// Writes to `to`.
+    pub fn new(to: W) -> GiftWriter<W> {
+        GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
+    }
+
+    /// What it writes to: to be asked for readiness, if it is non-blocking.
+    pub fn get_ref(&self) -> &W {
+        &self.to
+    }
+}
+
+impl<W: AsFd> io::Write for GiftWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gift.as_ref().is_some_and(|gift| gift.len == self.filled) {
+            self.flush()?;
+        }
+        let gift = match &mut self.gift {
+            Some(gift) => gift,
+            None => {
+                self.filled = 0;
+                self.gift.insert(self.gifts.gift(GATHERED)?)
+            }
+        };
+        let taken = bytes.len().min(gift.len - self.filled);
+        gift[self.filled..][..taken].copy_from_slice(&bytes[..taken]);
+        self.filled += taken;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(mut gift) = self.gift.take() else { return Ok(()) };
+        gift.truncate(self.filled);
+        match gift.send(&self.to) {
+            Ok(_) => Ok(()),
+            Err(unsent) => {
+                // It has no room now, so nothing is added before it has gone.
+                self.filled = unsent.gift.len;
+                self.gift = Some(unsent.gift);
+                Err(unsent.error)
+            }
+        }
+    }
+}
+
+impl<W: AsFd> Drop for GiftWriter<W> {
+    fn drop(&mut self) {
+        let _ = io::Write::flush(self);
+    }
+}
