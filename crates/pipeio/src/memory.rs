@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::{io, slice};
 
-use rustix::mm::{self, Advice, MapFlags, MremapFlags, ProtFlags};
+use rustix::mm::{self, Advice, MapFlags, ProtFlags};
 
 /// What a buffer is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Mapping {
     /// Makes it `len` bytes long, moved if need be. What was written stays.
     pub(crate) fn resize(&mut self, len: usize) -> io::Result<()> {
         // SAFETY: the mapping is ours and of this length, and `&mut self` says that nothing borrows from it.
-        let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, MremapFlags::MAYMOVE) }?;
+        let start = unsafe { mm::mremap(self.start.as_ptr().cast(), self.len, len, mm::MremapFlags::MAYMOVE) }?;
         self.start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         self.len = len;
         Ok(())

@@ -63,7 +63,7 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// ring a whole number of times, as those that it was made for do. Fresh blocks may be of any length up to the ring's;
 /// one that would run over the end of the ring, which takes a shorter one before it, is written aside and copied.
 ///
-/// [`Wait::Poll`](pipeio::wait::Wait::Poll) is a short spin before [`Wait::Block`](pipeio::wait::Wait::Block). `calls`
+/// [`Wait::Poll`](crate::wait::Wait::Poll) is a short spin before [`Wait::Block`](crate::wait::Wait::Block). `calls`
 /// counts futex(2).
 ///
 /// # Errors
