@@ -98,8 +98,6 @@ fn with_drawable_names(chart: &Chart) -> Chart {
     chart
 }
 
-type Parts = (Vec<Value>, Value, Vec<Value>);
-
 /// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let across = Figures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
