@@ -4,6 +4,7 @@
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
 #   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
 #   make soak    the tests that take minutes each, to try what happens rarely
+#   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each module
@@ -14,10 +15,10 @@ PREFIX ?= /usr/local
 PIPEMARK = target/release/pipemark
 
 # The whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
-SLOW = docs:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: links_left:: \
-	report:: restrictions:: tampering:: the_four_programs
+SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: \
+	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools soak fuzz bench size install clean
+.PHONY: all run build check test lint tests tools test-spark soak fuzz bench size install clean
 
 all: build
 
@@ -40,6 +41,14 @@ test: tools lint tests
 # With examples and what the documentation shows.
 tests: tools lint
 	$(CARGO) test --locked --workspace
+
+SPARK = build/spark/bin
+test-spark: build $(SPARK)/spark-submit
+	PIPEMARK=$(CURDIR)/$(PIPEMARK) $(SPARK)/python engines/spark/test_lines.py
+
+$(SPARK)/spark-submit:
+	python3 -m venv build/spark
+	$(SPARK)/python -m pip install -q pyspark==4.0.1
 
 soak:
 	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_

@@ -565,7 +565,7 @@ fn what_a_range_can_not_be_of_is_said() {
         (&["--range", "10"][..], "a range is LOW:HIGH"),
         (&["--range", "2k:1k"], "a range ends where it starts or behind it, and 1024 lies before 2048"),
         (&["--range", "x:1"], "'x' is not a size"),
-        (&["--range", "0:1", "a", "b"], "--range is of one file; run it once for each"),
+        (&["--range", "0:1", "a", "b"], "--range is of one file, not of a, b; run it once for each"),
         (&["number", "--start", "0"], "number"),
     ] {
         assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");

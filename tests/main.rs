@@ -10,6 +10,7 @@ mod comforts;
 mod compare;
 mod docs;
 mod earlier;
+mod engines;
 mod entrants;
 mod extending;
 mod faults;

@@ -63,13 +63,17 @@ elif [ -n "$missing" ]; then
 	exit 1
 fi
 
-# The Zig entrants are for one release, which comes as a Python package. A distribution's own Python refuses to take
-# packages without the flag, and an old pip does not know it.
-zig=ziglang==0.17.1
-python3 -m ziglang version >/dev/null 2>&1 ||
-	python3 -m pip install -q "$zig" ||
-	python3 -m pip install -q --break-system-packages "$zig" ||
-	true
+# A distribution's own Python refuses to take packages without the flag, and an old pip does not know it.
+python_package() {
+	python3 -c "$2" 2>/dev/null ||
+		python3 -m pip install -q "$1" ||
+		python3 -m pip install -q --break-system-packages "$1" ||
+		true
+}
+# The Zig entrants are for one release, which comes as a Python package.
+python_package ziglang==0.17.1 'import ziglang'
+# An engine that runs the line job.
+python_package dask==2026.8.0 'from dask import delayed'
 
 # What is here in a version that the entrants take has to be detected by the tests.
 printf '%s\n' c cpp rust >build/toolchains

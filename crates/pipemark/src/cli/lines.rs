@@ -192,7 +192,11 @@ pub fn run(options: &LinesOptions) -> Ending {
         files.files.push("-".into());
     }
     if options.range.is_some() && files.files.len() > 1 {
-        return Err(Stop::usage("--range is of one file; run it once for each"));
+        let names: Vec<_> = files.files.iter().map(|file| file.display().to_string()).collect();
+        return Err(Stop::usage(format_args!(
+            "--range is of one file, not of {}; run it once for each",
+            names.join(", ")
+        )));
     }
     let mut all: Option<Report> = None;
     for (index, path) in files.files.iter().enumerate() {

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""The line job on Dask: engines/dask/lines.py IN... OUT -- lines spaces
+
+On this machine's CPUs; on a cluster where DASK_SCHEDULER names its scheduler (tcp://HOST:8786). The parts of OUT, one after
+the other, are what `pipemark lines` makes of the files. See docs/scale.md."""
+
+import os
+import sys
+from pathlib import Path
+
+import dask
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import line_job  # noqa: E402
+
+
+def start(stack):
+    scheduler = "threads"
+    if address := os.environ.get("DASK_SCHEDULER"):
+        from dask.distributed import Client
+
+        scheduler = stack.enter_context(Client(address))
+        scheduler.upload_file(line_job.__file__)
+    return lambda function, tasks: dask.compute(*map(dask.delayed(function, pure=False), tasks), scheduler=scheduler)
+
+
+if __name__ == "__main__":
+    line_job.main(__doc__, start)

@@ -1,0 +1,281 @@
+"""The line job without an engine: files are cut into ranges, a task runs `pipemark lines` on one of them, and all that
+tasks have made is committed at once, or nothing of it. An engine only has to call `run` for each task, somewhere.
+
+A task writes a file of its own for each attempt, in a folder that it doesn't make: so attempts may be repeated, run twice
+at once, die, or come too late. What is read and written has to be on a file system that all machines share."""
+
+import argparse
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass, replace
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+BLOCK = 1 << 18
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None)
+
+
+class Failed(Exception):
+    """A sentence on what went wrong."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One range of one file."""
+
+    index: int
+    source: str
+    state: tuple  # of the file when it was cut: inode, size, time of change
+    low: int
+    high: int
+    command: tuple
+    terminator: bytes
+    attempts: str  # the folder for what attempts write
+    adds_end: bool = False  # to a last line without one, which another file follows
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a task has made."""
+
+    index: int
+    name: str
+    size: int
+
+
+def run(task):
+    """Filters the task's range into a file of this attempt; returns an Attempt. Failed says why there is none, and then
+    there is no file either."""
+    name = f"{task.index:05}-{uuid.uuid4().hex}"
+    path = os.path.join(task.attempts, name)
+    try:
+        with unchanged(task) as source, open(path, "xb", buffering=0) as output:
+            start, end = lines_of(task, source.fileno())
+            read, written = filtered(task, source, output)
+            size = os.fstat(output.fileno()).st_size
+            if (read, written) != (end - start, size):
+                raise Failed(
+                    f"the filter read {read} of {end - start} bytes, and wrote {written}, of which {size} are there"
+                )
+            if task.adds_end:
+                size += output.write(task.terminator)
+            # A full disk of another machine may be told of only here.
+            os.fsync(output.fileno())
+        return Attempt(task.index, name, size)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        if isinstance(error, (Failed, OSError)):
+            raise Failed(f"bytes {task.low} to {task.high} of {task.source}: {error}") from None
+        raise
+
+
+def count(task):
+    """How many lines start in the task's range, without a last one that has no end."""
+    with unchanged(task) as source:
+        at, end = lines_of(task, source.fileno())
+        lines = 0
+        while at < end and (block := os.pread(source.fileno(), min(BLOCK, end - at), at)):
+            lines += block.count(task.terminator)
+            at += len(block)
+    return lines
+
+
+@contextlib.contextmanager
+def unchanged(task):
+    """The task's file, which is the same afterwards as when it was cut."""
+    with open(task.source, "rb", buffering=0) as source:
+        refuse_change(os.fstat(source.fileno()), task)
+        yield source
+        refuse_change(os.fstat(source.fileno()), task)
+
+
+def state(stat):
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def refuse_change(stat, task):
+    if state(stat) != task.state:
+        raise Failed(f"{task.source} has changed since the job began")
+
+
+def lines_of(task, source):
+    """From where to where the lines go that start in the task's range."""
+    start = line_start(task, source, task.low, task.high)
+    return start, start if start == task.high else line_start(task, source, task.high, task.state[1])
+
+
+def line_start(task, source, at, limit):
+    """Where the first line starts that starts at `at` or behind it; the limit if none does before."""
+    if at == 0:
+        return 0
+    at -= 1
+    while at < limit and (block := os.pread(source, BLOCK, at)):
+        if (found := block.find(task.terminator)) >= 0:
+            return min(at + found + 1, limit)
+        at += len(block)
+    return limit
+
+
+def filtered(task, source, output):
+    """Runs the filter; returns the bytes it says to have read and written. It doesn't outlive this process."""
+    parent = os.getpid()
+
+    def die_with_parent():
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    # The - makes a file among the words one too many, which is refused.
+    command = [*task.command, "--stats", "--range", f"{task.low}:{task.high}", "-"]
+    with subprocess.Popen(
+        command, stdin=source, stdout=output, stderr=subprocess.PIPE, preexec_fn=die_with_parent
+    ) as process:
+        try:
+            said = process.communicate()[1].decode(errors="replace")
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise Failed(f"{task.command[0]} ended with {process.returncode}: {said.strip()[-1000:]}")
+    stats = re.search(r"^in: (\d+) bytes .*; out: (\d+) bytes ", said, re.MULTILINE)
+    if not stats:
+        raise Failed(f"{task.command[0]} ended early: it didn't say what it has read and written")
+    return int(stats[1]), int(stats[2])
+
+
+class Job:
+    """Makes a folder of what `pipemark lines` makes of files: its parts, one after the other, are the same bytes."""
+
+    def __init__(self, inputs, output, words, split=256 << 20, pipemark="pipemark", threads=1):
+        self.output = os.path.abspath(output)
+        self.refuse_existing()
+        parent, name = os.path.split(self.output)
+        self.folder = os.path.join(parent, f".{name}.{uuid.uuid4().hex}.partial")
+        self.attempts = os.path.join(self.folder, "attempts")
+        self.is_numbered = "number" in words
+        command = [pipemark, *words]
+        if not any(word.startswith("--threads") for word in words):
+            command += ["--threads", str(threads)]
+        terminator = b"\0" if {"-z", "--zero-terminated"} & set(words) else b"\n"
+        files = [(source, os.stat(source)) for source in sources(inputs)]
+        if not files:
+            raise Failed("there is no file to read")
+        self.tasks = []
+        for source, stat in files:
+            if self.tasks and lacks_end(self.tasks[-1]):
+                self.tasks[-1] = replace(self.tasks[-1], adds_end=True)
+            for low in range(0, max(stat.st_size, 1), split):
+                high = min(low + split, stat.st_size)
+                place = (len(self.tasks), source, state(stat), low, high)
+                self.tasks.append(Task(*place, tuple(command), terminator, self.attempts))
+
+    def __enter__(self):
+        os.mkdir(self.folder)
+        os.mkdir(self.attempts)
+        return self
+
+    def __exit__(self, *_):
+        # Where late attempts would write has another name before it is emptied, so none adds to it.
+        with contextlib.suppress(OSError):
+            os.rename(self.attempts, self.attempts + ".over")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, each):
+        """Does all of it by `each`, which calls a function with each task somewhere and returns the results."""
+        if self.is_numbered:
+            self.number(each(count, self.tasks))
+        self.commit(each(run, self.tasks))
+
+    def number(self, counts):
+        """Tells each task the number of its first line, from how many lines the ones before it have."""
+        start = 1
+        for task, lines in zip(list(self.tasks), counts):
+            start = 1 if task.low == 0 else start
+            self.tasks[task.index] = replace(task, command=(*task.command, "--start", str(start)))
+            start += lines
+
+    def commit(self, attempts):
+        """Makes one attempt of each task the output, or nothing."""
+        attempts = {attempt.index: attempt for attempt in attempts}
+        for task in self.tasks:
+            attempt = attempts.get(task.index)
+            if not attempt or os.stat(os.path.join(self.attempts, attempt.name)).st_size != attempt.size:
+                raise Failed(f"what task {task.index} has made isn't there any more, so nothing is committed")
+        for task in {task.source: task for task in self.tasks}.values():
+            refuse_change(os.stat(task.source), task)
+        whole = os.path.join(self.folder, "whole")
+        os.mkdir(whole)
+        for task in self.tasks:
+            os.rename(
+                os.path.join(self.attempts, attempts[task.index].name), os.path.join(whole, f"part-{task.index:05}")
+            )
+        self.refuse_existing()
+        os.rename(whole, self.output)
+
+    def refuse_existing(self):
+        if os.path.lexists(self.output):
+            raise Failed(f"{self.output} is there already; remove it, or name another")
+
+
+def sources(inputs):
+    """The files, and those of folders in the order of their names, without hidden ones."""
+    for path in map(os.path.abspath, inputs):
+        if os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
+            yield from sources(os.path.join(path, name) for name in names)
+        elif os.path.isfile(path):
+            yield path
+        else:
+            raise Failed(f"{path} {'is no file' if os.path.exists(path) else 'is not there'}")
+
+
+def lacks_end(task):
+    """Whether the last line of a task's file has no end."""
+    with open(task.source, "rb", buffering=0) as file:
+        length = task.state[1]
+        return length > 0 and os.pread(file.fileno(), 1, length - 1) != task.terminator
+
+
+def size(text):
+    if not (found := re.fullmatch(r"([1-9]\d*)([kmgt]?)", text.lower())):
+        raise ValueError
+    return int(found[1]) * UNITS[found[2]]
+
+
+def main(description, start):
+    """A driver: `start` takes a context to close things in and returns what calls a function
+    with each of many tasks on the engine."""
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    own, words = words[:at], words[at + 1 :] or ["lines", "spaces"]
+    usage = "%(prog)s [OPTIONS] IN... OUT -- lines [TRANSFORM] [FLAGS]"
+    parser = argparse.ArgumentParser(usage=usage, description=description)
+    parser.add_argument("inputs", nargs="+", metavar="IN", help="a file, or a folder of files")
+    parser.add_argument("output", metavar="OUT", help="the folder to make, of parts whose names are in order")
+    parser.add_argument("--split", type=size, default="256m", metavar="SIZE", help="bytes for a task [default: 256m]")
+    parser.add_argument("--pipemark", default="pipemark", metavar="FILE", help="the program, where workers find it")
+    options = parser.parse_args(own)
+    if words[0] != "lines":
+        parser.error("behind -- there have to be the words of a filter, such as: lines spaces")
+    if taken := {word.split("=")[0] for word in words} & {"--range", "--start", "--stats"}:
+        parser.error(f"the job says {', '.join(sorted(taken))} itself")
+    # What is cleaned up at the end is cleaned up then too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with contextlib.ExitStack() as stack:
+            job = Job(options.inputs, options.output, words, options.split, options.pipemark)
+            stack.enter_context(job)
+            job.run(start(stack))
+    except KeyboardInterrupt:
+        # Threads may wait for filters, which end with this process.
+        os._exit(128 + signal.SIGINT)
+    except (Failed, OSError) as error:
+        sys.exit(f"{parser.prog}: {error}")

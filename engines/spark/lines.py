@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""The line job on Apache Spark: spark-submit engines/spark/lines.py IN... OUT -- lines spaces
+
+Each task streams a range of a file through `pipemark lines` into a file; no line passes through Python or the JVM. The
+parts of OUT, one after the other, are what `pipemark lines` makes of the files. See docs/scale.md."""
+
+import re
+import sys
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import line_job  # noqa: E402
+
+
+def start(stack):
+    context = SparkContext(appName="pipemark lines")
+    stack.callback(context.stop)
+    context.addPyFile(line_job.__file__)
+
+    def each(function, tasks):
+        try:
+            return context.parallelize(tasks, len(tasks)).map(function).collect()
+        except Py4JJavaError as error:
+            # The sentence of the last try, out of what the JVM says around it.
+            said = re.findall(r"line_job\.Failed: (.*)", str(error.java_exception))
+            raise line_job.Failed(said[-1] if said else str(error.java_exception)) from None
+
+    return each
+
+
+if __name__ == "__main__":
+    line_job.main(__doc__, start)

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What the line job promises on Spark, on this machine's CPUs and on a master with two executors: `make test-spark`."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+from cluster import cluster, submit  # noqa: E402
+from test_line_job import PIPEMARK, Folder, local  # noqa: E402
+
+HOSTILE = b"a b\r\n\n\rc\0d \n\xff\xc3( e  \n" + b"x" * 3000 + b"\n" + b"\n" * 50
+SPECULATION = ["spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.interval=100ms"]
+
+
+def executors():
+    found = subprocess.run(["pgrep", "-f", "[C]oarseGrainedExecutorBackend"], stdout=subprocess.PIPE, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+class OnSpark(Folder):
+    @classmethod
+    def setUpClass(cls):
+        context = cluster()
+        cls.master = context.__enter__()
+        cls.addClassCleanup(context.__exit__, None, None, None)
+
+    def setUp(self):
+        super().setUp()
+        self.files = [self.file("b", HOSTILE * 400), self.file("a", HOSTILE * 100 + b"end"), self.file("c", b"")]
+
+    def start(self, master, *words, pipemark=PIPEMARK, split="100k", conf=()):
+        words = ["--pipemark", pipemark, "--split", split, *self.files, self.out, "--", *words]
+        return submit(master, HERE / "lines.py", *words, conf=conf, text=True)
+
+    def same(self, driver, *words):
+        said = driver.communicate(timeout=120)[1]
+        self.assertEqual(driver.returncode, 0, said[-3000:])
+        self.assertTrue(self.made() == local(words, *self.files), words)
+        self.left("a", "b", "c", "out", *(["filter", "started"] if self.folder.joinpath("filter").exists() else []))
+
+    def slow(self):
+        return self.filter(f'echo $$ >> {self.folder}/started; sleep 0.5; exec {PIPEMARK} "$@"')
+
+    def started(self):
+        path = self.folder / "started"
+        return path.read_text().split() if path.exists() else []
+
+    def no_filter_remains(self):
+        deadline = time.monotonic() + 10
+        while any(Path("/proc", pid).exists() for pid in self.started()):
+            self.assertLess(time.monotonic(), deadline, "a filter remains")
+            time.sleep(0.05)
+
+    def test_the_same_bytes_on_this_machine_s_cpus(self):
+        self.same(self.start("local[2]", "lines", "number", "-z"), "lines", "number", "-z")
+
+    def test_the_same_bytes_on_two_executors(self):
+        self.same(self.start(self.master, "lines", "spaces"), "lines", "spaces")
+
+    def test_the_same_bytes_with_an_executor_killed(self):
+        driver = self.start(self.master, "lines", "number", pipemark=self.slow())
+        while len(self.started()) < 4:
+            self.assertIsNone(driver.poll())
+            time.sleep(0.02)
+        killed = executors()[0]
+        os.kill(killed, signal.SIGKILL)
+        self.same(driver, "lines", "number")
+        self.assertNotIn(killed, executors())
+        self.no_filter_remains()
+
+    def test_the_same_bytes_with_tasks_run_twice(self):
+        # The first attempt of the first task gets stuck; the job ends when another has made it.
+        stuck = f'echo $$ >> {self.folder}/started; mkdir {self.folder}/first 2>/dev/null && exec sleep 100; exec {PIPEMARK} "$@"'
+        driver = self.start(self.master, "lines", "length", pipemark=self.filter(stuck), conf=SPECULATION)
+        driver.wait(timeout=60)
+        self.folder.joinpath("first").rmdir()
+        self.same(driver, "lines", "length")
+        self.no_filter_remains()
+
+    def test_a_job_that_fails_leaves_a_sentence_and_nothing_else(self):
+        driver = self.start(self.master, "lines", pipemark=self.filter("sleep 0.1; echo no luck >&2; exit 1"))
+        said = driver.communicate(timeout=60)[1]
+        self.assertEqual(driver.returncode, 1)
+        self.assertRegex(
+            said, rf"lines.py: bytes \d+ to \d+ of {self.folder}/[ab]: {self.folder}/filter ended with 1: no luck"
+        )
+        self.left("a", "b", "c", "filter")
+
+    def test_no_filter_outlives_a_driver_that_is_killed(self):
+        stuck = self.filter(f"echo $$ >> {self.folder}/started; exec sleep 100")
+        driver = self.start(self.master, "lines", pipemark=stuck)
+        while len(self.started()) < 2:
+            self.assertIsNone(driver.poll())
+            time.sleep(0.02)
+        driver.kill()
+        driver.communicate()
+        self.no_filter_remains()
+        self.assertFalse(self.out.exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
