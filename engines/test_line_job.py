@@ -14,6 +14,7 @@ import threading
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import line_job
 from line_job import Failed, Job
@@ -106,10 +107,19 @@ class Faults(Folder):
         self.left("in", "filter")
 
     def test_an_input_that_changes_while_it_is_read(self):
-        for change in ["echo x >> {}", "touch -d yesterday {}", "cp {0} {0}2; mv {0}2 {0}"]:
-            self.fails(
-                "has changed", self.input, pipemark=self.filter(f'{PIPEMARK} "$@"\n' + change.format(self.input))
-            )
+        for change in ["echo x >> {}", "touch -d yesterday {}"]:
+            with self.job(self.input, pipemark=self.filter(f'{PIPEMARK} "$@"\n' + change.format(self.input))) as job:
+                self.assertRaisesRegex(Failed, "has changed", line_job.run, job.tasks[0])
+                self.assertEqual(os.listdir(job.attempts), [])
+        replaced = "cp {0} {0}2; mv {0}2 {0}".format(self.input)
+        self.fails("has changed", self.input, pipemark=self.filter(f'{PIPEMARK} "$@"\n' + replaced))
+
+        def change_after(function, tasks):
+            attempts = one_by_one(function, tasks)
+            self.input.write_bytes(b"other")
+            return attempts
+
+        self.fails("has changed", self.input, each=change_after)
         self.left("in", "filter")
 
     def test_an_output_that_exists_stays(self):
@@ -180,6 +190,19 @@ class Faults(Folder):
             late.start()
             time.sleep(0.1)
         late.join()
+        self.left("in", "filter")
+        # One that begins while the folder is emptied.
+        tries = []
+
+        def empty(folder, **_):
+            with self.assertRaisesRegex(Failed, "No such file"):
+                line_job.run(job.tasks[0])
+            tries.append(shutil_rmtree(folder))
+
+        shutil_rmtree = shutil.rmtree
+        with mock.patch("shutil.rmtree", empty), self.job(self.input) as job:
+            pass
+        self.assertEqual(len(tries), 1)
         self.left("in", "filter")
 
 

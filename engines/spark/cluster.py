@@ -18,25 +18,21 @@ def cluster(executors=2):
     """The address of its master. Nothing of it is left afterwards."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pipemark-spark-")))
-        environment = {
-            **os.environ,
-            "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_WORKER_DIR": str(folder),
-        }
+        environment = {**os.environ, "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(folder)}
 
-        def start(name, *words):
-            log = folder / f"{name}.log"
+        def start(host, name, *words):
+            log = folder / f"{host}.log"
             command = [
                 BIN / "spark-class",
-                f"org.apache.spark.deploy.{words[0]}",
+                f"org.apache.spark.deploy.{name}",
                 "--host",
-                "127.0.0.1",
+                host,
                 "--webui-port",
                 "0",
+                *words,
             ]
             with open(log, "wb") as file:
-                process = subprocess.Popen([*command, *words[1:]], env=environment, stdout=file, stderr=file)
+                process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
             # A worker that is told to end ends its executors.
             stack.callback(process.wait)
             stack.callback(process.terminate)
@@ -50,10 +46,10 @@ def cluster(executors=2):
                 time.sleep(0.05)
             return found[0]
 
-        master = says(*start("master", "master.Master", "--port", "0"), r"spark://[\w.:]+")
-        workers = [
-            start(f"worker{n}", "worker.Worker", "--cores", "1", "--memory", "1g", master) for n in range(executors)
-        ]
+        # Hosts of their own, for Spark runs no task twice on one.
+        master = says(*start("127.0.0.1", "master.Master", "--port", "0"), r"spark://[\w.:]+")
+        flags = ("--cores", "1", "--memory", "1g", master)
+        workers = [start(f"127.0.0.{n + 2}", "worker.Worker", *flags) for n in range(executors)]
         for worker in workers:
             says(*worker, "Successfully registered")
         yield master
@@ -61,7 +57,6 @@ def cluster(executors=2):
 
 def submit(master, script, *words, conf=(), **options):
     """The process of a driver."""
-    settings = [word for setting in conf for word in ("--conf", setting)]
+    settings = [word for setting in ["spark.log.level=WARN", *conf] for word in ("--conf", setting)]
     command = [BIN / "spark-submit", "--master", master, *settings, script, *words]
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    return subprocess.Popen(command, env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, **options)

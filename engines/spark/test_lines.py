@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -35,15 +36,22 @@ class OnSpark(Folder):
 
     def setUp(self):
         super().setUp()
+        handle, log = tempfile.mkstemp(prefix="pipemark-spark-log-")
+        os.close(handle)
+        self.log = Path(log)
+        self.addCleanup(self.log.unlink)
         self.files = [self.file("b", HOSTILE * 400), self.file("a", HOSTILE * 100 + b"end"), self.file("c", b"")]
 
     def start(self, master, *words, pipemark=PIPEMARK, split="100k", conf=()):
         words = ["--pipemark", pipemark, "--split", split, *self.files, self.out, "--", *words]
-        return submit(master, HERE / "lines.py", *words, conf=conf, text=True)
+        with open(self.log, "w") as log:
+            driver = submit(master, HERE / "lines.py", *words, conf=conf, stdout=log, stderr=log)
+        self.addCleanup(driver.wait)
+        self.addCleanup(driver.kill)
+        return driver
 
     def same(self, driver, *words):
-        said = driver.communicate(timeout=120)[1]
-        self.assertEqual(driver.returncode, 0, said[-3000:])
+        self.assertEqual(driver.wait(timeout=200), 0, self.log.read_text()[-3000:])
         self.assertTrue(self.made() == local(words, *self.files), words)
         self.left("a", "b", "c", "out", *(["filter", "started"] if self.folder.joinpath("filter").exists() else []))
 
@@ -81,17 +89,17 @@ class OnSpark(Folder):
         # The first attempt of the first task gets stuck; the job ends when another has made it.
         stuck = f'echo $$ >> {self.folder}/started; mkdir {self.folder}/first 2>/dev/null && exec sleep 100; exec {PIPEMARK} "$@"'
         driver = self.start(self.master, "lines", "length", pipemark=self.filter(stuck), conf=SPECULATION)
-        driver.wait(timeout=60)
+        driver.wait(timeout=200)
         self.folder.joinpath("first").rmdir()
         self.same(driver, "lines", "length")
         self.no_filter_remains()
 
     def test_a_job_that_fails_leaves_a_sentence_and_nothing_else(self):
         driver = self.start(self.master, "lines", pipemark=self.filter("sleep 0.1; echo no luck >&2; exit 1"))
-        said = driver.communicate(timeout=60)[1]
-        self.assertEqual(driver.returncode, 1)
+        self.assertEqual(driver.wait(timeout=200), 1)
         self.assertRegex(
-            said, rf"lines.py: bytes \d+ to \d+ of {self.folder}/[ab]: {self.folder}/filter ended with 1: no luck"
+            self.log.read_text(),
+            rf"lines.py: bytes \d+ to \d+ of {self.folder}/[ab]: {self.folder}/filter ended with 1: no luck",
         )
         self.left("a", "b", "c", "filter")
 
@@ -102,7 +110,7 @@ class OnSpark(Folder):
             self.assertIsNone(driver.poll())
             time.sleep(0.02)
         driver.kill()
-        driver.communicate()
+        driver.wait()
         self.no_filter_remains()
         self.assertFalse(self.out.exists())
 
