@@ -5,7 +5,7 @@
 //!
 //! * [`copy`], [`Relay`]: one descriptor's bytes passed to another, whatever the two are.
 //! * [`Gifts`], [`Gift`]: zero-copy sending of memory that can't be changed afterwards.
-//! * [`lines`](crate::lines): lines of text through a function, at the speed of the pipe (feature `lines`, on unless turned off).
+//! * [`lines`]: lines of text through a function, at the speed of the pipe (feature `lines`, on unless turned off).
 //! * [`Pipe`]: a pipe with its capacity and fill level.
 //! * [`memory`], [`wait`]: buffers on base or huge pages; waiting for a descriptor.
 //!
