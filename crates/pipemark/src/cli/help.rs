@@ -22,7 +22,7 @@ struct Topic {
 
 macro_rules! page {
     ($file:literal) => {
-        include_str!(concat!("../../../../docs/", $file))
+        include_str!(concat!("../../docs/", $file))
     };
 }
 

@@ -27,10 +27,8 @@ pub use workshop::{Runnable, Workshop};
 const FOLDER: &str = "entrants";
 
 /// The filters that come with the program, by their folders, as they are in the source tree.
-const EMBEDDED: [(&str, &str); 2] = [
-    ("tools", include_str!("../../../../entrants/tools/filters.toml")),
-    ("lines", include_str!("../../../../entrants/lines/filters.toml")),
-];
+const EMBEDDED: [(&str, &str); 2] =
+    [("tools", include_str!("../../entrants/tools.toml")), ("lines", include_str!("../../entrants/lines.toml"))];
 
 /// What is known of the filters that come with the program.
 pub static FILTERS: LazyLock<Vec<(Filter, ProgramForm)>> = LazyLock::new(|| {
@@ -226,7 +224,8 @@ impl Entrants {
 
 fn no_folder(name: &str) -> String {
     format!(
-        "there is no folder '{name}' here; start this in pipemark's source tree, or name the folder '{FOLDER}' with --entrants"
+        "there is no folder '{name}' here; start this in pipemark's source tree, or name the folder '{FOLDER}' with --entrants \
+         (packages have it in share/pipemark; copy it to where you may write)"
     )
 }
 

@@ -2,13 +2,13 @@
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
 pub const EMBEDDED: [(&str, &str); 7] = [
-    ("quick", include_str!("../../../../suites/quick.toml")),
-    ("block-size", include_str!("../../../../suites/block-size.toml")),
-    ("languages", include_str!("../../../../suites/languages.toml")),
-    ("ipc", include_str!("../../../../suites/ipc.toml")),
-    ("pipe-speed", include_str!("../../../../suites/pipe-speed.toml")),
-    ("large-pipe", include_str!("../../../../suites/large-pipe.toml")),
-    ("lines", include_str!("../../../../suites/lines.toml")),
+    ("quick", include_str!("../../suites/quick.toml")),
+    ("block-size", include_str!("../../suites/block-size.toml")),
+    ("languages", include_str!("../../suites/languages.toml")),
+    ("ipc", include_str!("../../suites/ipc.toml")),
+    ("pipe-speed", include_str!("../../suites/pipe-speed.toml")),
+    ("large-pipe", include_str!("../../suites/large-pipe.toml")),
+    ("lines", include_str!("../../suites/lines.toml")),
 ];
 
 /// The text of the suite called `name`.

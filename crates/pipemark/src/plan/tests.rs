@@ -317,7 +317,7 @@ fn mistakes_are_pointed_at() {
 
 #[test]
 fn the_example_of_the_docs_is_a_suite() {
-    let docs = include_str!("../../../../docs/suites.md");
+    let docs = include_str!("../../docs/suites.md");
     let example = docs.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let plan = plan_of(example).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.trials.len(), 8);
