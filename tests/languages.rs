@@ -156,11 +156,14 @@ fn who_keeps_the_contract_is_measured_whole() {
 
 #[test]
 fn a_hang_is_ended_and_tells_what_it_said() {
-    let fakes = Fakes::new(&["hangs", "honest"]);
-    let (output, document) = fakes.run(&["hangs", "honest"], &["--runs", "1", "--limit", "3s"]);
+    let ways = ["hangs", "stops", "honest"];
+    let fakes = Fakes::new(&ways);
+    let (output, document) = fakes.run(&ways, &["--runs", "1", "--limit", "3s"]);
     assert_eq!(output.status.code(), Some(1));
-    let reason = trial(&document, "hangs")["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("its limit of 3s") && reason.contains("waiting for a byte"), "{reason}");
+    for way in ["hangs", "stops"] {
+        let reason = trial(&document, way)["reason"].as_str().unwrap();
+        assert!(reason.contains("its limit of 3s") && reason.contains("waiting for a byte"), "{way}: {reason}");
+    }
     assert_eq!(trial(&document, "honest")["status"], "ok", "the others go on");
     fakes.assert_nothing_is_left();
 }

@@ -255,6 +255,18 @@ fn runs_are_laid_over_one_another() {
 }
 
 #[test]
+fn names_that_javascript_has_too_are_drawn() {
+    let mut documents = [measured(), measured()];
+    documents[0]["label"] = json!("constructor");
+    documents[1]["label"] = json!("__proto__");
+    let files = Files::new();
+    let Some(found) = browsed(&files.page(&[&documents[0], &documents[1]]), "prototype") else { return };
+    assert_sound(&found);
+    let text = found["text"].as_str().unwrap();
+    assert!(text.contains("constructor") && text.contains("__proto__"), "{text}");
+}
+
+#[test]
 fn charts_are_drawn_in_the_terminal() {
     let files = Files::new();
     let path = files.document("run.json", &measured());

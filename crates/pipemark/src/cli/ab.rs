@@ -41,10 +41,10 @@ pub struct AbOptions {
     /// End with a code of its own when this is the verdict (see below)
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
     fail_on: Vec<Verdict>,
-    /// Take no notice of commands that end with a code other than 0
+    /// Ignore exit codes other than 0
     #[arg(long, short)]
     ignore_failure: bool,
-    /// Compare two that write different things
+    /// Compare two pipelines although their outputs differ
     #[arg(long)]
     ignore_output: bool,
     /// End a run that takes longer than this

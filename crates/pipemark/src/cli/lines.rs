@@ -51,7 +51,7 @@ pub struct LinesOptions {
     /// How output reaches a pipe
     #[arg(long, value_name = "HOW", value_enum, default_value_t, global = true)]
     send: Send,
-    /// Say on standard error what was read, written and used
+    /// Print to standard error what was read, written and used
     #[arg(long, global = true)]
     stats: bool,
 }

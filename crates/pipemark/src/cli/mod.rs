@@ -69,7 +69,7 @@ enum Verb {
     /// Run suites: predefined experiments
     #[command(after_long_help = examples!("run"))]
     Run(run::RunOptions),
-    /// Measure the throughput of a pipe as you ask, or of a matrix of pipes
+    /// Measure the throughput of a pipe, or of a matrix of pipes
     #[command(after_long_help = examples!("bw"))]
     Bw(Box<bw::BwOptions<bw::BwKeys>>),
     /// Measure round trips: how long a block takes there and back
@@ -92,7 +92,7 @@ enum Verb {
     /// Write lines or bytes to standard output: a pipeline's source
     #[command(after_long_help = examples!("gen"))]
     Gen(r#gen::GenOptions),
-    /// Take, measure and check standard input: a pipeline's end
+    /// Read standard input, measure its rate and check it: a pipeline's end
     #[command(after_long_help = examples!("sink"))]
     Sink(sink::SinkOptions),
     /// Measure what one more process in a pipeline costs
@@ -107,7 +107,7 @@ enum Verb {
     /// Try larger pipes in a running pipeline, and keep what helps
     #[command(after_long_help = examples!("tune"))]
     Tune(tune::TuneOptions),
-    /// Write results as a page to mail, or draw them in the terminal
+    /// Write results as an HTML page, or draw them in the terminal
     #[command(after_long_help = examples!("report"))]
     Report(report::ReportOptions),
     /// List suites, links, senders and receivers, and what is missing here

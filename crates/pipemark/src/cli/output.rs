@@ -137,7 +137,7 @@ pub struct ExportOptions {
     markdown: Option<Destination>,
     #[command(flatten)]
     format: FormatOption,
-    /// Print neither tables nor progress; errors and what goes to FILE or '-' stay
+    /// Print no tables and no progress; errors, and output to FILE or '-', stay
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -154,7 +154,7 @@ pub struct OutputOptions {
     /// Write one figure per trial as github-action-benchmark reads it (customBiggerIsBetter)
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     benchmark_json: Option<Destination>,
-    /// Print all tables with all figures and findings, not the one screen of the most telling
+    /// Print every table, figure and finding instead of one screen
     #[arg(long)]
     pub all: bool,
     #[command(flatten)]

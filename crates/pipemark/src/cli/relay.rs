@@ -21,7 +21,7 @@ pub struct RelayOptions {
     /// How bytes are moved
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Method::Fastest)]
     method: Method,
-    /// Say on standard error what was done, in one line
+    /// Print one line of statistics to standard error at the end
     #[arg(long)]
     stats: bool,
 }

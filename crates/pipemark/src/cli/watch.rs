@@ -21,7 +21,7 @@ pub struct WatchOptions {
     /// End after this time; without, when the pipeline does
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
-    /// Time between two pictures, or two lines
+    /// Time between two updates of the screen, or two lines
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
     interval: Duration,
 }

@@ -12,10 +12,10 @@ use clap::{Args, ValueEnum};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::console::{catch_interrupts, say_error};
+use super::console::say_error;
 use super::output::{destination, terminal, terminal_of};
 use super::{Ending, Stop, exit};
-use crate::child::{Child, Group, RunError, wait_readable};
+use crate::child::{Child, Group, Interrupt, RunError, wait_readable};
 use crate::export::{Destination, json_line};
 use crate::plan::parse_duration;
 use crate::render::{self, Attachment};
@@ -254,7 +254,8 @@ pub fn look(
     if let Some(pid) = pids.iter().find(|&&pid| !watch::exists(pid)) {
         return Err(Stop::failed(format_args!("there is no process {pid}; 'pipemark why' lists live pipelines")));
     }
-    let interrupt = catch_interrupts()?;
+    // It starts nothing, so no guards are needed.
+    let interrupt = Interrupt::catch().map_err(Stop::failed)?;
     let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.manner());
     let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;

@@ -33,7 +33,8 @@ impl Files {
 
     /// The first `bytes` bytes of a file. The kernel makes some files as they are read, at a cost per line.
     pub fn head(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
-        let mut text = Vec::new();
+        // Enough for most of them, in one read.
+        let mut text = Vec::with_capacity(4096);
         File::open(self.locate(path)).ok()?.take(bytes).read_to_end(&mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }

@@ -184,7 +184,7 @@ parameters! {
     ///
     /// quota is what a user gets who is over the limit of /proc/sys/fs/pipe-user-pages-soft: 8 KiB on current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
-    /// Send and receive buffer of sockets, as asked for: default, or a size
+    /// Send and receive buffers of sockets: default, or a size
     Buffer buffer: Buffer ["SIZE", Bytes, ENDS] = Some(Buffer(None)), |text| match text {
         "default" => Ok(Buffer(None)),
         _ => bounded("socket buffer", text, ByteSize(1), MAX_BLOCK).map(|size| Buffer(Some(size))),
@@ -214,7 +214,7 @@ parameters! {
     /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Busy work before each call of the writer, likewise
+    /// Busy work before each call of the writer, in microseconds: 0.5 to 1.5 times the value
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
     /// Messages per second, each timed from when it was due; closed sends the next when the last is back

@@ -17,6 +17,7 @@ static FORMS: LazyLock<Value> =
 
 /// The specification, and the names that its legend tells apart: none where there is nothing to tell.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
+    let chart = &with_drawable_names(chart);
     let names = |published: bool| {
         let mut names: Vec<&str> = Vec::new();
         for series in &chart.series {
@@ -67,6 +68,34 @@ fn filled(form: &Value, parts: &[(&str, Value)]) -> Option<Value> {
         }
         other => Some(other.clone()),
     }
+}
+
+/// What every object of JavaScript has. The library looks names up in objects, and draws nothing for one that is called so.
+const PROPERTIES: [&str; 12] = [
+    "constructor",
+    "hasOwnProperty",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "valueOf",
+    "__proto__",
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+];
+
+/// The chart with a space without width behind each name that is a property of every object.
+fn with_drawable_names(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    let labels = chart.series.iter_mut().map(|series| &mut series.label);
+    for name in labels.chain(&mut chart.x.names).chain(&mut chart.y.names) {
+        if PROPERTIES.contains(&name.as_str()) {
+            name.push('\u{200b}');
+        }
+    }
+    chart
 }
 
 /// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.

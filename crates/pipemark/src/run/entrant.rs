@@ -134,8 +134,20 @@ impl Supervisor {
         }
         self.0.hang_up(Shutdown::Write);
         let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
-        let outcome = self.take(Instant::now() + CLEANING, None).ok().flatten().unwrap_or_default();
+        let outcome = self.last_word().ok().flatten().unwrap_or_default();
         Err(RunError::Failed(with_stderr(sentence, &outcome)))
+    }
+
+    /// What it says once it was hung up on, whatever the entrant does to keep it from that.
+    fn last_word(&mut self) -> Result<Option<Completion>, RunError> {
+        let deadline = Instant::now() + CLEANING;
+        while Instant::now() < deadline {
+            self.0.resume();
+            if let Some(outcome) = self.take(Instant::now() + Duration::from_millis(100), None)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
     }
 
     /// What came of the entrant; `None` if that isn't known until the deadline.
@@ -151,8 +163,7 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         self.0.hang_up(Shutdown::Write);
         // Its end of the socket closes with it, when all that it started is gone.
-        let deadline = Instant::now() + CLEANING;
-        while matches!(self.take(deadline, None), Ok(Some(_))) {}
+        while matches!(self.last_word(), Ok(Some(_))) {}
         // Should it have been killed itself, what it started is still in its group, which ends with the child.
     }
 }

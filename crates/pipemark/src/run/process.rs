@@ -76,6 +76,11 @@ impl Peer {
         let _ = shutdown(&self.socket, side);
     }
 
+    /// Lets the process go on, should one of its own have stopped it.
+    pub fn resume(&self) {
+        self.child.release();
+    }
+
     fn how_it_ended(&mut self) -> String {
         let name = self.child.name().to_owned();
         // Its side of the socket is closed: it is about to end.

@@ -5,10 +5,12 @@
 //! follows. All but the reading is pure.
 
 mod advice;
+mod counters;
 mod figures;
 mod phases;
 mod process;
 mod sampler;
+mod scan;
 mod state;
 mod thread;
 mod topology;

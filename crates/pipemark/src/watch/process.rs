@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, readlinkat, statx};
@@ -40,6 +41,7 @@ pub struct Process {
     pub start: u64,
     /// As the kernel has it: `S`, `R`, `T` and others.
     pub state: char,
+    pub threads: u32,
     /// CPU time of its own and of children that it reaped, in clock ticks.
     pub ticks: u64,
     /// Page faults of children that it reaped: they change when it reaps one.
@@ -50,6 +52,39 @@ pub struct Process {
     pub ends: Option<Vec<End>>,
 }
 
+/// A file of /proc that is read again and again.
+#[derive(Debug)]
+pub struct Again {
+    path: String,
+    open: Option<File>,
+    keep: bool,
+}
+
+impl Again {
+    /// `keep` it open.
+    pub fn new(path: String, keep: bool) -> Again {
+        Again { path, open: None, keep }
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What it says now, as far as it fits.
+    pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
+        let length = match &self.open {
+            Some(file) => file.read_at(buffer, 0)?,
+            None => {
+                let file = File::open(&self.path)?;
+                let length = file.read_at(buffer, 0)?;
+                self.open = self.keep.then_some(file);
+                length
+            }
+        };
+        std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+}
+
 /// The first 4 KiB of a file of /proc, which is all of it for those read here, in one read.
 fn text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut buffer = [0; 4096];
@@ -58,7 +93,7 @@ fn text(path: impl AsRef<Path>) -> io::Result<String> {
 }
 
 /// The numbers that a folder of /proc has entries for.
-pub fn numbers(folder: &str) -> Vec<u32> {
+fn numbers(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
@@ -76,7 +111,7 @@ impl Process {
     }
 
     /// The line of /proc/PID/stat. The name stands in parentheses and may hold more of them.
-    fn parse(pid: u32, stat: &str) -> Option<Process> {
+    pub fn parse(pid: u32, stat: &str) -> Option<Process> {
         let (before, after) = stat.rsplit_once(')')?;
         let comm = before.split_once('(')?.1.to_owned();
         let words: Vec<&str> = after.split_ascii_whitespace().collect();
@@ -84,13 +119,18 @@ impl Process {
         let small = |nth: usize| number(nth).and_then(|n| u32::try_from(n).ok());
         let ticks = (11..15).map(number).sum::<Option<u64>>()?;
         let state = words.first()?.chars().next()?;
-        let (parent, group, reaped, start) = (small(1)?, small(2)?, number(8)?, number(19)?);
-        Some(Process { pid, parent, group, start, state, ticks, reaped, comm, ends: None })
+        let (parent, group, reaped, threads, start) = (small(1)?, small(2)?, number(8)?, small(17)?, number(19)?);
+        Some(Process { pid, parent, group, start, state, threads, ticks, reaped, comm, ends: None })
     }
 
     /// The same without the ends of pipes.
-    pub fn read_stat(pid: u32) -> Option<Process> {
+    fn read_stat(pid: u32) -> Option<Process> {
         Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The numbers of its threads.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        if self.threads == 1 { vec![self.pid] } else { numbers(&format!("/proc/{}/task", self.pid)) }
     }
 
     /// Its words, as it was started.
@@ -177,16 +217,14 @@ fn field(text: &str, key: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// What a process, and the children that it reaped, have read and written by calls that count.
-pub fn bytes(pid: u32) -> Option<(u64, u64)> {
-    let text = text(format!("/proc/{pid}/io")).ok()?;
-    Some((field(&text, "rchar")?, field(&text, "wchar")?))
+/// The bytes read and written in the text of /proc/PID/io.
+pub fn bytes(text: &str) -> Option<(u64, u64)> {
+    Some((field(text, "rchar")?, field(text, "wchar")?))
 }
 
-/// How often a process gave its CPU up or lost it.
-pub fn switches(pid: u32) -> Option<u64> {
-    let text = text(format!("/proc/{pid}/status")).ok()?;
-    Some(field(&text, "voluntary_ctxt_switches")? + field(&text, "nonvoluntary_ctxt_switches")?)
+/// The control groups of a process, as /proc calls them.
+pub fn control_groups(pid: u32) -> String {
+    text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
 }
 
 /// How far a process is in the largest file that it reads: the position and the size.

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use super::process::{End, Way};
+use super::process::{Again, End, Way};
 use super::state::{self, Seen, State, Target, Wait};
 
 /// What may be read of a thread, the best first.
@@ -26,29 +26,6 @@ pub enum Access {
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
 
-/// A file of /proc that is read again and again.
-#[derive(Debug)]
-struct Again {
-    path: String,
-    open: Option<File>,
-    keep: bool,
-}
-
-impl Again {
-    fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
-        let length = match &self.open {
-            Some(file) => file.read_at(buffer, 0)?,
-            None => {
-                let file = File::open(&self.path)?;
-                let length = file.read_at(buffer, 0)?;
-                self.open = self.keep.then_some(file);
-                length
-            }
-        };
-        std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
-    }
-}
-
 /// A thread.
 #[derive(Debug)]
 pub struct Thread {
@@ -60,16 +37,18 @@ pub struct Thread {
     wchan: Again,
     stat: Again,
     schedstat: Again,
-    /// Nanoseconds on a CPU and waiting for one, when they were last asked for.
-    pub times: Option<(u64, u64)>,
+    /// What [`Thread::read_times`] gave last.
+    pub times: Option<[u64; 3]>,
+    /// It waits for a descriptor that isn't known, and may be a pipe that was opened since.
+    pub strange: bool,
 }
 
 impl Thread {
     /// `keep` the files open.
     pub fn new(pid: u32, id: u32, best: Access, keep: bool) -> Thread {
-        let file = |name: &str| Again { path: format!("/proc/{pid}/task/{id}/{name}"), open: None, keep };
+        let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
-        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None }
+        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false }
     }
 
     /// The step down that was taken for it.
@@ -132,18 +111,19 @@ impl Thread {
     }
 
     fn is_gone(&self) -> bool {
-        !fs::exists(self.stat.path.trim_end_matches("/stat")).unwrap_or(true)
+        !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
     fn function(&mut self) -> Option<String> {
         self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
     }
 
-    /// Nanoseconds on a CPU and waiting for one.
-    pub fn read_times(&mut self) -> Option<(u64, u64)> {
+    /// Nanoseconds on a CPU and waiting for one, and how often it was given one.
+    pub fn read_times(&mut self) -> Option<[u64; 3]> {
         let mut buffer = [0; 128];
         let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
-        Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+        let mut next = || words.next()?.parse().ok();
+        Some([next()?, next()?, next()?])
     }
 }
 
@@ -161,7 +141,11 @@ struct Asked<'t> {
 impl state::Thread for Asked<'_> {
     fn target(&self, fd: u64) -> Target {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd));
-        known.copied().unwrap_or_else(|| target_of(self.pid, fd))
+        known.copied().unwrap_or_else(|| {
+            let target = target_of(self.pid, fd);
+            self.thread.borrow_mut().strange |= matches!(target, Target::File | Target::Other);
+            target
+        })
     }
 
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {

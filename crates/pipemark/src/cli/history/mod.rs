@@ -36,9 +36,9 @@ enum HistoryVerb {
     Show(ShowOptions),
     /// Write one measurement as the JSON that --json writes [default: the newest]
     Export(ExportOptions),
-    /// Take in measurements that --json or export wrote, here or elsewhere
+    /// Import measurements that --json or export wrote, here or elsewhere
     Import(ImportOptions),
-    /// Forget measurements
+    /// Delete measurements
     Delete(DeleteOptions),
     /// Show one trial over time, and where it changed for certain
     Trend(trend::TrendOptions),
@@ -92,7 +92,7 @@ struct ShowOptions {
     /// Its number in the list, or its label
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Print all tables with all figures and findings, not the one screen of the most telling
+    /// Print every table, figure and finding instead of one screen
     #[arg(long)]
     all: bool,
     #[command(flatten)]

@@ -1,0 +1,80 @@
+//! The kernel's counters of a pipeline, and what they grew by.
+
+use super::figures::Counts;
+use super::process;
+use super::sampler::Watcher;
+
+/// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
+const TICK: u64 = 10_000_000;
+
+/// Sums over the processes of a stage.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    ticks: Option<u64>,
+    reaped: u64,
+    bytes: Option<(u64, u64)>,
+    throttled: Option<std::time::Duration>,
+}
+
+impl Watcher {
+    /// Reads the counters and adds what they grew by.
+    pub(super) fn count(&mut self) {
+        let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| groups.throttled_now()).collect();
+        self.current.stages.resize(self.stages.len(), Counts::default());
+        for (stage, counts) in self.stages.iter_mut().zip(&mut self.current.stages) {
+            if !stage.alive {
+                continue;
+            }
+            let mut now = Totals::default();
+            let add = |sum: &mut Option<u64>, value: Option<u64>| {
+                *sum = value.map(|value| sum.unwrap_or(0) + value).or(*sum);
+            };
+            let mut deltas = [0; 3];
+            let mut seen = false;
+            for pid in &stage.pids {
+                let Some(known) = self.known.get_mut(pid) else { continue };
+                let late = known.process.start > self.born_after;
+                for thread in &mut known.threads {
+                    if let Some(times) = thread.read_times() {
+                        let before = thread.times.replace(times).unwrap_or(if late { [0; 3] } else { times });
+                        (0..3).for_each(|nth| deltas[nth] += times[nth].saturating_sub(before[nth]));
+                        seen = true;
+                    }
+                }
+                if let Some(process) = known.read_stat() {
+                    add(&mut now.ticks, Some(process.ticks));
+                    now.reaped += process.reaped;
+                }
+                if let Some((read, wrote)) = known.read_bytes() {
+                    let (sum_read, sum_wrote) = now.bytes.unwrap_or_default();
+                    now.bytes = Some((sum_read + read, sum_wrote + wrote));
+                }
+            }
+            now.throttled = stage.group.and_then(|place| throttled[place]);
+            let before = std::mem::replace(&mut stage.totals, now);
+            let [run, waited, switches] = deltas;
+            let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+            // Threads and children that came and went are in the ticks only, which are coarse.
+            let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
+            if seen || ticks.is_some() {
+                counts.cpu = Some(counts.cpu.unwrap_or(0) + run.max(ticks.unwrap_or(0)));
+                counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
+            }
+            // What children read to start is in the bytes of whoever reaps them.
+            let reaped = now.reaped != before.reaped;
+            let now_bytes = now.bytes.filter(|_| !reaped);
+            let bytes = |of: fn((u64, u64)) -> u64| grown(now_bytes.map(of), before.bytes.map(of));
+            counts.read = bytes(|(read, _)| read);
+            counts.wrote = bytes(|(_, wrote)| wrote);
+            counts.changed = reaped || std::mem::take(&mut stage.changed);
+            counts.switches = seen.then_some(switches);
+            counts.throttled = grown(
+                now.throttled.map(|time| time.as_nanos() as u64),
+                before.throttled.map(|time| time.as_nanos() as u64),
+            );
+            if stage.ins.is_empty() {
+                stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
+            }
+        }
+    }
+}
