@@ -97,6 +97,32 @@ def against_c(rounds):
             promise(what, ratios, least=0.97)
 
 
+def ceilings(rounds):
+    """What the harness says that copying, making and looking could reach is what loops written in C reach."""
+
+    def alone(end, block):
+        trial = bw("--verify", "full", "--block", str(block), "--place", "0:1", time="20ms")
+        return trial["samples"][0][end][0]["ceiling"]
+
+    def by_hand(what, block):
+        return float(command([ROOT / "build/ceiling", what, block, 20]).stdout)
+
+    def copied(block):
+        trial = json.loads(
+            command([PIPEMARK, "bw", "--link", "memory-copy", "--block", block, "--runs", "1", "--time", "20ms", "--no-save", "--json", "-"]).stdout
+        )["trials"][0]
+        return trial["estimate"]["throughput"]["median"]
+
+    for block in (4096, 65536, 1 << 20):
+        for what, ours in (
+            ("copy", lambda: copied(block)),
+            ("make", lambda: alone("sources", block)),
+            ("look", lambda: alone("sinks", block)),
+        ):
+            ratios = in_turns(rounds, ours, lambda: by_hand(what, block))
+            promise(f"ceiling to {what} {block} bytes: pipemark / a loop in C", ratios, least=0.95, most=1.05)
+
+
 def fresh(rounds):
     gift = "--send vmsplice --pages huge --block 128k --capacity 1m --verify full --place cross".split()
     plain = "--block 64k --capacity 1m --verify full --place cross".split()
@@ -255,4 +281,4 @@ def main(checks, about):
 
 
 if __name__ == "__main__":
-    main([against_c, fresh, quick, own_cost, history, links, perf_sched, looking], __doc__)
+    main([against_c, ceilings, fresh, quick, own_cost, history, links, perf_sched, looking], __doc__)

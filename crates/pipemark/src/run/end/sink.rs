@@ -2,14 +2,14 @@
 
 use std::io;
 
-use pipeio_harness::buffer::Bytes;
+use pipeio_harness::buffer::{Buffer, Bytes};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::recv::Receiver;
 use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use super::{Done, End, ended_early};
-use crate::link::{Handle, Link};
+use crate::link::{self, Handle, Link};
 use crate::model::{Ends, Verify, Volume};
 
 /// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
@@ -190,11 +190,12 @@ fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
     if !looks && busy.seconds() == 0.0 {
         return None;
     }
-    let mut data = vec![0; if looks { block } else { 0 }];
-    pattern.fill(0, &mut data);
+    // Where a receiver's bytes lie: a vector of words may begin in the midst of a cache line.
+    let mut data = Buffer::new(if looks { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
+    pattern.fill(0, data.bytes_mut());
     let work = || {
         let mut proof = Proof::new(pattern, ends);
-        proof.absorb(block, Some(&data));
+        proof.absorb(block, Some(data.bytes()));
         std::hint::black_box((proof.xor, proof.checker.fault()));
         Ok::<usize, std::convert::Infallible>(block)
     };

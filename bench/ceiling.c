@@ -1,0 +1,88 @@
+/* What an end of a pipe could do if the transfer cost nothing, as one would write the loop by hand.
+ *
+ *   ceiling copy|make|look BLOCK MILLISECONDS
+ *
+ * Prints the bytes per second of one core that copies a block to another, writes the words of pipemark's pattern into a
+ * block (word i is seed + i * STEP), or compares each word of a block with the one that belongs there. */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STEP 0x9e3779b97f4a7c15ull
+#if defined(__x86_64__)
+#define WIDEST __attribute__((noinline, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WIDEST __attribute__((noinline))
+#endif
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	/* CPU time, as pipemark takes it for what an end does alone: others may have the CPU meanwhile. */
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+WIDEST static void make(uint64_t *words, size_t count, uint64_t first)
+{
+	for (size_t i = 0; i < count; i++)
+		words[i] = first, first += STEP;
+}
+
+WIDEST static uint64_t look(const uint64_t *words, size_t count, uint64_t first)
+{
+	uint64_t wrong = 0;
+
+	for (size_t i = 0; i < count; i++)
+		wrong |= words[i] ^ first, first += STEP;
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	size_t block = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
+
+	if (!block || block % 8) {
+		fprintf(stderr, "usage: ceiling copy|make|look BLOCK MILLISECONDS\n");
+		return 2;
+	}
+	size_t room = (block + 4095) & ~4095ul, count = block / 8;
+	uint64_t *from = aligned_alloc(4096, room), *to = aligned_alloc(4096, room);
+
+	if (!from || !to) {
+		perror("memory");
+		return 1;
+	}
+	make(from, count, 1);
+	memset(to, 0, room);
+	int64_t window = atoll(argv[3]) * 1000000, begin = now(), end;
+	uint64_t bytes = 0, wrong = 0, position = 0;
+
+	do {
+		/* That clock is a system call. */
+		for (size_t done = 0; done < (4 << 20); done += block, bytes += block) {
+			if (argv[1][0] == 'c') {
+				memcpy(to, from, block);
+				__asm__ volatile("" : : "r"(to) : "memory");
+			} else if (argv[1][0] == 'm') {
+				make(to, count, position);
+				position += count * STEP;
+				__asm__ volatile("" : : "r"(to) : "memory");
+			} else {
+				__asm__ volatile("" : : "r"(from) : "memory");
+				wrong |= look(from, count, 1);
+			}
+		}
+		end = now();
+	} while (end - begin < window);
+	if (wrong) {
+		fprintf(stderr, "the block is not what was written\n");
+		return 1;
+	}
+	printf("%.0f\n", bytes * 1e9 / (end - begin));
+	return 0;
+}
