@@ -36,6 +36,7 @@ impl KeySet for BwKeys {
         (Key::WriteDelay, ""),
         (Key::ReadDelay, ""),
         (Key::Total, "see --time"),
+        (Key::Blocks, "see --time"),
         (Key::Time, "250ms"),
         (Key::ReadBlock, "the same as --block"),
         (Key::Block, ""),

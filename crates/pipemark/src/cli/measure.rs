@@ -98,8 +98,6 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let trials = stats::records::records(outcomes);
     let memory_copy = stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
-    let mut findings = findings::gains::answers(&experiments, &trials);
-    findings.extend(findings::findings(&trials, memory_copy.as_ref()));
     Document {
         schema: SCHEMA.to_owned(),
         workload: WORKLOAD,
@@ -114,7 +112,8 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        findings,
+        claims: findings::claims::answered(plans.iter().flat_map(|plan| plan.claims.clone()).collect(), &trials),
+        findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,
         warnings: host::warnings(&machine, &before, &after),

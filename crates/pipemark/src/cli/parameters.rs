@@ -106,6 +106,7 @@ fn flag(key: Key, default: &str) -> Arg {
         .action(ArgAction::Append);
     match key {
         Key::Time => arg.value_delimiter(',').conflicts_with(<&str>::from(Key::Total)),
+        Key::Blocks => arg.value_delimiter(',').conflicts_with_all([Key::Total, Key::Time].map(<&str>::from)),
         // A command may hold commas.
         Key::Stage => arg,
         _ => arg.value_delimiter(','),

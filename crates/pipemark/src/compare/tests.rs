@@ -37,6 +37,7 @@ fn document(trials: Vec<Record>) -> Document {
         memory_copy: None,
         experiments,
         trials,
+        claims: Vec::new(),
         findings: Vec::new(),
         warnings: Vec::new(),
     }

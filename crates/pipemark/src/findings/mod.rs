@@ -7,11 +7,11 @@
 mod block;
 mod capacity;
 mod chain;
+pub mod claims;
 mod contrast;
 mod copying;
 mod cost;
 mod filters;
-pub mod gains;
 mod gap;
 mod harness;
 mod languages;
@@ -37,7 +37,7 @@ use crate::stats::records::by_round;
 const MOST_PER_RULE: usize = 4;
 
 /// The help topic that explains what rules find; of others it is the method.
-pub const TOPICS: [(&str, &[&str]); 8] = [
+pub const TOPICS: [(&str, &[&str]); 7] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
     ("capacity", &["capacity"]),
     ("block-size", &["best-block", "call-cost"]),
@@ -56,7 +56,6 @@ pub const TOPICS: [(&str, &[&str]); 8] = [
             "lines-published",
         ],
     ),
-    ("large-pipe", &["published-gain"]),
 ];
 
 fn topic(rule: &str) -> String {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::claim::Claim;
 use super::figure::Estimate;
 use super::gains::Gains;
 use super::host::Host;
@@ -64,6 +65,9 @@ pub struct Document {
     pub experiments: Vec<Experiment>,
     /// One record per trial, in the order of the plan.
     pub trials: Vec<Record>,
+    /// What the documents behind the suites conclude, each answered by what was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// Sentences computed from the estimates.
     pub findings: Vec<Finding>,
     /// What disturbed the measurement as a whole.

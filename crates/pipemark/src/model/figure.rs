@@ -119,6 +119,34 @@ figures! {
     Ratio["ratio", "ratio", "ratio", Ratio, Higher] = |_| None;
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
     Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.wall_ns);
+    /// User CPU time of a chain's processes in nanoseconds.
+    UserTime["user_time_ns", "user_time_ns", "user", Nanoseconds, Lower] =
+        |sample| sample.stages.first().and_then(|_| whole(sample.user_ns));
+    /// System CPU time of a chain's processes in nanoseconds.
+    SystemTime["system_time_ns", "system_time_ns", "system", Nanoseconds, Lower] =
+        |sample| sample.stages.first().and_then(|_| whole(sample.sys_ns));
+    /// The share of a chain's CPU time that the kernel took, in per cent.
+    SystemShare["system_percent", "system_percent", "system %", Percent, Neither] = |sample| {
+        sample.stages.first().map(|_| 100.0 * sample.sys_ns as f64 / (sample.user_ns + sample.sys_ns).max(1) as f64)
+    };
+    /// Bytes per second that a chain's stages pass on together, by real time: bytes times stages over the time in which the
+    /// processes started, worked and ended.
+    PerHop["per_hop", "per_hop", "per hop, real", BytesPerSecond, Higher] = |sample| {
+        let passed = sample.bytes as f64 * sample.stages.len() as f64 * 1e9;
+        sample.stages.first().map(|_| passed / sample.wall_ns as f64)
+    };
+    /// CPU time in nanoseconds that a source takes for each of its calls.
+    CallTime["call_ns", "call_ns", "CPU per call", Nanoseconds, Lower] = |sample| {
+        let source = sample.sources.first().filter(|source| source.calls > 0)?;
+        Some((source.user_ns + source.sys_ns) as f64 / source.calls as f64)
+    };
+    /// CPU time in nanoseconds that a source takes for each byte.
+    ByteTime["byte_ns", "byte_ns", "CPU per byte", Nanoseconds, Lower] = |sample| {
+        let source = sample.sources.first().filter(|source| source.bytes > 0)?;
+        Some((source.user_ns + source.sys_ns) as f64 / source.bytes as f64)
+    };
+    /// Pipe capacity in bytes that the kernel granted.
+    Granted["granted", "granted", "capacity", Bytes, Neither] = |sample| sample.capacity_granted.and_then(whole);
     /// Context switches of all processes per MiB moved, voluntary and not.
     SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches /MiB", PerMib, Lower] =
         |sample| Some(sample.switches_per_mib());
@@ -137,9 +165,11 @@ figures! {
     /// CPU time in nanoseconds of all processes of a pipeline of lines.
     TaskClock["counters"."task_clock_ns", "task_clock_ns", "task-clock", Nanoseconds, Lower] =
         |sample| whole(sample.pipeline?.sum().task_clock_ns());
-    /// CPU time over elapsed time: how many CPUs a pipeline of lines used.
-    Cpus["counters"."cpus", "cpus", "CPUs used", Count, Neither] =
-        |sample| Some(sample.pipeline?.sum().task_clock_ns() as f64 / sample.ns as f64);
+    /// CPU time over elapsed time: how many CPUs a pipeline of lines used, or a chain.
+    Cpus["counters"."cpus", "cpus", "CPUs used", Count, Neither] = |sample| match &sample.pipeline {
+        Some(pipeline) => Some(pipeline.sum().task_clock_ns() as f64 / sample.ns as f64),
+        None => sample.stages.first().map(|_| (sample.user_ns + sample.sys_ns) as f64 / sample.wall_ns as f64),
+    };
     /// Context switches of a pipeline of lines.
     ContextSwitches["counters"."context_switches", "context_switches", "context switches", Count, Lower] =
         |sample| whole(sample.pipeline?.sum().context_switches);

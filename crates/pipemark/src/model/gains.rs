@@ -19,8 +19,6 @@ pub struct Gains {
     pub source: String,
     /// The parts of the table.
     pub blocks: Vec<GainsBlock>,
-    /// What the source concludes.
-    pub claims: Vec<Claim>,
 }
 
 /// Columns that stand side by side.
@@ -51,50 +49,4 @@ pub struct GainsCell {
     pub trial: String,
     /// What was published, in per cent over the base.
     pub published: Option<f64>,
-}
-
-/// A conclusion of the source, to be held against what is measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Claim {
-    /// The conclusion, in the words of the source.
-    pub says: String,
-    /// The column that it is about.
-    pub column: String,
-    /// The rows that it is about; all if there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rows: Vec<String>,
-    /// The parts of the table that it is about; all if there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocks: Vec<String>,
-    /// How far it reaches.
-    #[serde(default)]
-    pub scope: Scope,
-    /// What is asked of the figures.
-    #[serde(default)]
-    pub test: ClaimTest,
-}
-
-/// What makes a conclusion hold.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ClaimTest {
-    /// That gains have the signs that were published.
-    #[default]
-    Signs,
-    /// That there are none.
-    NoChange,
-}
-
-/// How far a conclusion reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Scope {
-    /// This experiment.
-    #[default]
-    Experiment,
-    /// All experiments of the document that have a table of gains.
-    Suite,
 }

@@ -477,7 +477,11 @@ impl TryFrom<Settings> for Job {
                 return refuse(misplaced(kind, &settings, &value));
             }
         }
-        let volume = match (settings.total, settings.time) {
+        let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));
+        let volume = match (settings.total.or(blocks), settings.time) {
+            _ if settings.total.is_some() && blocks.is_some() => {
+                return refuse("a run has a total or a number of blocks, not both; leave out one");
+            }
             (Some(_), Some(_)) => return refuse("a run has a total or a time, not both; leave out one"),
             (Some(total), None) => Volume::Total(total),
             (None, time) => Volume::Time(time.unwrap_or(USUAL_TIME)),

@@ -4,6 +4,7 @@
 
 mod bad_value;
 mod capacity;
+mod claim;
 mod document;
 mod entrant;
 mod figure;
@@ -25,11 +26,12 @@ mod value;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
+pub use claim::{Answer, Claim, Evidence, Verdict, Which};
 pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Warning};
 pub use entrant::{EntrantStats, Language, Program};
 pub use figure::{Better, Estimate, Estimates, Figure};
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
-pub use gains::{Claim, ClaimTest, Gains, GainsBlock, GainsCell, GainsColumn, Scope};
+pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume, Work};
 pub use link::LinkKind;

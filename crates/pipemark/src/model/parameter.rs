@@ -239,6 +239,9 @@ parameters! {
     /// Bytes per run and pair
     #[serde(skip)]
     Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));
+    /// Blocks per run and pair, in place of their total
+    #[serde(skip)]
+    Blocks blocks: u32 ["N", Count, ENDS] = None, |text| bounded("number of blocks", text, 1, u32::MAX);
     /// Time per run, such as 200ms
     #[serde(skip)]
     Time time: Nanos ["TIME", Nanoseconds, ALL] = None,
@@ -269,7 +272,7 @@ impl Key {
 
     /// Whether it says how much a run moves.
     pub fn is_volume(self) -> bool {
-        matches!(self, Key::Total | Key::Time)
+        matches!(self, Key::Total | Key::Blocks | Key::Time)
     }
 }
 
@@ -322,9 +325,18 @@ impl Settings {
         self.get(key).or_else(follows).or_else(|| key.usual())
     }
 
-    /// Whether a parameter has this value, given or usual.
+    /// Whether a parameter has this value, given or usual; a number of blocks is told by their total.
     pub fn has(&self, value: &Value) -> bool {
-        self.effective(value.key()).as_ref() == Some(value)
+        match value {
+            Value::Blocks(blocks) => self.total.is_some() && self.total == Some(self.total_of(*blocks)),
+            value => self.effective(value.key()).as_ref() == Some(value),
+        }
+    }
+
+    /// How many bytes so many blocks are.
+    pub fn total_of(&self, blocks: u32) -> ByteSize {
+        let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
+        ByteSize(block.saturating_mul(u64::from(blocks)))
     }
 
     /// A short stable text that tells these parameters from all others: equal parameters have equal ids in every version

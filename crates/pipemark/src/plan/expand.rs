@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::refusal::Refusal;
 use super::suite::{MAX_TRIALS, Scale, Suite};
-use super::{Plan, gains};
+use super::{Plan, claims, gains};
 use crate::model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing};
 
 pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
@@ -57,7 +57,9 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
     };
     let longest = trials.iter().map(time).max().unwrap_or_default();
     let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
-    Ok(Plan { suite: suite.name.clone(), title, about: suite.about.clone(), experiments, trials, schedule })
+    let claims = claims::resolve(&suite.claims, &experiments, &trials)?;
+    let about = suite.about.clone();
+    Ok(Plan { suite: suite.name.clone(), title, about, experiments, trials, claims, schedule })
 }
 
 fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
@@ -95,18 +97,20 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
                 choose(&mut settings, &setting.value);
             }
             let job = checked(settings.clone())?;
+            // Few blocks are few whatever the scale.
+            let scale = if settings.blocks.is_some() { Scale::ONE } else { scale };
             if !ids.insert(job.id()) {
                 let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
                 let sentence = format!("experiment '{}' orders the trial '{}' twice", design.name, job.id());
                 return Err(Refusal::new(sentence, at));
             }
-            ordered.push((settings, job));
+            ordered.push((settings, job, scale));
         }
     }
 
     let mut published = PublishedTables::of(&design.published);
     let mut trials: Vec<Trial> = Vec::new();
-    for (mut settings, job) in ordered {
+    for (mut settings, job, scale) in ordered {
         for setting in &design.baseline {
             choose(&mut settings, &setting.value);
         }
@@ -125,12 +129,10 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
     }
 }
 
-/// Sets a parameter; a total replaces a time, and a time a total.
+/// Sets a parameter; a total, a number of blocks or a time replaces what was said of the volume before.
 fn choose(settings: &mut Settings, value: &Value) {
-    match value {
-        Value::Total(_) => settings.time = None,
-        Value::Time(_) => settings.total = None,
-        _ => {}
+    if value.key().is_volume() {
+        (settings.total, settings.blocks, settings.time) = (None, None, None);
     }
     settings.set(value.clone());
 }
@@ -170,9 +172,9 @@ fn scaled(job: Job, scale: Scale) -> Result<Job, Refusal> {
     Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
 }
 
-/// Total and time are two ways to say one thing.
+/// Total, blocks and time are ways to say one thing.
 fn subject(key: Key) -> Key {
-    if key == Key::Time { Key::Total } else { key }
+    if key.is_volume() { Key::Total } else { key }
 }
 
 /// Refuses axes that make no sense together, where the trials would only show as contradictions or duplicates.

@@ -2,7 +2,7 @@
 
 use super::design::Setting;
 use super::refusal::Refusal;
-use crate::model::{Claim, Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value};
+use crate::model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value};
 
 /// A table of gains before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,8 +12,6 @@ pub struct GainsDesign {
     pub corner: String,
     pub source: String,
     pub columns: Vec<ColumnDesign>,
-    /// Their rows are values of `by` as they are shown.
-    pub claims: Vec<Claim>,
 }
 
 /// A column: the first of `when` that chooses a trial of a row is the row's cell.
@@ -44,7 +42,6 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
         rows: rows.iter().map(Value::to_string).collect(),
         source: design.source.clone(),
         blocks: Vec::new(),
-        claims: design.claims.clone(),
     };
     for column in &design.columns {
         let refuse = |sentence: String| {
@@ -88,24 +85,5 @@ pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, R
             None => gains.blocks.push(GainsBlock { title: title.clone(), columns: vec![column] }),
         }
     }
-    check_claims(&gains, design)?;
     Ok(gains)
-}
-
-/// Refuses conclusions about what is not in the table.
-fn check_claims(gains: &Gains, design: &GainsDesign) -> Result<(), Refusal> {
-    let columns = || gains.blocks.iter().flat_map(|block| &block.columns);
-    let at = design.columns.first().and_then(|column| column.at.clone());
-    for claim in &gains.claims {
-        let unknown = [&claim.column]
-            .into_iter()
-            .find(|name| !columns().any(|column| column.name == **name))
-            .or_else(|| claim.rows.iter().find(|row| !gains.rows.contains(row)))
-            .or_else(|| claim.blocks.iter().find(|title| !gains.blocks.iter().any(|block| block.title == **title)));
-        if let Some(unknown) = unknown {
-            let sentence = format!("the claim '{}' is about '{unknown}', which is not in its table", claim.says);
-            return Err(Refusal::new(sentence, at));
-        }
-    }
-    Ok(())
 }

@@ -12,7 +12,7 @@ impl Suite {
     }
 
     /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
-    /// others. Figures published for what is no longer wanted are left out.
+    /// others. Figures published for what is no longer wanted are left out, and claims about it.
     pub fn of_languages(&mut self, wanted: &[Language]) {
         for design in &mut self.designs {
             let Some(axis) = design.axes.iter_mut().find(|axis| axis.key == Key::Language) else { continue };
@@ -28,8 +28,18 @@ impl Suite {
                 published.figures.retain(|figure| figure.setting.key() != Key::Language || measured(&figure.setting));
             }
             design.published.retain(|published| !published.figures.is_empty());
+            let others = |value: &Value| {
+                value.key() == Key::Language
+                    && !values.contains(value)
+                    && design.baseline.iter().all(|base| base.value != *value)
+            };
+            for claim in &mut self.claims {
+                let to_others = claim.to.as_ref().is_some_and(|to| to.iter().any(others));
+                claim.of.retain(|of| !to_others && !of.iter().any(others));
+            }
             *axis = Axis::new(Key::Language, values);
         }
+        self.claims.retain(|claim| claim.claim.open.is_some() || !claim.of.is_empty());
     }
 }
 
@@ -45,7 +55,7 @@ mod tests {
         let plan = suite.expand(Scale::ONE).unwrap();
         let mut seen = Vec::new();
         for trial in &plan.trials {
-            let language = trial.job.value(Key::Language).unwrap().to_string();
+            let Some(language) = trial.job.value(Key::Language).map(|language| language.to_string()) else { continue };
             if !seen.contains(&language) {
                 seen.push(language);
             }

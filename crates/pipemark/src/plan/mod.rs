@@ -2,6 +2,7 @@
 //!
 //! Pure: no files, no clock, no randomness. Reading a suite's file is `cli`'s part, running the trials is `run`'s.
 
+mod claims;
 mod design;
 mod embedded;
 mod expand;
@@ -23,7 +24,7 @@ pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
-use crate::model::{Experiment, Job, LinkKind, Nanos, Place, Settings, Trial};
+use crate::model::{Claim, Experiment, Job, LinkKind, Nanos, Place, Settings, Trial};
 
 /// The experiment that [`Plan::precede_with_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
@@ -42,6 +43,8 @@ pub struct Plan {
     pub experiments: Vec<Experiment>,
     /// The trials, those of one experiment next to each other.
     pub trials: Vec<Trial>,
+    /// What the document behind it concludes, without answers.
+    pub claims: Vec<Claim>,
     /// How often and how long.
     pub schedule: Schedule,
 }

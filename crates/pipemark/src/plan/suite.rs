@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::claims::ClaimDesign;
 use super::design::{Design, Setting};
 use super::refusal::{PlanError, Refusal};
 use super::schedule::ScheduleChoices;
@@ -30,6 +31,8 @@ pub struct Suite {
     pub defaults: Vec<Setting>,
     /// The experiments, in order.
     pub designs: Vec<Design>,
+    /// What the document behind it concludes.
+    pub claims: Vec<ClaimDesign>,
     source: Option<Source>,
 }
 
@@ -50,6 +53,7 @@ impl Suite {
             schedule,
             defaults: Vec::new(),
             designs: vec![design],
+            claims: Vec::new(),
             source: None,
         }
     }
@@ -79,6 +83,7 @@ impl Suite {
             schedule: ScheduleChoices::default(),
             defaults: Vec::new(),
             designs: Vec::new(),
+            claims: Vec::new(),
             source: None,
         }
     }

@@ -51,7 +51,7 @@ fn embedded_suites_can_be_run_together() {
 }
 
 #[test]
-fn block_size_is_document_001() {
+fn block_size_is_as_published() {
     let plan = embedded_plan("block-size");
     // test_bandwidth.sh: blocks × size; pipe_bandwidth.c's table of averages, MiB/s.
     let document = [
@@ -64,7 +64,7 @@ fn block_size_is_document_001() {
         (32768, 50_000, 1508.83),
         (65536, 25_000, 1096.92),
     ];
-    assert_eq!(plan.trials.len(), document.len());
+    assert_eq!(plan.trials.len(), document.len() + 16 + 9, "and those of one core, and of few blocks");
     for (trial, (size, count, average)) in plan.trials.iter().zip(document) {
         assert_eq!(trial.job.block(), Some(ByteSize(size)));
         assert_eq!(trial.job.volume(), Volume::Total(ByteSize(size * count)));
@@ -155,8 +155,12 @@ fn scale_keeps_whole_blocks_and_says_so() {
     let suite = Suite::parse("x", embedded("block-size").unwrap()).unwrap();
     let plan = suite.expand("0.01".parse().unwrap()).unwrap();
     assert_eq!(plan.trials[0].job.volume(), Volume::Total(ByteSize(16_640_000)));
-    assert!(plan.trials.iter().all(|trial| trial.published.is_some()));
-    assert!(plan.title.ends_with("(totals × 0.01)"), "{}", plan.title);
+    assert!(plan.trials[..8].iter().all(|trial| trial.published.is_some()));
+    assert!(plan.title.ends_with("(totals and times × 0.01)"), "{}", plan.title);
+    let few = |trial: &&Trial| trial.experiment == "volume" && trial.job.block() == Some(ByteSize(64));
+    let few: Vec<Volume> = plan.trials.iter().filter(few).map(|trial| trial.job.volume()).collect();
+    let total = |blocks: u64| Volume::Total(ByteSize(64 * blocks));
+    assert_eq!(few, [1000, 10_000, 50_000].map(total), "few blocks are few whatever the scale");
     let smallest = suite.expand("0.000001".parse().unwrap()).unwrap();
     assert_eq!(blocks(&smallest)[7], 65536);
     assert_eq!(smallest.trials[7].job.volume(), Volume::Total(ByteSize(65536)), "never less than a block");
@@ -216,7 +220,7 @@ fn mistakes_are_pointed_at() {
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
              buffer, block, read-block, align, pairs, stage, length, content, exit, read-delay, write-delay, rate, gap, \
-             verify, rseq, total, time, language, program, feed, filter (did you mean send?)",
+             verify, rseq, total, blocks, time, language, program, feed, filter (did you mean send?)",
             "sned",
         ),
         (
@@ -233,7 +237,7 @@ fn mistakes_are_pointed_at() {
         (e("axes = { block = [true] }"), "x.toml:6:18: a value has to be a number or a string", "[true]"),
         (
             e("params = { total = \"1g\", time = \"1s\" }"),
-            "x.toml:6:26: total and time exclude each other; leave one out",
+            "x.toml:6:26: total, blocks and time exclude each other; leave one out",
             "time",
         ),
         (
@@ -504,36 +508,66 @@ fn the_suite_large_pipe_has_the_tables_of_its_document() {
 
 #[test]
 fn a_table_of_gains_fits_its_trials() {
-    let of = |column: &str, claim: &str| {
+    let of = |column: &str| {
         Suite::parse(
             "x",
             &with_experiment(&format!(
                 "axes = {{ block = [\"4k\", \"8k\"], capacity = [\"32k\", \"64k\"] }}\nbaseline = {{ capacity = \"4k\" }}\n\
                  [experiment.gains]\nby = \"block\"\ncorner = \"T.S.\"\nsource = \"a paper\"\nhardware = \"a machine\"\n\
-                 [[experiment.gains.column]]\nblock = \"b\"\nname = \"LP\"\n{column}\n{claim}"
+                 [[experiment.gains.column]]\nblock = \"b\"\nname = \"LP\"\n{column}"
             )),
         )
         .and_then(|suite| suite.expand(Scale::ONE))
     };
     let good = "when = [{ capacity = \"32k\" }]\npublished = { 8k = 3.5 }";
-    let plan = of(good, "").unwrap();
+    let plan = of(good).unwrap();
     let gains = plan.experiments[0].gains.as_ref().unwrap();
     assert_eq!(gains.rows, ["4 KiB", "8 KiB"]);
     let cells: Vec<_> = gains.blocks[0].columns[0].cells.iter().flatten().map(|cell| cell.published).collect();
     assert_eq!(cells, [None, Some(3.5)]);
-    let claim = |about: &str| format!("[[experiment.gains.claim]]\nsays = \"it helps\"\n{about}");
-    for (column, claim, words) in [
-        ("when = [{}]", String::new(), "both fit the row"),
-        ("when = [{ capacity = \"1m\" }]", String::new(), "no trial with a baseline fits"),
-        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", String::new(), "no trial fits"),
-        ("when = [{ capacity = \"32k\" }]\npublished = { 8k = -100 }", String::new(), "above -100"),
-        ("when = [{ capacity = \"32k\", speed = \"1\" }]", String::new(), "speed"),
-        (good, claim("column = \"ZC\""), "about 'ZC'"),
-        (good, claim("column = \"LP\"\nrows = [\"16k\"]"), "about '16 KiB'"),
-        (good, claim("column = \"LP\"\nblocks = [\"c\"]"), "about 'c'"),
-        (good, claim("column = \"LP\"\nscope = \"world\""), "world"),
+    for (column, words) in [
+        ("when = [{}]", "both fit the row"),
+        ("when = [{ capacity = \"1m\" }]", "no trial with a baseline fits"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 16k = 1 }", "no trial fits"),
+        ("when = [{ capacity = \"32k\" }]\npublished = { 8k = -100 }", "above -100"),
+        ("when = [{ capacity = \"32k\", speed = \"1\" }]", "speed"),
     ] {
-        let error = of(column, &claim).unwrap_err().to_string();
-        assert!(error.contains(words), "{column} {claim}: {error}");
+        let error = of(column).unwrap_err().to_string();
+        assert!(error.contains(words), "{column}: {error}");
+    }
+}
+
+#[test]
+fn a_claim_fits_its_trials() {
+    let of = |claim: &str| {
+        let experiment = with_experiment("axes = { block = [\"4k\", \"8k\"], capacity = [\"32k\", \"64k\"] }");
+        Suite::parse(
+            "x",
+            &format!("{experiment}\n[[claim]]\nid = \"c\"\nwhere = \"a table\"\nsays = \"It helps.\"\n{claim}"),
+        )
+        .and_then(|suite| suite.expand(Scale::ONE))
+    };
+    let small = "of = [{ capacity = \"32k\" }]\nto = { capacity = \"64k\" }\n";
+    let claim = &of(&format!("{small}about = 0.5")).unwrap().claims[0];
+    assert_eq!(claim.experiments.len(), 1);
+    // Half of a loss to half is a loss to two thirds, twice one to a third.
+    assert!(
+        (claim.low.unwrap() - 1.0 / 3.0).abs() < 1e-9 && (claim.high.unwrap() - 2.0 / 3.0).abs() < 1e-9,
+        "{claim:?}"
+    );
+    let gain = &of(&format!("{small}figure = \"gain\"\nabout = 165")).unwrap().claims[0];
+    assert_eq!((gain.low, gain.high), (Some(82.5), Some(330.0)));
+    assert!(of("open = \"no other system here\"").unwrap().claims[0].experiments.is_empty());
+    for (claim, words) in [
+        ("low = 1", "no trial fits that has another"),
+        ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
+        ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
+        (small, "needs low, high or about"),
+        ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "fit no trial"),
+        ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
+        ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
+    ] {
+        let error = of(claim).unwrap_err().to_string();
+        assert!(error.contains(words), "{claim}: {error}");
     }
 }

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
+use super::claims::{self, ClaimDesign};
 use super::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
 use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::ScheduleChoices;
 use super::suite::Suite;
-use crate::model::{Claim, ClaimTest, Key, Scope, Value, nearest};
+use crate::model::{Claim, Key, Value, Which, nearest};
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -41,6 +42,8 @@ struct SuiteForm {
     #[serde(default)]
     defaults: Table<Scalar>,
     experiment: Spanned<Vec<DesignForm>>,
+    #[serde(default)]
+    claim: Vec<ClaimForm>,
 }
 
 #[derive(Deserialize)]
@@ -80,8 +83,6 @@ struct GainsForm {
     #[serde(deserialize_with = "title")]
     hardware: String,
     column: Vec<GainsColumnForm>,
-    #[serde(default)]
-    claim: Vec<ClaimForm>,
 }
 
 #[derive(Deserialize)]
@@ -98,18 +99,31 @@ struct GainsColumnForm {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClaimForm {
+    id: Spanned<Name>,
+    #[serde(rename = "where", deserialize_with = "title")]
+    place: String,
     #[serde(deserialize_with = "claim")]
     says: String,
-    #[serde(deserialize_with = "title")]
-    column: String,
     #[serde(default)]
-    rows: Vec<Spanned<Scalar>>,
+    published: String,
+    open: Option<String>,
+    #[serde(default, rename = "in")]
+    experiments: Vec<String>,
+    #[serde(default = "ratio")]
+    figure: String,
     #[serde(default)]
-    blocks: Vec<String>,
+    of: Vec<Table<Scalar>>,
+    to: Option<Table<Scalar>>,
     #[serde(default)]
-    scope: Scope,
-    #[serde(default)]
-    test: ClaimTest,
+    which: Which,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// The range from half to twice a difference.
+    about: Option<f64>,
+}
+
+fn ratio() -> String {
+    "ratio".to_owned()
 }
 
 #[derive(Deserialize)]
@@ -197,6 +211,7 @@ pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
         return Err(Refusal::new("a suite needs at least one [[experiment]]", Some(form.experiment.span())));
     }
     suite.designs = form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?;
+    suite.claims = form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?;
     Ok(suite)
 }
 
@@ -261,8 +276,8 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
 fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
     let table = form.as_ref();
     let by = key(&table.by)?;
-    if table.column.is_empty() || table.column.len() > MAX_PUBLISHED || table.claim.len() > MAX_PUBLISHED {
-        let sentence = format!("a table of gains takes 1 to {MAX_PUBLISHED} columns and at most as many claims");
+    if table.column.is_empty() || table.column.len() > MAX_PUBLISHED {
+        let sentence = format!("a table of gains takes 1 to {MAX_PUBLISHED} columns");
         return Err(Refusal::new(sentence, Some(form.span())));
     }
     let column = |form: &GainsColumnForm| {
@@ -281,24 +296,47 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
             at: Some(form.name.span()),
         })
     };
-    let claim = |form: &ClaimForm| {
-        // A row is shown as its parameter is, however it was written.
-        let row = |row: &Spanned<Scalar>| Ok(setting(by, row)?.value.to_string());
-        Ok(Claim {
-            says: form.says.clone(),
-            column: form.column.clone(),
-            rows: form.rows.iter().map(row).collect::<Result<_, Refusal>>()?,
-            blocks: form.blocks.clone(),
-            scope: form.scope,
-            test: form.test,
-        })
-    };
     Ok(GainsDesign {
         by,
         corner: table.corner.clone(),
         source: format!("{} ({})", table.source, table.hardware),
         columns: table.column.iter().map(column).collect::<Result<_, Refusal>>()?,
-        claims: table.claim.iter().map(claim).collect::<Result<_, Refusal>>()?,
+    })
+}
+
+fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
+    let at = form.id.span();
+    let refuse = |sentence: String| Refusal::new(sentence, Some(at.clone()));
+    let neutral = claims::neutral(&form.figure, form.to.is_some()).map_err(refuse)?;
+    let (mut low, mut high) = (form.low, form.high);
+    if let Some(about) = form.about {
+        let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
+            return Err(refuse("about is for gains and ratios, in place of low and high".to_owned()));
+        };
+        let (one, other) = (claims::scaled(neutral, about, 0.5), claims::scaled(neutral, about, 2.0));
+        (low, high) = (Some(one.min(other)), Some(one.max(other)));
+    }
+    if form.open.is_none() == (low.is_none() && high.is_none()) {
+        return Err(refuse("a claim needs low, high or about, or open with why it can't be measured".to_owned()));
+    }
+    let all = |table: &Table<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
+    Ok(ClaimDesign {
+        of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
+        to: form.to.as_ref().map(all).transpose()?,
+        claim: Claim {
+            id: form.id.into_inner().0,
+            place: form.place,
+            says: form.says,
+            published: form.published,
+            open: form.open,
+            experiments: form.experiments,
+            figure: form.figure,
+            which: form.which,
+            low,
+            high,
+            ..Claim::default()
+        },
+        at,
     })
 }
 
@@ -306,13 +344,8 @@ fn settings(table: &Table<Scalar>) -> Result<Vec<Setting>, Refusal> {
     let mut settings: Vec<Setting> = Vec::new();
     for (word, value) in entries(table) {
         let key = key(word)?;
-        let excluded = match key {
-            Key::Time => Some(Key::Total),
-            Key::Total => Some(Key::Time),
-            _ => None,
-        };
-        if settings.iter().any(|setting| Some(setting.key()) == excluded) {
-            return Err(Refusal::new("total and time exclude each other; leave one out", Some(word.span())));
+        if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
+            return Err(Refusal::new("total, blocks and time exclude each other; leave one out", Some(word.span())));
         }
         settings.push(setting(key, value)?);
     }

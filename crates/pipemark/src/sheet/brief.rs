@@ -48,11 +48,16 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let (summary, findings) = (summary(document), findings(document));
-    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len(), &findings);
+    let claims = super::claims::brief(document);
+    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len() + 2 * claims.len(), &findings);
     let mut signs = String::new();
     for (experiment, rows) in experiments.iter().zip(rows) {
         sheet.heading(2, &heading(experiment, rows));
         table(&mut sheet, document, experiment, rows, &mut signs);
+    }
+    if !claims.is_empty() {
+        sheet.heading(2, "Claims");
+        sheet.notes(claims);
     }
     let legend = legend_in_brief(&signs);
     if !legend.is_empty() {

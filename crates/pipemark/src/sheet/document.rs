@@ -1,7 +1,7 @@
 //! A document: the machine, a table for each experiment, what follows from them.
 
 use super::experiment::Experiment;
-use super::{Note, Sheet, Style, gains, marks, matrix, words};
+use super::{Note, Sheet, Style, claims, gains, marks, matrix, words};
 use crate::model::{self, Document};
 
 /// A document as it is read after a measurement.
@@ -22,6 +22,7 @@ pub fn document(document: &Document) -> Sheet {
         sheet.heading(2, "Marks");
         sheet.notes(legend);
     }
+    claims::table(&mut sheet, document, "");
     section(&mut sheet, "Findings", findings(document));
     section(&mut sheet, "Notes", warnings(document));
     sheet

@@ -159,6 +159,7 @@ impl<'a> Experiment<'a> {
         for figure in Figure::iter().filter(|figure| has(*figure)) {
             let shown = match figure {
                 Figure::Throughput | Figure::Ratio | Figure::P50 => false,
+                Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
                 Figure::Real | Figure::SwitchesPerMib => chained,
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
@@ -167,6 +168,9 @@ impl<'a> Experiment<'a> {
                 let median = record.estimate.as_ref()?.get(figure)?.median;
                 Some(if figure.unit() == Unit::Count { Unit::Count.brief(median) } else { figure.unit().show(median) })
             };
+            if figure == Figure::Real && chained {
+                parts.push(figure_least(figure));
+            }
             if shown {
                 let cell = move |record: &Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
                 parts.push((Column::figures("", figure.heading()), Box::new(cell)));
@@ -262,6 +266,12 @@ impl<'a> Experiment<'a> {
         }
         notes
     }
+}
+
+/// The least of all runs, as documents give it that repeat a command and take the best.
+fn figure_least<'b>(figure: Figure) -> Part<'b> {
+    let least = move |record: &Record| Some(figure.unit().show(record.estimate.as_ref()?.get(figure)?.min));
+    (Column::figures("", "real, least"), Box::new(move |record| Cell::shown(least(record).unwrap_or_default())))
 }
 
 /// A copy within one process has no ends, so only what it copies is a parameter of it.

@@ -167,6 +167,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         memory_copy: Some(estimate(9.31 * GIB, Some(0.008))),
         experiments: experiments(&trials),
         trials,
+        claims: Vec::new(),
         findings: Vec::new(),
         warnings: Vec::new(),
     }
@@ -472,13 +473,29 @@ pub fn gains() -> Document {
     }
     trials[1].warnings.push(Warning::CapacityDiffers { asked: 4095, granted: 4096 });
     let mut document = document("gains", "per cent over a base", trials);
+    let claim = |id: &str, verdict, here: &str, open: Option<&str>| Claim {
+        id: id.to_owned(),
+        place: "Summary, last paragraph".to_owned(),
+        says: "The large pipe makes it 2 % faster on two CPUs.".to_owned(),
+        published: if open.is_none() { "+2 %".to_owned() } else { String::new() },
+        figure: "gain".to_owned(),
+        low: open.is_none().then_some(1.0),
+        high: open.is_none().then_some(4.0),
+        open: open.map(str::to_owned),
+        answer: Some(Answer { verdict, here: here.to_owned(), evidence: Vec::new() }),
+        ..Claim::default()
+    };
+    let elsewhere = "another system is needed";
+    document.claims = vec![
+        claim("large-helps", Verdict::DoesntHold, "+165 % (+160 % to +170 %)", None),
+        claim("other-systems", Verdict::CantTell, elsewhere, Some(elsewhere)),
+    ];
     document.experiments[0].gains = Some(Gains {
         by: Key::Block,
         corner: "T.S.".to_owned(),
         rows: ["2 KiB", "12 KiB", "128 KiB"].map(str::to_owned).into(),
         source: "A paper (a machine of its time)".to_owned(),
         blocks,
-        claims: Vec::new(),
     });
     document
 }

@@ -6,8 +6,8 @@ use super::marks::warnings_by_trial;
 use super::matrix::{NONE, headline, short};
 use super::words::missing;
 use super::{Cell, Column, Grid, Group, Note, Row, counted, grouped};
-use crate::findings::gains::{Gain, Sign, record};
-use crate::model::{Document, Gains, GainsBlock, Key, Record};
+use crate::model::{self, Document, Gains, GainsBlock, GainsCell, Key, Record, Status};
+use crate::stats::family::Family;
 
 /// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
 pub(super) fn grids(document: &Document, experiment: &Experiment) -> Option<(Vec<Grid>, Vec<Note>)> {
@@ -87,4 +87,66 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
     notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
     notes
+}
+
+/// One cell of a table of gains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Gain {
+    /// Per cent over the base, the median of the rounds.
+    percent: f64,
+    /// The interval that holds together with those of all other cells of the table.
+    sure: Option<(f64, f64)>,
+    /// As published, in per cent.
+    published: Option<f64>,
+}
+
+/// What a measured gain says about the sign of a published one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// It is the same.
+    Holds,
+    /// It is the other one, for certain.
+    Reversed,
+    /// Nothing: the interval includes 0, or there is none.
+    Unclear,
+    /// There is no published sign: none at all, or a gain of 0.
+    Unpublished,
+}
+
+impl Gain {
+    /// The gain of a cell; `None` where its trial was not measured.
+    fn of(cell: &GainsCell, experiment: &model::Experiment, records: &[Record]) -> Option<Gain> {
+        let ratio = record(&cell.trial, experiment, records)?.estimate.as_ref()?.ratio()?;
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let ends = |(low, high): (f64, f64)| (percent(low), percent(high));
+        let columns = experiment.gains.iter().flat_map(|gains| &gains.blocks).flat_map(|block| &block.columns);
+        let cells = columns.flat_map(|column| &column.cells).flatten().count();
+        ratio.median.is_finite().then(|| Gain {
+            percent: percent(ratio.median),
+            sure: Family::among(cells).interval(ratio).map(ends),
+            published: cell.published,
+        })
+    }
+
+    /// Whether it is over or under the base by more than `percent` for certain.
+    fn differs_by(&self, percent: f64) -> bool {
+        self.sure.is_some_and(|(low, high)| low > percent || high < -percent)
+    }
+
+    /// What it says about the published sign.
+    fn sign(&self) -> Sign {
+        match self.published {
+            None | Some(0.0) => Sign::Unpublished,
+            Some(_) if !self.differs_by(0.0) => Sign::Unclear,
+            Some(published) if (published > 0.0) == (self.percent > 0.0) => Sign::Holds,
+            Some(_) => Sign::Reversed,
+        }
+    }
+}
+
+/// The trial called `id`, if it was measured well.
+fn record<'a>(id: &str, experiment: &model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
+    let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
+    let sound = |record: &&Record| record.status == Status::Ok && record.verified != Some(false);
+    records.iter().find(wanted).filter(sound)
 }

@@ -6,6 +6,7 @@
 mod brief;
 mod chart;
 mod charts;
+mod claims;
 mod comparison;
 mod document;
 mod experiment;

@@ -2,7 +2,7 @@
 
 use super::charts::{Section, charts, labels};
 use super::document::{heading, tables, warnings};
-use super::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, comparison, marks, words};
+use super::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, words};
 use crate::compare::{Diff, Party};
 use crate::model::{Document, Finding, Nanos};
 use crate::stats::verdict::Criterion;
@@ -59,6 +59,9 @@ pub fn report(documents: &[Document]) -> Sheet {
     }
     if let [base, new] = documents {
         changes(&mut sheet, [base, new], &labels);
+    }
+    for (document, label) in runs() {
+        claims::table(&mut sheet, document, if several { label } else { "" });
     }
     for (section, charts) in sections.iter().zip(drawn) {
         sheet.heading(2, &section.title);

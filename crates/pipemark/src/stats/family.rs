@@ -44,6 +44,16 @@ impl Family {
         }
     }
 
+    /// As noisy, with so many comparisons.
+    pub fn with(self, comparisons: usize) -> Family {
+        Family { comparisons: comparisons.max(1) as f64, ..self }
+    }
+
+    /// How many there are.
+    pub fn comparisons(&self) -> f64 {
+        self.comparisons
+    }
+
     /// The family of so many ratios of which nothing else is known.
     pub fn among(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }

@@ -16,6 +16,7 @@ pub mod percentile;
 mod ranks;
 pub mod records;
 mod regimes;
+pub mod spread;
 pub mod verdict;
 mod warnings;
 

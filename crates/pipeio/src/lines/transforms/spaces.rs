@@ -1,4 +1,4 @@
-//! The transform of document 003: `hello world` becomes `[spaces: 1]hello world`.
+//! The transform of pipelines: `hello world` becomes `[spaces: 1]hello world`.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
 use std::{io, ptr};

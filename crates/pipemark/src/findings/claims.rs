@@ -1,0 +1,348 @@
+//! What a document concluded, answered by what was measured: by direction and by size.
+//!
+//! A claim is a range. It holds where the interval of what was measured lies within, and doesn't where it lies outside; *no
+//! difference* is a range around none, so it takes both bounds to hold, and a wide interval says nothing. All intervals of all
+//! claims of a document hold together.
+
+use std::collections::BTreeMap;
+
+use strum::IntoEnumIterator;
+
+use crate::model::{
+    Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Status, Verdict, Which, names, three_digits,
+};
+use crate::stats::estimate::FEWEST_RUNS;
+use crate::stats::family::Family;
+use crate::stats::records::by_round;
+use crate::stats::spread;
+
+/// The claims, each with its answer.
+pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
+    let speeds: Vec<_> =
+        records.iter().filter(|record| measured(record)).map(|record| by_round(&record.samples)).collect();
+    let asked = claims.iter().map(|claim| asked(claim, records).len()).sum();
+    let family = Family::of(&speeds).with(asked);
+    for claim in &mut claims {
+        claim.answer = Some(answer(claim, records, family));
+    }
+    claims
+}
+
+/// The trials that a claim is about, each with the one that it is held against.
+fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
+    if claim.open.is_some() {
+        return Vec::new();
+    }
+    let alone = claim.to.is_none() && !["gain", "ratio"].contains(&claim.figure.as_str());
+    let own = records.iter().filter(|record| claim.asks(&record.experiment, &record.job));
+    own.filter_map(|record| {
+        let mut of_experiment = records.iter().filter(|other| other.experiment == record.experiment);
+        let base = match &claim.to {
+            Some(_) => of_experiment.find(|other| claim.compares(&record.job, &other.job)),
+            None => of_experiment.find(|other| record.baseline.as_ref() == Some(&other.id) && other.id != record.id),
+        };
+        (alone || base.is_some()).then_some((record, base.filter(|_| !alone)))
+    })
+    .collect()
+}
+
+fn measured(record: &Record) -> bool {
+    record.status == Status::Ok && record.verified != Some(false) && record.estimate.is_some()
+}
+
+fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
+    let cant_tell = |here: String| Answer { verdict: Verdict::CantTell, here, evidence: Vec::new() };
+    if let Some(reason) = &claim.open {
+        return cant_tell(reason.clone());
+    }
+    let asked = asked(claim, records);
+    let ran = |one: &&(&Record, Option<&Record>)| measured(one.0) && one.1.is_none_or(measured);
+    let evidence: Vec<Evidence> =
+        asked.iter().filter(ran).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
+    if evidence.is_empty() {
+        let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
+        let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
+        return cant_tell(format!("not measured: {}", reason.as_deref().unwrap_or("this machine doesn't count it")));
+    }
+    let verdict = match claim.which {
+        Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
+            Verdict::Holds => Verdict::CantTell,
+            other => other,
+        },
+        Which::Each => verdict_of_all(&evidence),
+        which => extreme(claim, which, &evidence),
+    };
+    Answer { verdict, here: in_words(claim, &evidence, records, asked.len()), evidence }
+}
+
+/// What one trial says.
+fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
+    let (estimate, together) = match claim.figure.as_str() {
+        "spread" => {
+            let base = base.map(|base| &base.samples);
+            let spread = |confidence: f64| spread::of(&own.samples, base.map(Vec::as_slice), confidence);
+            let (alone, all) = (spread(0.95)?, spread(1.0 - 0.05 / family.comparisons())?);
+            (alone, all.low.zip(all.high))
+        }
+        word => {
+            let figure = Figure::iter().find(|figure| figure.column() == word);
+            let of = |sample: &Sample| match figure {
+                Some(figure) if word != "ratio" => figure.of_sample(sample),
+                _ => Some(sample.speed()),
+            };
+            let by_round = |record: &Record| -> BTreeMap<u32, f64> {
+                record.samples.iter().filter_map(|sample| Some((sample.round, of(sample)?))).collect()
+            };
+            let bases = base.map(by_round);
+            let figures = by_round(own).into_iter().filter_map(|(round, figure)| {
+                let Some(bases) = &bases else { return Some(figure) };
+                Some(figure / bases.get(&round)?).filter(|ratio| ratio.is_normal())
+            });
+            let ratio = Estimate::of(&figures.collect::<Vec<_>>())?;
+            (ratio, family.interval(&ratio))
+        }
+    };
+    let shown = |figure: f64| if claim.figure == "gain" { (figure - 1.0) * 100.0 } else { figure };
+    let ends = |(low, high): (f64, f64)| (shown(low), shown(high));
+    let together = together.map(ends);
+    Some(Evidence {
+        experiment: own.experiment.clone(),
+        trial: own.id.clone(),
+        to: base.map(|base| base.id.clone()),
+        figure: shown(estimate.median),
+        interval: estimate.low.zip(estimate.high).map(ends),
+        with_all_others: together,
+        verdict: together.map_or(Verdict::CantTell, |ends| verdict(claim, ends)),
+    })
+}
+
+/// What an interval says of the claimed range.
+fn verdict(claim: &Claim, (low, high): (f64, f64)) -> Verdict {
+    let (from, to) = (claim.low.unwrap_or(f64::NEG_INFINITY), claim.high.unwrap_or(f64::INFINITY));
+    let neutral = match claim.figure.as_str() {
+        "gain" => Some(0.0),
+        "ratio" => Some(1.0),
+        _ => claim.to.is_some().then_some(1.0),
+    };
+    let reversed = neutral.is_some_and(|none| from >= none && high < none || to <= none && low > none);
+    match () {
+        () if low >= from && high <= to => Verdict::Holds,
+        () if reversed => Verdict::Reversed,
+        () if high < from || low > to => Verdict::DoesntHold,
+        () => Verdict::CantTell,
+    }
+}
+
+/// All have to hold; one that doesn't for certain is enough to refute, and where all that is certain goes the other way the
+/// whole is reversed.
+fn verdict_of_all(evidence: &[Evidence]) -> Verdict {
+    let count = |verdict: Verdict| evidence.iter().filter(|one| one.verdict == verdict).count();
+    match (count(Verdict::Holds), count(Verdict::DoesntHold), count(Verdict::Reversed)) {
+        (holds, 0, 0) if holds == evidence.len() => Verdict::Holds,
+        (_, 0, 0) => Verdict::CantTell,
+        (0, 0, _) => Verdict::Reversed,
+        _ => Verdict::DoesntHold,
+    }
+}
+
+/// Of the most (or the least) of all trials: it is at least the greatest of the lower ends, and at most that of the upper ones.
+fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> Verdict {
+    let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
+        return Verdict::CantTell;
+    };
+    let take = if which == Which::Most { f64::max } else { f64::min };
+    let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take).expect("some evidence");
+    verdict(claim, (end(|ends| ends.0), end(|ends| ends.1)))
+}
+
+/// `-10.0 % (64 KiB) to +30.0 % (4 KiB); 3 of 10 hold, 7 reversed`.
+fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usize) -> String {
+    let jobs = |of: fn(&Evidence) -> Option<&String>| {
+        let record = move |one: &Evidence| {
+            records.iter().find(|record| record.experiment == one.experiment && Some(&record.id) == of(one))
+        };
+        evidence.iter().filter_map(record).map(|record| &record.job).collect::<Vec<_>>()
+    };
+    let jobs = jobs(|one| Some(&one.trial));
+    let names = names(&jobs, &[Key::Total, Key::Time]);
+    let by = |one: &usize, other: &usize| evidence[*one].figure.total_cmp(&evidence[*other].figure);
+    let least = (0..evidence.len()).min_by(by).unwrap_or(0);
+    let most = (0..evidence.len()).max_by(by).unwrap_or(0);
+    let named = |at: usize| {
+        let name = names.get(at).filter(|_| evidence.len() > 1);
+        name.map_or_else(String::new, |name| format!(", {name}"))
+    };
+    let with_interval = |at: usize| {
+        let (low, high) = match evidence[at].interval {
+            Some(interval) => interval,
+            None => {
+                return format!(
+                    "{} (too few runs for an interval: {FEWEST_RUNS} are needed{})",
+                    show(claim, evidence[at].figure),
+                    named(at)
+                );
+            }
+        };
+        format!("{} ({} to {}{})", show(claim, evidence[at].figure), show(claim, low), show(claim, high), named(at))
+    };
+    let text = match claim.which {
+        Which::Most => format!("at most {}", with_interval(most)),
+        Which::Least => format!("at least {}", with_interval(least)),
+        Which::Each if evidence.len() == 1 => with_interval(0),
+        Which::Each => {
+            let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
+            let count =
+                |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.told());
+            let counts = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell].map(count);
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            let counts: Vec<String> = counts.map(|(count, word)| format!("{word} {count}")).collect();
+            format!("{} to {}; of {}: {}", end(least), end(most), evidence.len(), counts.join(", "))
+        }
+    };
+    match asked - evidence.len() {
+        0 => text,
+        missing => format!("{text}; {missing} not measured"),
+    }
+}
+
+/// A figure of a claim with its unit.
+fn show(claim: &Claim, figure: f64) -> String {
+    let known = Figure::iter().find(|known| known.column() == claim.figure);
+    match known {
+        _ if claim.figure == "gain" => {
+            format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
+        }
+        Some(known) if claim.to.is_none() && claim.figure != "ratio" => known.unit().show(figure),
+        None if claim.figure == "spread" && claim.to.is_none() => format!("±{} %", three_digits(figure)),
+        _ => format!("{}×", three_digits(figure)),
+    }
+}
+
+/// The range in which a claim holds, in words.
+pub fn range(claim: &Claim) -> String {
+    match (claim.low, claim.high) {
+        (Some(low), Some(high)) => format!("{} to {}", show(claim, low), show(claim, high)),
+        (Some(low), None) => format!("at least {}", show(claim, low)),
+        (None, Some(high)) => format!("at most {}", show(claim, high)),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Settings, Value};
+    use crate::stats::fixture::{STEADY, outcome};
+    use crate::stats::records::records;
+
+    /// Trials at four block sizes on two cores, and on one with so many times the speed.
+    fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
+        let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
+        let pair = |(block, times): (&str, f64)| {
+            let base = outcome("e", &[("block", block), ("place", "cross")], 1.0, runs);
+            let mut own = outcome("e", &[("block", block), ("place", "same")], times, runs);
+            own.trial.baseline = Some(base.trial.id.clone());
+            [base, own]
+        };
+        records(sizes.flat_map(pair).collect())
+    }
+
+    fn asked(figure: &str, low: Option<f64>, high: Option<f64>) -> Claim {
+        let setting = |key: &str, text: &str| Settings::of([Value::parse(Key::named(key).unwrap(), text).unwrap()]);
+        Claim {
+            id: "c".to_owned(),
+            experiments: vec!["e".to_owned()],
+            figure: figure.to_owned(),
+            of: vec![setting("place", "same")],
+            to: (figure == "spread").then(|| setting("place", "cross")),
+            low,
+            high,
+            ..Claim::default()
+        }
+    }
+
+    fn answer(claim: &Claim, records: &[Record]) -> Answer {
+        answered(vec![claim.clone()], records).remove(0).answer.unwrap()
+    }
+
+    #[test]
+    fn direction_and_size_are_judged() {
+        let of = |low, high, times: [f64; 4]| answer(&asked("gain", low, high), &measured(times, &STEADY)).verdict;
+        // A gain of about 2 %.
+        assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), Verdict::Holds);
+        assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), Verdict::DoesntHold, "the right way, and far too much");
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8; 4]), Verdict::Reversed);
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8, 1.02, 1.02, 1.02]), Verdict::DoesntHold, "it isn't so for all");
+        assert_eq!(of(Some(-3.0), Some(3.0), [1.2; 4]), Verdict::DoesntHold, "no difference has no other way");
+        assert_eq!(of(None, Some(0.0), [1.2; 4]), Verdict::Reversed);
+    }
+
+    #[test]
+    fn no_difference_takes_both_bounds() {
+        let same = asked("gain", Some(-3.0), Some(3.0));
+        assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, Verdict::Holds);
+        let mut wide = measured([1.0; 4], &STEADY);
+        for (run, sample) in wide[1].samples.iter_mut().enumerate() {
+            sample.ns = (sample.ns as f64 * [0.76, 1.02, 0.9, 1.24, 1.0, 1.1, 0.85][run]) as u64;
+        }
+        let answer = answer(&same, &wide);
+        assert_eq!(answer.verdict, Verdict::CantTell, "{answer:?}");
+    }
+
+    #[test]
+    fn one_of_several_may_be_asked() {
+        let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
+        let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
+        let answer = |claim: &Claim| super::tests::answer(claim, &records);
+        assert_eq!(answer(&most).verdict, Verdict::Holds);
+        assert!(answer(&most).here.starts_with("at most 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        let least = Claim { which: Which::Least, ..most };
+        assert_eq!(answer(&least).verdict, Verdict::Reversed);
+        let each = answer(&asked("gain", Some(5.0), None));
+        assert_eq!(each.verdict, Verdict::DoesntHold);
+        assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); of 4: holds 3, reversed 1");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_evidence() {
+        let mut records = measured([1.3; 4], &STEADY);
+        let claim = asked("ratio", Some(1.0), None);
+        records[1].status = Status::Skipped;
+        let some = answer(&claim, &records);
+        assert_eq!((some.verdict, some.evidence.len()), (Verdict::CantTell, 3));
+        assert!(some.here.ends_with("1 not measured"), "{}", some.here);
+        for record in &mut records {
+            (record.status, record.reason) = (Status::Skipped, Some("one CPU only".to_owned()));
+        }
+        let none = answer(&claim, &records);
+        assert_eq!((none.verdict, none.here.as_str()), (Verdict::CantTell, "not measured: one CPU only"));
+        let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
+        assert_eq!(few.verdict, Verdict::CantTell, "too few runs for an interval");
+        let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
+        assert_eq!(answer(&open, &records).here, "another system is needed");
+    }
+
+    #[test]
+    fn scatter_is_held_against_scatter() {
+        let runs = |far: f64| -> Vec<f64> { (0..20).map(|run| [1.0, far, 1.0 / far][run % 3]).collect() };
+        let base = outcome("e", &[("place", "cross")], 1.0, &runs(1.01));
+        let wild = outcome("e", &[("place", "same")], 1.0, &runs(1.3));
+        let records = records(vec![base, wild]);
+        assert_eq!(answer(&asked("spread", Some(1.0), None), &records).verdict, Verdict::Holds);
+        assert_eq!(answer(&asked("spread", None, Some(1.0)), &records).verdict, Verdict::Reversed);
+        let alone = Claim { to: None, ..asked("spread", None, Some(11.0)) };
+        assert_eq!(answer(&alone, &records).verdict, Verdict::DoesntHold);
+    }
+
+    #[test]
+    fn all_claims_hold_together() {
+        let records = measured([1.02, 1.02, 1.02, 1.02], &[1.0, 1.01, 0.99, 1.005, 0.995, 1.0, 1.0]);
+        let width = |count: usize| {
+            let claims = vec![asked("ratio", Some(1.0), None); count];
+            let answer = answered(claims, &records).remove(0).answer.unwrap();
+            let (low, high) = answer.evidence[0].with_all_others.unwrap();
+            high - low
+        };
+        assert!(width(20) > 1.2 * width(1), "{} {}", width(20), width(1));
+    }
+}
