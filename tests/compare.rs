@@ -57,6 +57,24 @@ impl Files {
     fn json(&self, name: &str, document: &Value) -> String {
         self.put(name, document.to_string())
     }
+
+    /// A file of five sessions, which differ by some per mille.
+    fn sessions(&self, name: &str, document: &Value) -> String {
+        let session = |(by, hour): (i64, i64)| {
+            let mut session = document.clone();
+            session["started"] = json!(format!("2025-03-01T0{hour}:00:00Z"));
+            for sample in session["trials"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .flat_map(|trial| trial["samples"].as_array_mut().unwrap())
+            {
+                sample["bytes"] = json!(sample["bytes"].as_i64().unwrap() / 1000 * (1000 + by));
+            }
+            session.to_string()
+        };
+        self.put(name, [0, 2, -2, 1, -1].into_iter().zip(0..).map(session).collect::<Vec<_>>().join("\n"))
+    }
 }
 
 fn compare(words: &[&str]) -> Ended {
@@ -66,19 +84,17 @@ fn compare(words: &[&str]) -> Ended {
 #[test]
 fn verdicts_have_codes_when_asked_for() {
     let files = Files::new();
-    let base = files.json("base.json", &document());
-    let same = files.json("same.json", &at(100, None));
-    let faster = files.json("faster.json", &at(120, None));
-    let slower = files.json("slower.json", &at(80, None));
-    let mixed = files.json("mixed.json", &at(80, Some("default")));
+    let base = files.sessions("base.json", &document());
+    let same = files.sessions("same.json", &at(100, None));
+    let faster = files.sessions("faster.json", &at(120, None));
+    let slower = files.sessions("slower.json", &at(80, None));
+    let mixed = files.sessions("mixed.json", &at(80, Some("default")));
     let mut one = document();
     one["trials"].as_array_mut().unwrap().retain(|trial| trial["params"]["capacity"] == "default");
-    let one = files.json("one.json", &one);
-    let mut few = document();
-    for trial in few["trials"].as_array_mut().unwrap() {
-        trial["samples"].as_array_mut().unwrap().truncate(2);
-    }
-    let few = files.json("few.json", &few);
+    let one = files.sessions("one.json", &one);
+    // Of sessions that differ by half nothing can be told.
+    let unsteady = [60, 140, 100, 80, 120].map(|percent| at(percent, None).to_string()).join("\n");
+    let unsteady = files.put("unsteady.json", unsteady);
 
     let all = ["--fail-on", "worse,missing,cant-tell,better,same"];
     for (new, flags, code) in [
@@ -92,11 +108,11 @@ fn verdicts_have_codes_when_asked_for() {
         (&faster, &["--fail-on", "worse"], 0),
         (&faster, &["--fail-on", "better,worse"], 13),
         (&one, &["--fail-on", "missing"], 11),
-        (&few, &["--fail-on", "cant-tell"], 12),
-        (&few, &["--fail-on", "worse"], 0),
+        (&unsteady, &["--fail-on", "cant-tell"], 12),
+        (&unsteady, &["--fail-on", "worse"], 0),
         (&slower, &all, 10),
         (&one, &all, 11),
-        (&few, &all, 12),
+        (&unsteady, &all, 12),
         (&faster, &all, 13),
         (&same, &all, 14),
     ] {
@@ -108,8 +124,8 @@ fn verdicts_have_codes_when_asked_for() {
 #[test]
 fn the_table_says_what_changed() {
     let files = Files::new();
-    let base = files.json("base.json", &document());
-    let new = files.json("new.json", &at(80, Some("default")));
+    let base = files.sessions("base.json", &document());
+    let new = files.sessions("new.json", &at(80, Some("default")));
     let ended = compare(&[&base, &new]);
     assert_eq!(ended.stderr, "");
     let row = ended.stdout.lines().find(|line| line.contains("capacity default")).expect("a row");
@@ -134,7 +150,7 @@ fn parts_of_one_measurement_are_compared_round_by_round() {
 #[test]
 fn standard_input_is_a_file_too() {
     let files = Files::new();
-    let base = files.json("base.json", &document());
+    let base = files.sessions("base.json", &document());
     let words = ["sh", "-c", "\"$0\" compare \"$1\" - <\"$1\"", PIPEMARK];
     let ended = run(&words, &[&base]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
@@ -269,15 +285,33 @@ fn real_results_are_compared() {
 }
 
 #[test]
-fn the_noise_floor_is_measured() {
-    let words = ["--aa", "--rounds", "6", "--with", "time=20ms,place=free", "--json", "-"];
+fn the_noise_floor_is_measured_in_sessions() {
+    let words = ["--aa", "--sessions", "5", "--rounds", "4", "--with", "time=20ms,place=free", "--json", "-"];
     let floor = compare(&words).measured();
-    assert_eq!(floor["rounds"], 6);
+    assert_eq!((&floor["rounds"], &floor["sessions"], &floor["pairs"]), (&json!(4), &json!(5), &json!(10)));
     // Both sides were measured: one measurement against itself has no noise at all.
     assert!(floor["itself"]["low"].as_f64() < floor["itself"]["high"].as_f64(), "{}", floor["itself"]);
-    assert_eq!(floor["floors"].as_array().unwrap().len(), 8);
+    assert_eq!((&floor["itself"]["base_sessions"], &floor["itself"]["base_runs"]), (&json!(5), &json!(20)));
+    let floors = floor["floors"].as_array().unwrap();
+    assert_eq!(floors.len(), 4);
+    let smallest = |at: usize, way: &str| floors[at][way].as_f64().unwrap();
+    assert!(["two_files", "in_turns"].iter().all(|way| smallest(3, way) < smallest(0, way)), "{floor}");
     let shown = compare(&words[..words.len() - 2]);
     assert_eq!(shown.code(), Some(0), "{}", shown.stderr);
-    assert!(shown.stdout.contains("smallest change"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("smallest change") && shown.stdout.contains("Of 10 pairs"), "{}", shown.stdout);
     assert_eq!(compare(&["--aa", "--with", "block=0"]).code(), Some(2));
+}
+
+/// One file after the other in a file are its sessions; one of each tells nothing, and says what would.
+#[test]
+fn a_verdict_that_is_withheld_says_why() {
+    let files = Files::new();
+    let (base, new) = (files.json("base.json", &document()), files.json("new.json", &at(50, None)));
+    let ended = compare(&[&base, &new]);
+    assert!(ended.stdout.contains("2 can't tell") && ended.stdout.contains("--sessions 5"), "{}", ended.stdout);
+    let report = compare(&[&base, &new, "--json", "-"]).measured();
+    assert!(report["groups"][0]["changes"][0]["why"].as_str().unwrap().contains("too few"), "{report}");
+    let many = [files.sessions("many.json", &document()), files.sessions("half.json", &at(50, None))];
+    let ended = compare(&[&many[0], &many[1]]);
+    assert!(ended.stdout.contains("2 worse") && ended.stdout.contains("5 sessions"), "{}", ended.stdout);
 }

@@ -16,7 +16,7 @@ use crate::stats::verdict::{Criterion, Verdict};
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
     /// What to compare with, and what to judge: runs of the history by number or label, or files that --json wrote; - is
-    /// standard input
+    /// standard input. All runs with a label are its sessions, and so are all documents in a file
     ///
     /// One is enough where --base and --new say which of its trials are which.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
@@ -135,7 +135,7 @@ fn report(options: &CompareOptions) -> Result<Diff, Stop> {
     for (flag, settings) in [("--base", &options.base), ("--new", &options.new)] {
         refuse_twice(flag, settings)?;
     }
-    let read = |name| read::measurement(name, &options.db);
+    let read = |name| read::sessions(name, &options.db);
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
             return Err(Stop::usage(format_args!(
@@ -155,10 +155,11 @@ fn report(options: &CompareOptions) -> Result<Diff, Stop> {
         _ => return Err(Stop::usage("two files are compared, or one with --base and --new")),
     };
     let (one, other) = (&options.files[0], &options.files[options.files.len() - 1]);
-    let base = Party { name: one, document: &base, settings: &options.base };
-    let new = Party { name: other, document: new.as_ref().unwrap_or(base.document), settings: &options.new };
+    let history = if new.is_some() { read::history_of(&base[0], &options.db) } else { Vec::new() };
+    let base = Party { name: one, documents: &base, settings: &options.base };
+    let new = Party { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);
-    Diff::of(base, new, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
+    Diff::of(base, new, &history, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `pipemark compare --aa`: one trial against itself, here and now, and from that the smallest change that could be seen.
+//! `pipemark compare --aa`: one trial against itself in several sessions, and from that the smallest change that could be seen.
 
 use clap::Args;
 use serde::Serialize;
@@ -9,18 +9,16 @@ use super::parameters::count;
 use super::{Ending, Stop, exit};
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Sample, Status, Value};
+use crate::model::{Host, Sample, Status, Value, digits};
 use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
 use crate::run::{self, Progress};
 use crate::sheet::{self, Sheet};
-use crate::stats::compare::{Comparison, Pairing, compare};
-use crate::stats::noise::{NoiseFloor, noise_floor};
-use crate::stats::verdict::Criterion;
+use crate::stats::compare::{CompareError, Comparison, Pairing, compare};
+use crate::stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
+use crate::stats::verdict::{Criterion, Verdict};
 
-/// Numbers of runs that people choose.
-const RUNS: [usize; 4] = [5, 7, 10, 20];
-/// Comparisons drawn for each of them.
-const COMPARISONS: usize = 1000;
+/// Numbers of sessions that people choose.
+const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 
 /// What `--aa` takes.
 #[derive(Debug, Clone, Args)]
@@ -29,8 +27,11 @@ pub struct NoiseFloorOptions {
     /// The trial to measure [default: a plain pipe, as 'pipemark bw' measures it]
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
-    /// Measure it so many times on each side; fewer than 20 do not tell much
-    #[arg(long, value_name = "N", value_parser = count::<u32>(6, 1000), default_value_t = 20, requires = "aa")]
+    /// Measure it in so many sessions; fewer than 8 do not tell much
+    #[arg(long, value_name = "N", value_parser = count::<u32>(5, 1000), default_value_t = 8, requires = "aa")]
+    sessions: u32,
+    /// Measure it so many times on each side in each session
+    #[arg(long, value_name = "N", value_parser = count::<u32>(4, 1000), default_value_t = 6, requires = "aa")]
     rounds: u32,
 }
 
@@ -42,24 +43,30 @@ struct Floors {
     trial: String,
     kernel: String,
     cpu: String,
+    sessions: u32,
     rounds: u32,
     criterion: Criterion,
-    /// The trial against itself, round by round.
+    /// The trial against itself, in turns in each session.
     itself: Comparison,
-    /// What comparisons of two files could see, and of two trials of one measurement.
+    /// How many pairs of sessions there are, and of how many of them a comparison of runs says better or worse.
+    pairs: usize,
+    differ_by_runs: usize,
+    /// By how much a session usually differs from the mean of all, a fraction.
+    between_sessions: f64,
     floors: Vec<Floor>,
 }
 
+/// The smallest change that so many sessions of each side see 9 times of 10, a fraction.
 #[derive(Debug, Serialize)]
 struct Floor {
-    pairing: Pairing,
-    #[serde(flatten)]
-    floor: NoiseFloor,
+    sessions: usize,
+    two_files: f64,
+    in_turns: f64,
 }
 
 /// Measures and says.
 pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
-    let floors = measure(&plan(options)?, options.rounds, criterion, output.quiet)?;
+    let floors = measure(plan(options)?, options, criterion, output.quiet)?;
     output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
@@ -78,50 +85,85 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
     Ok(plan)
 }
 
-fn measure(plan: &Plan, rounds: u32, criterion: Criterion, quiet: bool) -> Result<Floors, Stop> {
+/// Both sides in all sessions.
+fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<Floors, Stop> {
     let interrupt = catch_interrupts()?;
     let machine = host::survey();
-    let mut progress = Progress::new(quiet, 2 * u64::from(rounds));
-    let measurement = run::measure(plan, &machine, &Entrants::default(), &interrupt, &mut progress);
-    progress.finish();
-    if measurement.partial {
-        return Err(Stop::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
-    }
-    if let Some(outcome) = measurement.outcomes.iter().find(|outcome| outcome.status != Status::Ok) {
-        let reason = outcome.reason.as_deref().unwrap_or("it did not run");
-        let code = if outcome.verified == Some(false) { exit::NOT_VERIFIED } else { exit::FAILED };
-        return Err(Stop::with(code, format_args!("{}: {reason}", outcome.trial.id)));
-    }
-    let sides: Vec<Vec<f64>> =
-        measurement.outcomes.iter().map(|outcome| outcome.samples.iter().map(Sample::speed).collect()).collect();
-    let floors = || -> Result<Floors, crate::stats::compare::CompareError> {
-        let mut floors = Vec::new();
-        for pairing in [Pairing::None, Pairing::Rounds] {
-            for runs in RUNS {
-                let seed = plan.schedule.seed;
-                let floor = noise_floor(&sides[0], &sides[1], pairing, criterion, runs, COMPARISONS, seed)?;
-                floors.push(Floor { pairing, floor });
-            }
+    let mut progress = Progress::new(quiet, 2 * u64::from(options.rounds));
+    let mut sides: [Vec<Vec<f64>>; 2] = Default::default();
+    for _ in 0..options.sessions {
+        let measurement = run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);
+        if measurement.partial {
+            return Err(Stop::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
         }
-        Ok(Floors {
-            schema: "pipemark-noise-floor/1",
-            trial: plan.trials[0].id.clone(),
-            kernel: machine.kernel.clone(),
-            cpu: machine.cpu.clone(),
-            rounds,
-            criterion,
-            itself: compare(&sides[0], &sides[1], Pairing::Rounds, criterion)?,
-            floors,
-        })
+        for (side, outcome) in sides.iter_mut().zip(&measurement.outcomes) {
+            if outcome.status != Status::Ok {
+                let reason = outcome.reason.as_deref().unwrap_or("it did not run");
+                let code = if outcome.verified == Some(false) { exit::NOT_VERIFIED } else { exit::FAILED };
+                return Err(Stop::with(code, format_args!("{}: {reason}", outcome.trial.id)));
+            }
+            side.push(outcome.samples.iter().map(Sample::speed).collect());
+        }
+        plan.schedule.seed = plan.schedule.seed.wrapping_add(1);
+    }
+    progress.finish();
+    floors(&plan, &machine, options, criterion, &sides).map_err(Stop::failed)
+}
+
+fn floors(
+    plan: &Plan,
+    machine: &Host,
+    options: &NoiseFloorOptions,
+    criterion: Criterion,
+    [base, new]: &[Vec<Vec<f64>>; 2],
+) -> Result<Floors, CompareError> {
+    let ratios: Vec<Vec<f64>> =
+        base.iter().zip(new).map(|(base, new)| base.iter().zip(new).map(|(base, new)| new / base).collect()).collect();
+    let itself = compare_in_turns(&ratios, Together::ALONE, criterion)?;
+    let spread = |sessions: &[Vec<f64>]| {
+        Sessions { base: Session::all(sessions)?, ..Sessions::default() }
+            .spread()
+            .map(|Spread { variance, .. }| variance)
     };
-    floors().map_err(Stop::failed)
+    let (own, of_ratios) = spread(base).zip(spread(&ratios)).expect("compared, so there are sessions");
+    let pairs: Vec<(usize, usize)> = (1..base.len()).flat_map(|new| (0..new).map(move |base| (base, new))).collect();
+    let differ = |(one, other): &&(usize, usize)| {
+        let compared = compare(&base[*one], &base[*other], Pairing::None, criterion);
+        compared.is_ok_and(|compared| matches!(compared.verdict, Verdict::Better | Verdict::Worse))
+    };
+    let floor = |sessions: usize| {
+        let count = sessions as f64;
+        let see = |error: f64, freedom| smallest_change(error.sqrt(), freedom, 1, criterion);
+        Floor {
+            sessions,
+            two_files: see(2.0 * own / count, 2 * sessions - 2),
+            in_turns: see(of_ratios / count, sessions - 1),
+        }
+    };
+    Ok(Floors {
+        schema: "pipemark-noise-floor/2",
+        trial: plan.trials[0].id.clone(),
+        kernel: machine.kernel.clone(),
+        cpu: machine.cpu.clone(),
+        sessions: options.sessions,
+        rounds: options.rounds,
+        criterion,
+        itself,
+        differ_by_runs: pairs.iter().filter(differ).count(),
+        pairs: pairs.len(),
+        between_sessions: own.sqrt().exp_m1(),
+        floors: SESSIONS.map(floor).into(),
+    })
 }
 
 fn sheet(floors: &Floors) -> Sheet {
-    let floor = |pairing: Pairing, runs: usize| {
-        let of = |floor: &&Floor| floor.pairing == pairing && floor.floor.runs == runs;
-        floors.floors.iter().find(of).expect("each was drawn").floor
-    };
-    let rows = RUNS.map(|runs| [floor(Pairing::None, runs), floor(Pairing::Rounds, runs)]);
-    sheet::noise_floor(&floors.trial, floors.rounds, &floors.itself, &rows)
+    let rows: Vec<_> = floors.floors.iter().map(|floor| (floor.sessions, floor.two_files, floor.in_turns)).collect();
+    let heading = format!("{} against itself, {} sessions of {} rounds", floors.trial, floors.sessions, floors.rounds);
+    let text = format!(
+        "Sessions differ by {} % from their mean. Of {} pairs of them, runs alone would call {} better or worse.",
+        digits(floors.between_sessions * 100.0),
+        floors.pairs,
+        floors.differ_by_runs
+    );
+    sheet::noise_floor(&heading, &floors.itself, &text, &rows)
 }

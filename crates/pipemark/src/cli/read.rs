@@ -22,23 +22,58 @@ struct Form {
     schema: Option<String>,
 }
 
-/// The measurement that `name` says: a run of the history by its number, such as 12 or #12, a file, `-` for standard input,
-/// or a run by its label, the newest that has it.
+/// The sessions that `name` says: a run of the history by its number, such as 12 or #12, the documents of a file, or of
+/// standard input for `-`, or the runs that have a label, oldest first.
 ///
 /// # Errors
 /// When there is none, or it can't be read.
-pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
+pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, Stop> {
     let a_file = name == "-" || name.contains('/') || Path::new(name).exists();
     if name.parse::<Id>().is_ok() && name != "-" {
-        return kept(Some(name), db);
+        return Ok(vec![kept(Some(name), db)?]);
     }
-    if !a_file
-        && let Some(history) = History::open(db.db.as_deref())?
-        && let Some(document) = labelled(&history, name)?.map(|id| history.document(id)).transpose()?.flatten()
-    {
-        return Ok(document);
+    if !a_file && let Some(history) = History::open(db.db.as_deref())? {
+        let label = Filter { label: Some(name.to_owned()), limit: Some(MOST_SESSIONS), ..Filter::default() };
+        let documents = documents(&history, &label)?;
+        if !documents.is_empty() {
+            return Ok(documents);
+        }
     }
-    Ok(file(name)?.0)
+    Ok(file(name)?.into_iter().map(|(document, _)| document).collect())
+}
+
+/// The newest of the sessions that `name` says.
+///
+/// # Errors
+/// As [`sessions`].
+pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
+    Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
+}
+
+/// So many sessions are compared with so many.
+const MOST_SESSIONS: u32 = 100;
+/// So many of the history are asked how much sessions differ.
+const MOST_OTHERS: u32 = 60;
+
+/// Sessions of the history that measured the first trial of this one on its machine; none where they can't be read.
+pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
+    let first = document.trials.iter().find(|record| !record.job.is_memory_copy());
+    let filter = Filter {
+        host: Some(document.host.name.clone()),
+        trial: first.map(|record| record.job.id()),
+        limit: Some(MOST_OTHERS),
+        ..Filter::default()
+    };
+    let history = History::open(db.db.as_deref()).ok().flatten();
+    history.and_then(|history| documents(&history, &filter).ok()).unwrap_or_default()
+}
+
+/// Oldest first.
+fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, Stop> {
+    let entries = history.list(filter)?;
+    let documents =
+        entries.iter().rev().map(|entry| Ok(history.document(entry.id)?.ok_or_else(|| no_run(entry.id))?));
+    documents.collect()
 }
 
 /// Refuses to write a result in place of a file that it is made of.
@@ -93,11 +128,12 @@ fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, Stop> 
     Ok(history.list(&filter)?.first().map(|entry| entry.id))
 }
 
-/// The document in the file called `name`, or on standard input for `-`, and its text.
+/// The documents in the file called `name`, or on standard input for `-`, each with its text: one follows the other where
+/// a file holds several sessions.
 ///
 /// # Errors
 /// A sentence that names the file and what is wrong with it.
-pub fn file(name: &str) -> Result<(Document, String), String> {
+pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
     let failed = |error: io::Error| format!("cannot read {shown}: {error}; use a file that --json wrote");
     let mut bytes = Vec::new();
@@ -118,14 +154,27 @@ pub fn file(name: &str) -> Result<(Document, String), String> {
     let wrong = |what: &str| format!("{shown} does not hold results of pipemark: {what}; use a file that --json wrote");
     let damaged = |error: serde_json::Error| wrong(&neutral(&error.to_string()));
     let json = String::from_utf8(bytes).map_err(|error| wrong(&error.to_string()))?;
-    let form: Form = serde_json::from_str(&json).map_err(damaged)?;
-    match form.schema.as_deref() {
-        Some(SCHEMA) => Ok((serde_json::from_str(&json).map_err(damaged)?, json)),
-        Some(other) => Err(format!(
-            "{shown} has the schema '{}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
-            neutral(other),
-            env!("CARGO_PKG_VERSION")
-        )),
-        None => Err(wrong("it names no schema")),
+    let mut forms = serde_json::Deserializer::from_str(&json).into_iter::<Form>();
+    let (mut documents, mut start) = (Vec::new(), 0);
+    while let Some(form) = forms.next() {
+        let form = form.map_err(damaged)?;
+        let text = &json[forms.byte_offset()..];
+        let end = json.len() - text.trim_start().len();
+        match form.schema.as_deref() {
+            Some(SCHEMA) => {
+                let text = &json[start..end];
+                documents.push((serde_json::from_str(text).map_err(damaged)?, text.to_owned()));
+            }
+            Some(other) => {
+                return Err(format!(
+                    "{shown} has the schema '{}' and pipemark {} reads '{SCHEMA}'; use the version that wrote it",
+                    neutral(other),
+                    env!("CARGO_PKG_VERSION")
+                ));
+            }
+            None => return Err(wrong("it names no schema")),
+        }
+        start = end;
     }
+    if documents.is_empty() { Err(wrong("it is empty")) } else { Ok(documents) }
 }

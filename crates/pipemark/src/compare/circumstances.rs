@@ -1,14 +1,17 @@
 //! What else differs between two measurements, so that a change may not be due to what the person changed.
 
+use std::mem::discriminant;
+
 use super::Party;
-use crate::model::{ByteSize, Host, Key, Record};
+use crate::model::{ByteSize, Host, Key, Record, Warning};
 
 /// Sentences; empty where nothing differs.
 pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
     let mut sentences = Vec::new();
-    let hosts: Vec<String> = aspects(&base.document.host)
+    let (one, other) = (base.first(), new.first());
+    let hosts: Vec<String> = aspects(&one.host)
         .into_iter()
-        .zip(aspects(&new.document.host))
+        .zip(aspects(&other.host))
         .filter(|((_, base), (_, new))| base != new)
         .map(|((aspect, base), (_, new))| match (base.as_str(), new.as_str()) {
             ("", _) | (_, "") => aspect.to_owned(),
@@ -18,21 +21,19 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
     if !hosts.is_empty() {
         sentences.push(format!("not the same machine or system; what differs: {}", hosts.join("; ")));
     }
-    if base.document.version != new.document.version {
-        sentences.push(format!(
-            "pipemark {} measured BASE, pipemark {} measured NEW",
-            base.document.version, new.document.version
-        ));
+    if one.version != other.version {
+        sentences.push(format!("pipemark {} measured BASE, pipemark {} measured NEW", one.version, other.version));
     }
-    if base.document == new.document {
+    if base.documents.iter().any(|document| new.documents.contains(document)) {
         sentences.push("both files hold the same measurement".to_owned());
     }
-    for (side, party, other) in [("BASE", base, new), ("NEW", new, base)] {
-        if party.document.partial {
+    let (of_base, of_new) = (warnings(base), warnings(new));
+    for (side, party, own, other) in [("BASE", base, &of_base, &of_new), ("NEW", new, &of_new, &of_base)] {
+        if party.documents.iter().any(|document| document.partial) {
             sentences.push(format!("{side} was interrupted before all of its runs were made"));
         }
-        for warning in &party.document.warnings {
-            match other.document.warnings.contains(warning) {
+        for warning in own {
+            match other.contains(warning) {
                 true if side == "NEW" => {}
                 true => sentences.push(format!("both: {warning}")),
                 false => sentences.push(format!("{side}: {warning}")),
@@ -40,6 +41,55 @@ pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
         }
     }
     sentences
+}
+
+/// One of each kind, and how many of several sessions had it.
+fn warnings(party: Party) -> Vec<String> {
+    let all: Vec<&Warning> = party.documents.iter().flat_map(|document| &document.warnings).collect();
+    let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
+    let sessions = party.documents.len();
+    let first = |(index, warning): (usize, &&Warning)| {
+        let count = all.iter().filter(|other| alike(warning, other)).count();
+        let new = !all[..index].iter().any(|other| alike(warning, other));
+        new.then(
+            || if sessions > 1 { format!("{warning} ({count} of {sessions} sessions)") } else { warning.to_string() },
+        )
+    };
+    all.iter().enumerate().filter_map(first).collect()
+}
+
+/// What disturbs, how it is said, and from which difference between the sides on there is no verdict.
+const DISTURBANCES: [(fn(&Warning) -> Option<f64>, &str, &str, f64); 3] = [
+    (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
+    (
+        |warning| if let Warning::Steal { percent } = warning { Some(*percent) } else { None },
+        "the hypervisor took",
+        " %",
+        2.0,
+    ),
+    (
+        |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
+        "the control group's CPU limit held back",
+        " %",
+        2.0,
+    ),
+];
+
+/// Why a change may be one of the machine alone: a disturbance that one side had more of.
+pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
+    DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
+        let usual = |party: Party| {
+            let found = party.documents.iter().flat_map(|document| &document.warnings).filter_map(of);
+            found.fold(0.0, |sum, of_one| sum + of_one) / party.documents.len() as f64
+        };
+        let (base, new) = (usual(base), usual(new));
+        ((base - new).abs() > *most).then(|| {
+            format!(
+                "the two were not disturbed alike: {says} {base:.2}{unit} in BASE and {new:.2}{unit} in NEW; measure both \
+                 again on a quiet machine"
+            )
+        })
+    })
 }
 
 /// What the kernel granted, where it differs though the same was asked for.

@@ -1,23 +1,24 @@
 //! The comparison as a whole: what `pipemark compare --json` writes and what the tables show.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::circumstances::{differences, granted};
+use super::circumstances::{differences, disturbed, granted};
 use super::figures::{Figures, figures, unmeasured};
 use super::matching::{is_reference, matches};
+use super::series::Series;
 use super::{Party, Refusal};
-use crate::model::{Better, Job, Key, Mode, Record, names};
-use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
+use crate::model::{Better, Document, Job, Key, Mode, Record, Status, names};
+use crate::stats::compare::Comparison;
 use crate::stats::estimate::median;
+use crate::stats::family::Family;
+use crate::stats::sessions::{Spread, Together};
 use crate::stats::verdict::{Criterion, Verdict};
 
 /// The version of the form of [`Diff`]; bumped when a field changes its meaning.
 pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
-
-/// The fewest rounds that are compared as rounds; see [`crate::stats::compare`].
-const FEWEST_ROUNDS: usize = 6;
 
 /// NEW against BASE, trial by trial and experiment by experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Diff {
     pub new: Origin,
     /// What else differs between the two, and what disturbed one of them.
     pub warnings: Vec<String>,
+    /// How many sessions of the history were asked how much sessions differ, besides those that are compared.
+    #[serde(default)]
+    pub known_sessions: usize,
     /// Better or worse is a change whose whole interval is past this, a fraction.
     pub threshold: f64,
     /// The same is what is neither, with the whole interval within this, a fraction.
@@ -54,8 +58,11 @@ pub struct Origin {
     pub label: Option<String>,
     /// The suite or verb that measured.
     pub suite: String,
-    /// When, RFC 3339.
+    /// When, RFC 3339; of several sessions the first.
     pub started: String,
+    /// How many sessions.
+    #[serde(default)]
+    pub sessions: usize,
     /// The version of pipemark that measured.
     pub version: String,
     /// The kernel.
@@ -101,6 +108,9 @@ pub struct Change {
     pub typical: Option<(f64, f64)>,
     /// The change.
     pub comparison: Comparison,
+    /// Where it can't be told: why, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// One of the two.
@@ -138,31 +148,23 @@ pub struct Missing {
 }
 
 impl Diff {
-    /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round.
+    /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round. `history` are
+    /// other sessions, which say how much sessions of a trial differ; those that measured otherwise are left out.
     ///
     /// # Errors
     /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
-    pub fn of(base: Party, new: Party, criterion: &dyn Fn(Better) -> Criterion) -> Result<Diff, Refusal> {
-        let (one, other) = (base.document.workload, new.document.workload);
-        if one != other {
-            return Err(Refusal(format!(
-                "BASE ({}) measured version {one} of the workload and NEW ({}) version {other}, which is other work; \
-                 measure both with one version of pipemark",
-                base.name, new.name
-            )));
-        }
-        if base.document.method != new.document.method {
-            return Err(Refusal(format!(
-                "BASE ({}) was measured by method {} and NEW ({}) by method {}, which times other things: there is no \
-                 verdict across methods; measure both with one version of pipemark",
-                base.name, base.document.method, new.name, new.document.method
-            )));
-        }
-        let together = std::ptr::eq(base.document, new.document);
+    pub fn of(
+        base: Party,
+        new: Party,
+        history: &[Document],
+        criterion: &dyn Fn(Better) -> Criterion,
+    ) -> Result<Diff, Refusal> {
+        alike(base, new)?;
+        let together = std::ptr::eq(base.documents, new.documents);
         let matched = matches(base, new)?;
         let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
         let mut warnings = if together { Vec::new() } else { differences(base, new) };
-        if together && base.document.partial {
+        if together && base.documents.iter().any(|document| document.partial) {
             warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
         }
         let missing_on = |side, record: &Record, reason| Missing {
@@ -177,6 +179,7 @@ impl Diff {
         });
         let mut missing: Vec<Missing> = alone.collect();
         let mut measured: Vec<((&str, Mode), Vec<Pair>)> = Vec::new();
+        let groups = if together { Vec::new() } else { groups(base, new, history) };
         for (one, other) in matched.pairs {
             let gaps = [(Side::Base, one), (Side::New, other)].into_iter();
             let gaps: Vec<Missing> =
@@ -186,29 +189,43 @@ impl Diff {
                 continue;
             }
             warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
-            let pair = Pair {
-                base: one,
-                new: other,
-                base_figures: figures(one, &format!("BASE ({}), trial '{}'", base.name, one.job.id()))?,
-                new_figures: figures(other, &format!("NEW ({}), trial '{}'", new.name, other.job.id()))?,
+            let side = |side: Side, party: Party, record: &Record| -> Result<Vec<Figures>, Refusal> {
+                let of = |record| figures(record, &format!("{side} ({}), trial '{}'", party.name, record.job.id()));
+                party.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
             };
+            let series = Series {
+                base: side(Side::Base, base, one)?,
+                new: side(Side::New, new, other)?,
+                others: groups.iter().map(|group| of_history(group, one, other)).collect(),
+                together,
+            };
+            let pair = Pair { base: one, new: other, series };
             let group = (one.experiment.as_str(), one.job.mode());
             match measured.iter_mut().find(|(known, _)| *known == group) {
                 Some((_, pairs)) => pairs.push(pair),
                 None => measured.push((group, vec![pair])),
             }
         }
+        let judged = Judged::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
+        let withheld = if together { None } else { disturbed(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let better = if mode == Mode::Throughput { Better::Higher } else { Better::Lower };
-            let titled = base.document.experiments.iter().find(|own| own.name == name && !own.title.is_empty());
-            Ok(Group {
+            let titled = base.first().experiments.iter().find(|own| own.name == name && !own.title.is_empty());
+            let mut group = Group {
                 experiment: name.to_owned(),
                 title: titled.map_or(name, |own| &own.title).to_owned(),
                 mode,
                 better,
-                changes: changes(&pairs, &chosen, together, criterion(better))?,
-                mean: mean(&pairs, together, criterion(better)),
-            })
+                changes: changes(&pairs, &chosen, &judged, criterion(better))?,
+                mean: mean(&pairs, &judged, criterion(better)),
+            };
+            if let Some(reason) = &withheld {
+                for change in &mut group.changes {
+                    (change.comparison.verdict, change.why) = (Verdict::CantTell, Some(reason.clone()));
+                }
+                group.mean.iter_mut().for_each(|mean| mean.verdict = Verdict::CantTell);
+            }
+            Ok(group)
         };
         let usual = criterion(Better::Higher);
         Ok(Diff {
@@ -216,6 +233,7 @@ impl Diff {
             base: Origin::of(base),
             new: Origin::of(new),
             warnings,
+            known_sessions: groups.iter().map(Vec::len).sum(),
             threshold: usual.threshold,
             same_within: usual.same_within,
             groups: measured.into_iter().map(group).collect::<Result<_, Refusal>>()?,
@@ -224,9 +242,13 @@ impl Diff {
     }
 
     /// All trials that have a verdict which counts.
+    pub fn counted(&self) -> impl Iterator<Item = &Change> {
+        self.groups.iter().flat_map(|group| &group.changes).filter(|change| !change.reference)
+    }
+
+    /// Their verdicts.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
-        let changes = self.groups.iter().flat_map(|group| &group.changes);
-        changes.filter(|change| !change.reference).map(|change| change.comparison.verdict)
+        self.counted().map(|change| change.comparison.verdict)
     }
 
     /// How many trials have this verdict.
@@ -237,51 +259,121 @@ impl Diff {
 
 impl Origin {
     fn of(party: Party) -> Origin {
-        let document = party.document;
+        let document = party.first();
         Origin {
             file: party.name.to_owned(),
             chosen: party.settings.iter().map(|setting| format!("{}={}", setting.key(), setting)).collect(),
             label: document.label.clone(),
             suite: document.suite.clone(),
             started: document.started.clone(),
+            sessions: party.documents.len(),
             version: document.version.clone(),
             kernel: document.host.kernel.clone(),
         }
     }
 }
 
+/// Whether the two were measured alike.
+fn alike(base: Party, new: Party) -> Result<(), Refusal> {
+    for other in base.documents.iter().chain(new.documents) {
+        let (one, name) = (base.first(), new.name);
+        if one.workload != other.workload {
+            return Err(Refusal(format!(
+                "BASE ({}) measured version {} of the workload and NEW ({name}) version {}, which is other work; \
+                 measure both with one version of pipemark",
+                base.name, one.workload, other.workload
+            )));
+        }
+        if one.method != other.method {
+            return Err(Refusal(format!(
+                "BASE ({}) was measured by method {} and NEW ({name}) by method {}, which times other things: there is no \
+                 verdict across methods; measure both with one version of pipemark",
+                base.name, one.method, other.method
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Two trials with their figures.
 struct Pair<'a> {
     base: &'a Record,
     new: &'a Record,
-    base_figures: Figures,
-    new_figures: Figures,
+    series: Series,
 }
 
-/// The runs of the rounds that all have, one list for each.
-fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
-    let Some((first, others)) = all.split_first() else { return Vec::new() };
-    let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
-    all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
+impl Pair<'_> {
+    fn is_reference(&self) -> bool {
+        is_reference(self.base) && is_reference(self.new)
+    }
 }
 
-fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
+/// The trial like this one, if it was measured there.
+fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
+    let same = |record: &&Record| record.experiment == like.experiment && record.job == like.job;
+    document.trials.iter().find(same).filter(|record| unmeasured(record).is_none())
+}
+
+/// Sessions of the history of the same machine, method and work, in groups of one kernel, version and label.
+fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
+    let sides = || base.documents.iter().chain(new.documents);
+    let machine = |document: &Document| (document.host.name.clone(), document.host.cpu.clone());
+    let counts = |other: &&Document| {
+        let alike = |one: &Document| {
+            machine(one) == machine(other) && (one.workload, one.method) == (other.workload, other.method)
+        };
+        sides().any(alike) && !sides().any(|one| one.started == other.started)
+    };
+    let mut groups: BTreeMap<_, Vec<&Document>> = BTreeMap::new();
+    for document in history.iter().filter(counts) {
+        let key = (machine(document), &document.host.kernel, &document.version, &document.label);
+        groups.entry(key).or_default().push(document);
+    }
+    groups.into_values().collect()
+}
+
+/// The figures of either trial in sessions of the history; damaged ones are left out.
+fn of_history(group: &[&Document], one: &Record, other: &Record) -> Vec<Figures> {
+    let record = |document: &&Document| {
+        let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
+        (own.status == Status::Ok && unmeasured(own).is_none()).then(|| figures(own, "").ok()).flatten()
+    };
+    group.iter().filter_map(record).collect()
+}
+
+/// What all comparisons of a document have in common.
+struct Judged {
+    family: Family,
+    together: Together,
+}
+
+impl Judged {
+    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> Judged {
+        let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
+        let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
+        let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
+        // A mean is one comparison more.
+        let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
+        Judged {
+            family: Family::of_ratios(&ratios),
+            together: Together { comparisons, usual: Spread::usual(&spreads) },
+        }
+    }
+}
+
+fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
-        let all = |figures: &Figures| figures.values().copied().collect::<Vec<f64>>();
-        let (base, new) = (all(&pair.base_figures), all(&pair.new_figures));
-        let rounds = in_common(&[&pair.base_figures, &pair.new_figures]);
-        let by_round = together && rounds[0].len() >= FEWEST_ROUNDS;
-        let comparison = match by_round {
-            true => compare(&rounds[0], &rounds[1], Pairing::Rounds, criterion),
-            false => compare(&base, &new, Pairing::None, criterion),
-        };
-        let comparison = comparison.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
+        let (base, new) = (Series::runs(&pair.series.base), Series::runs(&pair.series.new));
+        let compared = pair.series.compare(&judged.family, judged.together, criterion);
+        let (comparison, why) =
+            compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
         let medians = [&base, &new].map(|runs| median(runs).expect("compared, so there are runs"));
-        let runs: Vec<(f64, f64)> = match by_round {
-            true => rounds[0].iter().copied().zip(rounds[1].iter().copied()).collect(),
-            false => base.iter().flat_map(|base| new.iter().map(move |new| (*base, *new))).collect(),
+        let rounds = pair.series.rounds();
+        let runs: Vec<(f64, f64)> = match rounds.is_empty() {
+            false => rounds.into_iter().flat_map(|(base, new)| base.into_iter().zip(new)).collect(),
+            true => base.iter().flat_map(|base| new.iter().map(move |new| (*base, *new))).collect(),
         };
         Ok(Change {
             name,
@@ -289,9 +381,10 @@ fn changes(pairs: &[Pair], chosen: &[Key], together: bool, criterion: Criterion)
             new_id: pair.new.job.id(),
             base: medians[0],
             new: medians[1],
-            reference: is_reference(pair.base) && is_reference(pair.new),
+            reference: pair.is_reference(),
             typical: typical(medians, &runs, comparison.change),
             comparison,
+            why,
         })
     };
     pairs.iter().zip(names).map(change).collect()
@@ -314,19 +407,12 @@ fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, 
 }
 
 /// The geometric mean of the trials in each round, BASE against NEW.
-fn mean(pairs: &[Pair], together: bool, criterion: Criterion) -> Option<Comparison> {
-    let pairs: Vec<&Pair> = pairs.iter().filter(|pair| !is_reference(pair.base) || !is_reference(pair.new)).collect();
-    if pairs.len() < 2 {
+fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Comparison> {
+    let series: Vec<&Series> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
+    if series.len() < 2 {
         return None;
     }
-    let base: Vec<&Figures> = pairs.iter().map(|pair| &pair.base_figures).collect();
-    let new: Vec<&Figures> = pairs.iter().map(|pair| &pair.new_figures).collect();
-    // In one measurement the rounds of both sides are the same ones.
-    let both = in_common(&[base.as_slice(), new.as_slice()].concat());
-    let (base, new, pairing) = if together && both[0].len() >= FEWEST_ROUNDS {
-        (both[..pairs.len()].to_vec(), both[pairs.len()..].to_vec(), Pairing::Rounds)
-    } else {
-        (in_common(&base), in_common(&new), Pairing::None)
-    };
-    compare(&geometric_means(&base).ok()?, &geometric_means(&new).ok()?, pairing, criterion).ok()
+    // What is usual in single trials is not in their mean.
+    let together = Together { usual: None, ..judged.together };
+    Some(Series::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
 }

@@ -61,7 +61,7 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Pl
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
-    for record in &party.document.trials {
+    for record in &party.first().trials {
         let left_out = !chosen.is_empty() && !of_links && is_reference(record);
         let mut settings = record.job.settings();
         if left_out || !party.settings.iter().all(|value| settings.has(value)) {
@@ -93,7 +93,7 @@ fn nothing_chosen(side: Side, party: Party) -> String {
     let Some(setting) = party
         .settings
         .iter()
-        .find(|setting| !party.document.trials.iter().any(|record| record.job.settings().has(setting)))
+        .find(|setting| !party.first().trials.iter().any(|record| record.job.settings().has(setting)))
     else {
         return match party.settings {
             [] => format!("{side} ({}) has no trials", party.name),
@@ -101,7 +101,7 @@ fn nothing_chosen(side: Side, party: Party) -> String {
         };
     };
     let there: BTreeSet<Value> =
-        party.document.trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
+        party.first().trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
     let there: Vec<String> = there.iter().take(12).map(Value::to_string).collect();
     format!(
         "{side} ({}) has no trial with {}={}; it has {}",

@@ -6,6 +6,7 @@ mod circumstances;
 mod diff;
 mod figures;
 mod matching;
+mod series;
 
 #[cfg(test)]
 mod tests;
@@ -16,15 +17,22 @@ use std::fmt;
 
 use crate::model::{Document, Value};
 
-/// One side of a comparison: a document, or the part of it that has certain parameters.
+/// One side of a comparison: a document for each session, or the part of it that has certain parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Party<'a> {
     /// What the person calls it: the file.
     pub name: &'a str,
-    /// What was measured.
-    pub document: &'a Document,
+    /// What was measured, one for each session; at least one.
+    pub documents: &'a [Document],
     /// Only trials with these parameters. The trial of the other side is the one that differs in these only.
     pub settings: &'a [Value],
+}
+
+impl<'a> Party<'a> {
+    /// The one that says what the others are of.
+    fn first(&self) -> &'a Document {
+        &self.documents[0]
+    }
 }
 
 /// Why there is no comparison; the text is a sentence for the person who asked for it.

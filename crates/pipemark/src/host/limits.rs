@@ -115,6 +115,11 @@ impl ControlGroups {
         };
         self.cpu.iter().filter_map(time).max()
     }
+
+    /// How often it did (nr_throttled).
+    pub fn times_throttled(&self, files: &Files) -> Option<u64> {
+        self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
+    }
 }
 
 /// The folders of the group called `path` and of those above it, where the group `root` is mounted at `point`.
@@ -151,6 +156,7 @@ mod tests {
         assert_eq!(groups.memory(&tree.files), Some(1 << 30));
         assert_eq!(groups.cpus(&tree.files), Some(1.5));
         assert_eq!(groups.throttled(&tree.files), Some(Duration::from_micros(1500)));
+        assert_eq!(groups.times_throttled(&tree.files), Some(2));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub struct Reading {
     cpus: BTreeMap<Cpu, Ticks>,
     own: Option<u64>,
     throttled: Option<Duration>,
+    times_throttled: u64,
 }
 
 /// What a CPU has done since boot, in clock ticks.
@@ -43,11 +44,13 @@ impl Reading {
     /// Reads the counters now. Processes we started count as ours once they were waited for.
     pub fn now() -> Reading {
         let files = Files::live();
+        let groups = ControlGroups::find(&files);
         Reading {
             at: Instant::now(),
             cpus: files.text("/proc/stat").map(|text| ticks(&text)).unwrap_or_default(),
             own: files.text("/proc/self/stat").and_then(|text| own_ticks(&text)),
-            throttled: ControlGroups::find(&files).throttled(&files),
+            throttled: groups.throttled(&files),
+            times_throttled: groups.times_throttled(&files).unwrap_or(0),
         }
     }
 }
@@ -109,7 +112,8 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         // An elapsed time of zero gives NaN, which is not above anything.
         if percent > THROTTLED {
-            warnings.push(Warning::Throttled { percent });
+            let times = end.times_throttled.saturating_sub(start.times_throttled);
+            warnings.push(Warning::Throttled { percent, times });
         }
     }
     if let Some(governor) = host.governor.clone().filter(|governor| governor != "performance") {
@@ -144,7 +148,7 @@ ctxt 11379923
     }
 
     fn reading(stat: &str, own: u64, at: Instant) -> Reading {
-        Reading { at, cpus: ticks(stat), own: Some(own), throttled: Some(Duration::ZERO) }
+        Reading { at, cpus: ticks(stat), own: Some(own), throttled: Some(Duration::ZERO), times_throttled: 3 }
     }
 
     /// Warnings after ten seconds in which CPU 0 and 1 did this (user, idle, steal) and our processes used `own` ticks.
@@ -183,8 +187,12 @@ ctxt 11379923
     fn pressure_throttling_and_governor_are_named() {
         let at = Instant::now();
         let start = reading(BEFORE, 0, at);
-        let end =
-            Reading { at: at + Duration::from_secs(2), throttled: Some(Duration::from_millis(500)), ..start.clone() };
+        let end = Reading {
+            at: at + Duration::from_secs(2),
+            throttled: Some(Duration::from_millis(500)),
+            times_throttled: 8,
+            ..start.clone()
+        };
         let mut host = host();
         host.pressure = Some(Pressure { cpu: 30.0, memory: 0.0 });
         host.governor = Some("powersave".to_owned());
@@ -192,7 +200,7 @@ ctxt 11379923
             warnings(&host, &start, &end),
             [
                 Warning::CpuPressure { percent: 30.0 },
-                Warning::Throttled { percent: 25.0 },
+                Warning::Throttled { percent: 25.0, times: 5 },
                 Warning::Governor { governor: "powersave".to_owned() }
             ]
         );
@@ -206,7 +214,8 @@ ctxt 11379923
 
     #[test]
     fn hidden_counters_are_no_warning() {
-        let blind = Reading { at: Instant::now(), cpus: ticks("nonsense"), own: None, throttled: None };
+        let blind =
+            Reading { at: Instant::now(), cpus: ticks("nonsense"), own: None, throttled: None, times_throttled: 0 };
         assert_eq!(warnings(&host(), &blind, &blind), []);
         assert_eq!(ticks("cpu0 1 2 3\ncpux 1 2 3 4 5 6 7 8\n"), BTreeMap::new());
     }

@@ -177,7 +177,12 @@ pub enum Warning {
     #[error(
         "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
     )]
-    Throttled { percent: f64 },
+    Throttled {
+        percent: f64,
+        /// How often: nr_throttled.
+        #[serde(default)]
+        times: u64,
+    },
     /// Each look at the clock takes long.
     #[error(
         "the kernel tells the time by '{clock}', which takes a microsecond or more to ask: short round trips hold as much; use tsc"

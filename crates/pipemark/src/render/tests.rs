@@ -25,8 +25,8 @@ fn comparison(all: bool) -> Sheet {
 }
 
 fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
-    let party = |name, document| Party { name, document, settings: &[] };
-    let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &Criterion::new).unwrap();
+    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &[], &Criterion::new).unwrap();
     sheet::comparison(&report, all)
 }
 

@@ -33,7 +33,7 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let hidden = [Verdict::Same, Verdict::CantTell].map(|verdict| diff.count(verdict)).iter().sum::<usize>();
     let hidden = hidden + if few { 0 } else { diff.missing.len() };
     let hidden = (!all && hidden > 0).then(|| Note::plain(format!("{} more with --all", counted(hidden, "row"))));
-    sheet.notes(hidden.into_iter().chain([Note::plain(legend(diff))]));
+    sheet.notes(reasons(diff).into_iter().chain(hidden).chain([Note::plain(legend(diff))]));
     sheet
 }
 
@@ -92,6 +92,19 @@ fn group(group: &compare::Group, all: bool) -> Group {
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
     Group { caption: format!("{}: {what}", neutral(&group.title)), rows }
+}
+
+/// Why some can't be told, and how much is known of the sessions.
+fn reasons(diff: &Diff) -> Vec<Note> {
+    let mut reasons: Vec<(&String, usize)> = Vec::new();
+    for why in diff.counted().filter_map(|change| change.why.as_ref()) {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    let said = |(why, count)| Note::new("can't tell", Style::Caution, &format!("{}: {why}", counted(count, "trial")));
+    reasons.into_iter().map(said).collect()
 }
 
 fn changed(verdict: Verdict) -> bool {
@@ -164,6 +177,9 @@ fn origin_in_words(origin: &Origin) -> String {
         words.push_str(&format!(" · '{label}'"));
     }
     let kernel = origin.kernel.split(" #").next().unwrap_or_default();
+    if origin.sessions > 1 {
+        words.push_str(&format!(" · {} sessions", origin.sessions));
+    }
     format!("{words} · {} of {} · {kernel}", origin.suite, time(&origin.started))
 }
 
@@ -186,16 +202,22 @@ fn summary(diff: &Diff) -> String {
 fn legend(diff: &Diff) -> String {
     let percent = |fraction: f64| format!("{} %", (fraction * 10_000.0).round() / 100.0);
     let changes = || diff.groups.iter().flat_map(|group| &group.changes);
-    let paired = changes().any(|change| change.comparison.pairing == Pairing::Rounds);
+    let pairing = changes().map(|change| change.comparison.pairing).find(|pairing| *pairing != Pairing::None);
+    let by_session = changes().any(|change| change.comparison.base_sessions > 0);
     let mut text = format!(
-        "worse, better: the whole interval is past {}; same: it is within {} of 0; can't tell: neither, measure with more --runs",
+        "worse, better: certainly past {}, all trials considered; same: within {} of 0; can't tell: neither",
         percent(diff.threshold),
         percent(diff.same_within)
     );
-    text.push_str(match paired {
-        true => "; compared round by round",
-        false => "; runs compared as two groups",
+    text.push_str(match (pairing, by_session) {
+        (Some(Pairing::Rounds), false) => "; compared round by round",
+        (Some(Pairing::Rounds), true) => "; compared round by round in each session",
+        (Some(_), _) => "; compared by session",
+        (None, _) => "; the intervals are of these runs, and say nothing of other sessions",
     });
+    if diff.known_sessions > 0 && by_session {
+        text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));
+    }
     if changes().any(|change| change.reference) {
         text.push_str("; (in brackets): the machine itself, which is no verdict");
     }
@@ -309,43 +331,27 @@ fn ratio_sentence(comparison: &Comparison) -> String {
     }
 }
 
-/// A trial against itself, and for numbers of runs the smallest change that two files, and two trials of one measurement,
+/// A trial against itself, and for numbers of sessions the smallest change that two files, and turns in each session,
 /// would show.
-pub fn noise_floor(
-    trial: &str,
-    rounds: u32,
-    itself: &Comparison,
-    floors: &[[crate::stats::noise::NoiseFloor; 2]],
-) -> Sheet {
+pub fn noise_floor(heading: &str, itself: &Comparison, text: &str, floors: &[(usize, f64, f64)]) -> Sheet {
     let mut sheet = Sheet::default();
     let (change, verdict) = (signed_percent(itself.change), verdict_in_words(itself.verdict));
-    sheet.heading(2, &format!("{trial} against itself, {rounds} rounds"));
-    sheet.text(Style::Plain, [format!("{change} % ({}): {verdict}", interval(itself))]);
+    sheet.heading(2, heading);
+    sheet.text(Style::Plain, [format!("In turns: {change} % ({}): {verdict}", interval(itself)), text.to_owned()]);
     sheet.heading(2, "The smallest change in speed that is seen 9 times of 10");
     let columns = vec![
-        Column::figures("runs", "runs"),
+        Column::figures("sessions", "sessions"),
         Column::figures("two_files", "in two files"),
-        Column::figures("two_files_false", "seen where there is none"),
-        Column::figures("one_measurement", "in one measurement"),
-        Column::figures("one_measurement_false", "seen where there is none"),
+        Column::figures("in_turns", "in turns"),
     ];
-    let row = |floors: &[crate::stats::noise::NoiseFloor; 2]| {
-        let cells = floors.iter().flat_map(|floor| {
-            let change = floor.smallest_change.map(|by| format!("{} %", signed_percent(by)));
-            [
-                Cell {
-                    value: floor.smallest_change.into(),
-                    ..Cell::shown(change.unwrap_or_else(|| "none".to_owned()))
-                },
-                Cell::of(format!("{:.1} %", floor.false_verdicts * 100.0), floor.false_verdicts),
-            ]
-        });
-        [Cell::of(floors[0].runs.to_string(), floors[0].runs)].into_iter().chain(cells).collect()
+    let row = |(sessions, two_files, in_turns): &(usize, f64, f64)| {
+        let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
+        vec![Cell::of(sessions.to_string(), *sessions), change(*two_files), change(*in_turns)]
     };
     sheet.grid(Grid::new(columns, floors.iter().map(row).collect()));
     sheet.notes([Note::plain(
-        "Two files also differ in what a session has as a whole (where memory lies, who else is on the host), which is not \
-         in these figures: allow for it with --threshold.",
+        "In two files: so many sessions of each, one file after the other, as --sessions makes them. In turns: both in each \
+         session, as ab does.",
     )]);
     sheet
 }

@@ -108,8 +108,8 @@ fn told(finding: &Finding, label: &str, several: bool) -> String {
 
 /// What changed from the first document to the second.
 fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
-    let party = |name, document| Party { name, document, settings: &[] };
-    match Diff::of(party(&labels[0], base), party(&labels[1], new), &Criterion::new) {
+    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
         Err(refusal) => sheet.text(Style::Aside, [format!("No verdicts: {refusal}")]),
         Ok(diff) => {
             let mut blocks = comparison(&diff, false).blocks.into_iter();

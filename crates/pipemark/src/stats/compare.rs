@@ -43,8 +43,10 @@ pub const POWER: f64 = 0.9;
 pub enum Pairing {
     /// The runs at one position were made in the same round.
     Rounds,
-    /// They were made at different times.
+    /// They were made at different times, and each run counts.
     None,
+    /// They were made in different sessions, and each session counts.
+    Sessions,
 }
 
 /// NEW against BASE. Changes are fractions of BASE: 0.05 is 5 % more.
@@ -68,6 +70,12 @@ pub struct Comparison {
     pub base_runs: usize,
     /// Runs of NEW.
     pub new_runs: usize,
+    /// Sessions of BASE; 0 where runs were compared.
+    #[serde(default)]
+    pub base_sessions: usize,
+    /// Sessions of NEW.
+    #[serde(default)]
+    pub new_sessions: usize,
     /// Whether rounds were compared, or runs.
     pub pairing: Pairing,
 }
@@ -77,7 +85,7 @@ pub struct Comparison {
 pub struct CompareError(String);
 
 impl CompareError {
-    fn no_runs() -> CompareError {
+    pub(super) fn no_runs() -> CompareError {
         CompareError("there is no run to compare with; measure both sides at least 5 times".to_owned())
     }
 }
@@ -110,6 +118,8 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
         verdict: criterion.verdict(interval),
         base_runs: base.len(),
         new_runs: new.len(),
+        base_sessions: 0,
+        new_sessions: 0,
         pairing: test.pairing,
     })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::estimate::{CONFIDENCE, median};
+use super::sessions::mean;
 use crate::model::Estimate;
 
 /// No ratio is known better than to so much of what is usual in its document: of two speeds that a coin decides between, few
@@ -32,13 +33,26 @@ impl Family {
     /// The family of trials that are all compared with each other; of each its figure, above zero, by round.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
-        let series = residuals(trials);
+        Family::with(&residuals(trials), pairs)
+    }
+
+    /// The family of ratios of which each is told by itself; of each one figure, above zero, by round.
+    pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
+        let own = |ratios: &Vec<f64>| {
+            let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+            let middle = mean(&logs);
+            logs.into_iter().map(|log| log - middle).collect()
+        };
+        Family::with(&ratios.iter().map(own).collect::<Vec<_>>(), ratios.len())
+    }
+
+    fn with(series: &[Vec<f64>], comparisons: usize) -> Family {
         let correlations: Vec<f64> = series.iter().filter_map(|series| correlation(series)).collect();
         let halves = series.iter().filter_map(|series| {
             half_of(&Estimate::of(&series.iter().map(|residual| residual.exp()).collect::<Vec<_>>())?)
         });
         Family {
-            comparisons: pairs.max(1) as f64,
+            comparisons: comparisons.max(1) as f64,
             correlation: (correlations.iter().sum::<f64>() / correlations.len().max(1) as f64).clamp(0.0, 0.9),
             noise: LEAST_NOISE * median(&halves.collect::<Vec<_>>()).unwrap_or(0.0),
         }
@@ -85,7 +99,6 @@ fn half_of(estimate: &Estimate) -> Option<f64> {
 
 /// Of each trial what is left of the logarithms of its figures without what is its own and what all have in common in a round.
 fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
-    let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut own: Vec<Vec<(u32, f64)>> = Vec::new();
     for trial in trials {

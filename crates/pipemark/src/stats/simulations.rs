@@ -4,7 +4,7 @@
 use super::compare::{Pairing, compare, geometric_means};
 use super::drift::Drift;
 use super::fit::Linearity;
-use super::noise::below;
+use super::sessions::{Session, Sessions, Spread, Together, compare_in_turns};
 use super::verdict::{Criterion, Verdict};
 use crate::model::{Better, Estimate};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -31,6 +31,11 @@ pub(crate) enum Noise {
 
 pub(crate) const ALL: [Noise; 7] =
     [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::RareMode, Noise::Loud, Noise::Coarse];
+
+/// A number from 0 up to, not including, `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
+fn below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
+    ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
+}
 
 pub(crate) struct Dice(Xoshiro256PlusPlus);
 
@@ -326,4 +331,96 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
         });
         assert!(bent >= 0.95, "startup {startup}, tolerance {tolerance}: {bent}");
     }
+}
+
+/// Figures of a session of seven runs: 3.3 or 4.2 GiB/s as the session is, by chance one or the other, or with nothing but
+/// noise between sessions, and runs that are like those before them by 0.32, as was measured.
+fn session(dice: &mut Dice, states: bool, loud: f64) -> Session {
+    let state = match (states, dice.uniform() < 0.5) {
+        (true, true) => 4.2 / 3.3,
+        (true, false) => 1.0,
+        (false, _) => (loud * dice.normal()).exp(),
+    };
+    Session::of(&scaled(&dice.alike(0.32, 7), state)).unwrap()
+}
+
+fn many_sessions(dice: &mut Dice, states: bool, loud: f64, count: usize) -> Vec<Session> {
+    (0..count).map(|_| session(dice, states, loud)).collect()
+}
+
+/// The comparisons of a document of eight trials, of which the first of NEW is `by` times as fast: whether it was found, and
+/// whether any other was.
+fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: f64) -> (bool, bool) {
+    let trial = |(at, dice): (usize, &mut Dice)| {
+        let mut sessions = Sessions {
+            base: many_sessions(dice, states, 0.05, sides),
+            new: many_sessions(dice, states, 0.05, sides),
+            others: vec![many_sessions(dice, states, 0.05, history)],
+        };
+        if at == 0 {
+            sessions.new = sessions.new.iter().map(|one| Session::of(&[one.figure() * by]).unwrap()).collect();
+        }
+        sessions
+    };
+    let trials: Vec<Sessions> = (0..8).map(|at| trial((at, dice))).collect();
+    let spreads: Vec<Spread> = trials.iter().filter_map(Sessions::spread).collect();
+    let together = Together { comparisons: trials.len(), usual: Spread::usual(&spreads) };
+    let criterion = Criterion::new(Better::Higher);
+    let verdicts = trials.iter().map(|trial| differs(trial.compare(together, criterion).unwrap().verdict));
+    let verdicts: Vec<bool> = verdicts.collect();
+    (verdicts[0], verdicts[1..].iter().any(|differs| *differs))
+}
+
+/// Documents of eight trials that are all the same: at most 4 % have any verdict.
+#[test]
+fn sessions_against_sessions_are_seldom_a_difference() {
+    for (states, sides, history) in
+        [(false, 3, 0), (false, 5, 0), (false, 1, 6), (true, 3, 0), (true, 5, 0), (true, 1, 10), (true, 1, 5)]
+    {
+        let mut dice = Dice::new(21);
+        let wrong = share(600, || {
+            let (first, others) = by_sessions(&mut dice, states, sides, history, 1.0);
+            first || others
+        });
+        assert!(wrong <= 0.04, "states: {states}, {sides} of each, {history} others: {wrong}");
+    }
+}
+
+#[test]
+fn a_planted_half_is_found_by_sessions() {
+    for (states, sides, history) in [(false, 5, 0), (false, 2, 10), (true, 8, 0), (true, 5, 10)] {
+        let mut dice = Dice::new(22);
+        let found = share(300, || by_sessions(&mut dice, states, sides, history, 1.5).0);
+        assert!(found >= 0.95, "states: {states}, {sides} of each, {history} others: {found}");
+    }
+}
+
+/// In turns, with whole sessions in which one side is in another state than the other by 3 %.
+#[test]
+fn in_turns_errs_seldom_and_finds_five_per_cent() {
+    let verdict = |dice: &mut Dice, sessions: usize, by: f64| {
+        let ratios: Vec<Vec<f64>> = (0..sessions)
+            .map(|_| {
+                let state = (0.015 * dice.normal()).exp() * by;
+                dice.alike(0.32, 10).iter().map(|noise| noise / 100.0 * state).collect()
+            })
+            .collect();
+        compare_in_turns(&ratios, Together::ALONE, Criterion::new(Better::Higher)).unwrap().verdict
+    };
+    let mut dice = Dice::new(23);
+    let wrong = share(2000, || differs(verdict(&mut dice, 5, 1.0)));
+    assert!(wrong <= 0.02, "{wrong}");
+    let found = share(500, || verdict(&mut dice, 10, 0.95) == Verdict::Worse);
+    assert!(found >= 0.9, "{found}");
+    // Four sessions tell nothing, however alike they are.
+    assert_eq!(
+        compare_in_turns(
+            &[vec![2.0], vec![2.0], vec![2.0], vec![2.0]],
+            Together::ALONE,
+            Criterion::new(Better::Higher)
+        )
+        .unwrap()
+        .verdict,
+        Verdict::CantTell
+    );
 }

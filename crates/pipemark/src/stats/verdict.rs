@@ -28,7 +28,8 @@ impl Criterion {
         Criterion { better, threshold, same_within: threshold }
     }
 
-    pub(super) fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
+    /// What an interval of a change says, both ends as fractions.
+    pub fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
         let Some((low, high)) = interval else {
             return Verdict::CantTell;
         };

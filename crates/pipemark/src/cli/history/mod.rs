@@ -191,10 +191,12 @@ fn import(options: &ImportOptions) -> Ending {
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut history = History::create(options.db.db.as_deref())?;
     let mut out = io::stdout().lock();
-    for (path, (document, json)) in options.files.iter().zip(&documents) {
-        let id = history.save(document, json)?;
-        // Who does not listen gets the rest kept all the same.
-        let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
+    for (path, sessions) in options.files.iter().zip(&documents) {
+        for (document, json) in sessions {
+            let id = history.save(document, json)?;
+            // Who does not listen gets the rest kept all the same.
+            let _ = writeln!(out, "{} is run {id}", neutral(&path.to_string_lossy()));
+        }
     }
     Ok(())
 }
