@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""How often pipemark says that something differs where nothing does, and how often it finds what does.
+
+    bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 16 equal trials
+    bench/truth.py power [--budget SECONDS]        planted slowdowns of 3, 5, 10 and 20 % by `ab`, by the time it takes
+    bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md: nothing planted, and 10 %
+    bench/truth.py report                          the figures so far
+
+What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
+--pause SECONDS spreads the documents over hours. Equal trials are one program under the names of eight languages, written in
+two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, in
+turns with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
+LANGUAGES = [f"l{n}" for n in range(1, 9)]
+PLANTED, FASTER = "l5", 1.5
+SLOWDOWNS = [0, 3, 5, 10, 20]
+# Sessions and runs of `ab`: how long it takes is measured.
+EFFORTS = [(5, 4), (8, 10), (10, 20), (10, 40)]
+SUITE = f"""
+name = "truth"
+title = "Equal trials under different names"
+[schedule]
+runs = 8
+[defaults]
+place = "same"
+total = "2m"
+block = "64k"
+[[experiment]]
+name = "same"
+title = "One program under the names of eight languages, twice each"
+params = {{ verify = "xor" }}
+axes = {{ language = {json.dumps(LANGUAGES)}, program = ["idiomatic", "tuned"] }}
+"""
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.folder = options, options.state
+        if options.fresh:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.end = time.monotonic() + options.budget
+        self.work = self.folder / "work"
+        subprocess.run(["cc", "-O2", "-o", self.work, ROOT / "bench/work.c"], check=True)
+
+    def lines(self, name):
+        file = self.folder / f"{name}.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def add(self, name, line):
+        with open(self.folder / f"{name}.jsonl", "a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def pipemark(self, *words, codes=(0,)):
+        words = [str(PIPEMARK), *map(str, words)]
+        ended = subprocess.run(words, capture_output=True, text=True, cwd=self.folder)
+        if ended.returncode not in codes:
+            sys.exit(f"{' '.join(words)}: exit {ended.returncode}\n{ended.stderr}")
+        return ended
+
+    def pipeline(self, steps, blocks=160):
+        """On one CPU. So many blocks take about 25 ms with 10,000 steps."""
+        cpu = min(os.sched_getaffinity(0))
+        return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
+
+    def calibrate(self):
+        """Steps that make the pipeline by so many per cent slower, from the slope between two amounts, in turns."""
+        base, more = 30_000, 60_000
+        words = ["ab", "--runs", 30, "--quiet", "--json", "-", "--", self.pipeline(base), "--", self.pipeline(more)]
+        both = json.loads(self.pipemark(*words).stdout)
+        a, b = (statistics.median(both[side]["nanoseconds"]) for side in "ab")
+        step = (b - a) / (more - base)
+        return base, {percent: base + round(a * percent / 100 / step) for percent in SLOWDOWNS}
+
+    def ab(self, one, other, sessions, runs, flags=()):
+        start = time.monotonic()
+        ended = self.pipemark(
+            "ab", "--sessions", sessions, "--runs", runs, "--quiet", "--json", "-", *flags,
+            "--", self.pipeline(one), "--", self.pipeline(other), codes=(0, 10, 12),
+        )  # fmt: skip
+        return json.loads(ended.stdout)["comparison"]["verdict"], ended.returncode, time.monotonic() - start
+
+    # The programs that are all the same, and one that has less to do.
+
+    def entrants(self, name, passes):
+        """A folder of programs, each with so many passes of known work over an eighth of each block."""
+        folder = self.folder / name
+        source = (ROOT / "entrants/c/idiomatic.c").read_text()
+        call = "        answer.bytes += length;\n"
+        assert call in source
+        extra = "        for (volatile int pass = 0; pass < PASSES; pass++)\n"
+        # What is written back is what was there, which the compiler can't know.
+        extra += "            *(volatile unsigned char *)block ^= add_document(0, block, length / 8) & options->block >> 40;\n"
+        for language in LANGUAGES:
+            own = folder / language
+            own.mkdir(parents=True, exist_ok=True)
+            (own / "program.c").write_text(source.replace(call, extra + call))
+            shutil.copy(ROOT / "entrants/c/stream.h", own)
+            stream = (ROOT / "entrants/c/stream.c").read_text()
+            (own / "stream.c").write_text(stream.replace('\\"C\\"', f'\\"{language}\\"'))
+            commands = [
+                ["{cc}", "-std=gnu11", "-O2", f"-DPASSES={passes(language, way)}", "-o", f"{{out}}/{way}", "program.c", "stream.c"]
+                for way in ("idiomatic", "tuned")
+            ]
+            (own / "entrant.toml").write_text(
+                f'name = "{language}"\n[[tools]]\nname = "cc"\ntry = [["gcc"], ["cc"]]\nversion = ["--version"]\n'
+                f'install = "gcc"\n[build]\ncommands = {json.dumps(commands)}\n'
+                + "".join(f'[{way}]\nrun = ["{{out}}/{way}"]\nabout = "{way}"\n' for way in ("idiomatic", "tuned"))
+            )
+        return folder
+
+    def document(self, entrants, *flags):
+        words = ["run", "./truth.toml", "--entrants", entrants, "--quiet", "--json", "-", *flags]
+        return self.pipemark(*words).stdout
+
+    def passes(self):
+        """Of all programs, and of the one that is planted: found once, from what two amounts take."""
+        found = self.lines("passes")
+        if not found:
+            (self.folder / "truth.toml").write_text(SUITE)
+            def seconds(amount):
+                text = self.document(self.entrants("calibration", lambda *_: amount), "--no-save")
+                trials = [t for t in json.loads(text)["trials"] if t["params"].get("language")]
+                bad = [t["reason"] for t in trials if t["status"] != "ok"]
+                if bad:
+                    sys.exit(f"truth: {bad[0]}")
+                return statistics.median(1 / t["estimate"]["throughput"]["median"] for t in trials)
+            fast, slow = 16, 48
+            few, many = seconds(fast), seconds(slow)
+            all_have = fast + round((FASTER - 1) * few / ((many - few) / (slow - fast)))
+            found = [{"all": all_have, "planted": fast}]
+            self.add("passes", found[0])
+        return found[0]["all"], found[0]["planted"]
+
+    def documents(self):
+        all_have, planted = self.passes()
+        (self.folder / "truth.toml").write_text(SUITE)
+        equal = self.entrants("equal", lambda *_: all_have)
+        unequal = self.entrants("planted", lambda *which: planted if which == (PLANTED, "tuned") else all_have)
+        db, base, steps = self.folder / "truth.db", None, self.calibrate()
+        while time.monotonic() < self.end and len(self.lines("documents")) < self.options.count:
+            start = time.monotonic()
+            text, with_plant = self.document(equal, "--db", db, "--label", "equal"), self.document(unequal, "--no-save")
+            line = {"at": time.time(), "false": {}, "found": {}, "load": os.getloadavg()[0]}
+            false, found = line["false"], line["found"]
+            false["findings"], _ = differences(json.loads(text))
+            others, hit = differences(json.loads(with_plant))
+            found["findings"], false["findings beside the plant"] = hit, others
+            new, both = self.folder / "new.json", self.folder / "planted.json"
+            new.write_text(text)
+            both.write_text(with_plant)
+            known = self.folder / "planted.jsonl"
+            if base and len(self.lines("documents")) > 5:
+                false["compare"], _ = self.compare(base, new, db)
+                others, found["compare"] = self.compare(new, both, db)
+                false["compare beside the plant"] = others
+                false["trend"], _ = self.trend(db)
+            with open(known, "a") as file:
+                file.write(json.dumps(json.loads(with_plant)) + "\n")
+            if len(known.read_text().splitlines()) == 6:
+                others, found["trend"] = self.planted_trend(db, known)
+                known.unlink()
+            base = self.folder / "base.json"
+            shutil.copy(new, base)
+            level, slower = steps[0], self.steps_for_half(steps)
+            false["ab"] = int(self.ab(level, level, 5, 4)[0] in ("better", "worse"))
+            found["ab"] = self.ab(slower, level, 5, 4)[0] == "better"
+            line["seconds"] = time.monotonic() - start
+            self.add("documents", line)
+            print(json.dumps(line), flush=True)
+            time.sleep(min(self.options.pause, max(0, self.end - time.monotonic())))
+
+    @staticmethod
+    def steps_for_half(steps):
+        """Of the pipeline that takes 1.5 times as long."""
+        base, by = steps
+        return base + round((by[20] - base) * (FASTER - 1) / 0.2)
+
+    def compare(self, base, new, db):
+        """Verdicts on what is equal, and whether the plant was found."""
+        diff = json.loads(self.pipemark("compare", base, new, "--db", db, "--json", "-").stdout)
+        changes = [c for group in diff["groups"] for c in group["changes"] if not c["reference"]]
+        told = [c for c in changes if c["comparison"]["verdict"] in ("better", "worse")]
+        return split(told, lambda c: c["base_id"], lambda c: c["comparison"]["verdict"] == "better")
+
+    def trend(self, db):
+        words = ["history", "trend", "--db", db, "--limit", 24, "--format", "json"]
+        told = [t for t in json.loads(self.pipemark(*words).stdout) if t.get("verdict")]
+        return split(told, lambda t: t["trial"], lambda t: t["verdict"] == "better")
+
+    def planted_trend(self, db, planted):
+        """The series so far, and then six planted sessions."""
+        own = self.folder / "trend.db"
+        own.unlink(missing_ok=True)
+        shutil.copy(db, own)
+        for n, line in enumerate(planted.read_text().splitlines()):
+            document = json.loads(line)
+            document["started"] = time.strftime(f"%Y-%m-%dT%H:%M:%S.{n}Z", time.gmtime(time.time() + 60 + n))
+            file = self.folder / "later.json"
+            file.write_text(json.dumps(document))
+            self.pipemark("history", "import", file, "--db", own)
+        return self.trend(own)
+
+    def power(self):
+        base, by = self.calibrate()
+        while time.monotonic() < self.end:
+            for percent in SLOWDOWNS:
+                for sessions, runs in EFFORTS:
+                    verdict, _, seconds = self.ab(base, by[percent], sessions, runs)
+                    line = {"percent": percent, "sessions": sessions, "runs": runs, "seconds": seconds, "verdict": verdict}
+                    self.add("power", {**line, "load": os.getloadavg()[0]})
+                    print(json.dumps(line), flush=True)
+                    if time.monotonic() > self.end:
+                        return
+
+    def ci(self):
+        base, by = self.calibrate()
+        flags = ["--threshold", "3%", "--fail-on", "worse"]
+        while time.monotonic() < self.end and len(self.lines("ci")) < 2 * self.options.count:
+            for percent in (0, 10):
+                _, code, seconds = self.ab(base, by[percent], 10, 25, flags)
+                self.add("ci", {"percent": percent, "code": code, "seconds": seconds, "load": os.getloadavg()[0]})
+                print(f"{percent} % slower: code {code} after {seconds:.0f} s", flush=True)
+
+    def report(self):
+        documents = self.lines("documents")
+        for kind in ("false", "found"):
+            for what in sorted({what for line in documents for what in line[kind]}):
+                values = [line[kind][what] for line in documents if what in line[kind]]
+                count = sum(map(bool, values))
+                bound = f"at most {upper(count, len(values)):.1%}" if kind == "false" else f"at least {1 - upper(len(values) - count, len(values)):.1%}"
+                print(f"{kind} {what}: {count} of {len(values)} documents, {bound} (95 %)")
+        if any_false := [any(line["false"].values()) for line in documents]:
+            print(f"false, of any kind: {sum(any_false)} of {len(any_false)}, at most {upper(sum(any_false), len(any_false)):.1%}")
+            print(f"a document takes {statistics.median(line['seconds'] for line in documents):.1f} s")
+        power = self.lines("power")
+        for percent in SLOWDOWNS:
+            cells = []
+            for sessions, runs in EFFORTS:
+                own = [l for l in power if (l["percent"], l["sessions"], l["runs"]) == (percent, sessions, runs)]
+                if own:
+                    told = sum(l["verdict"] in (("better", "worse") if percent == 0 else ("worse",)) for l in own)
+                    cells.append(f"{told}/{len(own)} in {statistics.median(l['seconds'] for l in own):.0f} s")
+            if cells:
+                print(f"{percent} % slower: " + ", ".join(cells))
+        for percent in (0, 10):
+            if codes := [l["code"] for l in self.lines("ci") if l["percent"] == percent]:
+                print(f"the job of docs/ci.md, {percent} % slower: red {codes.count(10)} of {len(codes)}")
+
+
+def split(told, name, better):
+    """How many of what was told are false, and whether the plant was."""
+    hits = [one for one in told if f"{PLANTED} tuned" in name(one) and better(one)]
+    return len(told) - len(hits), bool(hits)
+
+
+def differences(document):
+    """Findings that say what is equal differs, and whether the plant was found. Tuned against idiomatic is what differs by name."""
+    false, hit = 0, False
+    for finding in document["findings"]:
+        if finding["rule"] != "tuning":
+            continue
+        said = finding["text"].split(":", 1)[1].split("no difference")[0]
+        for part in said.replace(";", ",").split(","):
+            if f"{PLANTED} " in part:
+                hit = True
+            elif part.strip(" ."):
+                false += any(f"{language} " in part for language in LANGUAGES)
+    return false, hit
+
+
+def upper(count, of):
+    """The upper end of the 95 % interval of a share, one-sided, exact (Clopper and Pearson)."""
+    if count >= of:
+        return 1.0
+    low, high = count / of, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = sum(math.comb(of, k) * middle**k * (1 - middle) ** (of - k) for k in range(count + 1))
+        low, high = (middle, high) if below > 0.05 else (low, middle)
+    return high
+
+
+def main():
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("what", choices=["documents", "power", "ci", "report"], nargs="?", default="report")
+    flags.add_argument("--budget", type=float, default=600, help="stop after so many seconds")
+    flags.add_argument("--count", type=int, default=200, help="enough documents, or jobs of each kind")
+    flags.add_argument("--pause", type=float, default=0)
+    flags.add_argument("--fresh", action="store_true")
+    flags.add_argument("--state", type=lambda path: Path(path).resolve(), default=ROOT / "build/truth")
+    bench = Bench(flags.parse_args())
+    if bench.options.what != "report":
+        getattr(bench, bench.options.what)()
+    bench.report()
+
+
+if __name__ == "__main__":
+    main()
