@@ -250,33 +250,66 @@ fn deleting_asks_at_a_terminal() {
 fn a_trend_tells_changes_from_noise() {
     let past = Past::new();
     let measured = document();
-    for (day, speed) in [(1, 1.0), (2, 1.0005), (3, 0.7), (4, 0.91)] {
-        past.import(&at(&measured, &format!("2026-01-0{day}T00:00:00Z"), speed));
+    // A stray, and a change for good with another kernel and under another load.
+    let before = [1.0, 1.003, 0.998, 0.6, 1.001, 0.999, 1.002, 1.0, 1.001, 0.999];
+    let after = [0.7, 0.701, 0.699, 0.702, 0.698, 0.7, 0.701, 0.699];
+    for (speed, day) in before.into_iter().chain(after).zip(10..) {
+        let mut one = at(&measured, &format!("2026-01-{day}T12:00:00Z"), speed);
+        if day >= 20 {
+            one["host"]["kernel"] = "99.1 #1 SMP".into();
+            one["warnings"] = serde_json::json!([{ "kind": "load", "busy": 1.5 }]);
+        } else {
+            one["warnings"] = serde_json::json!([]);
+        }
+        past.import(&one);
     }
-    // Another machine is no predecessor, and another kernel is worth a word.
-    let mut other = at(&measured, "2026-01-03T12:00:00Z", 5.0);
+    // Another machine is a series of its own.
+    let mut other = at(&measured, "2026-01-12T12:30:00Z", 5.0);
     other["host"]["name"] = "elsewhere".into();
     past.import(&other);
-    let mut newer = at(&measured, "2026-01-05T00:00:00Z", 0.91);
-    newer["host"]["kernel"] = "99.1 #1 SMP".into();
-    past.import(&newer);
 
     let flags = ["block=4k", "place=free"];
     let json = past.history(&[&["trend", "--format", "json"], &flags[..]].concat());
     let points: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
-    let verdicts: Vec<Option<&str>> = points.iter().map(|point| point["verdict"].as_str()).collect();
-    assert_eq!(verdicts, [None, Some("same"), Some("worse"), None, Some("better"), Some("same")], "{json}");
-    let change = points[2]["change"].as_f64().unwrap();
+    let verdicts: Vec<(i64, &str)> =
+        points.iter().filter_map(|point| Some((point["id"].as_i64()?, point["verdict"].as_str()?))).collect();
+    assert_eq!((points.len(), verdicts.as_slice()), (19, &[(11, "worse")][..]), "{json}");
+    let turn = points.iter().find(|point| point["id"] == 11).unwrap();
+    let change = turn["change"].as_f64().unwrap();
     assert!((change + 0.3).abs() < 0.01, "{change}");
-    assert!(points[2]["change_low"].as_f64().unwrap() < change && change < points[2]["change_high"].as_f64().unwrap());
-    assert_eq!(points[5]["differs"][0], "kernel 99.1");
+    assert!(turn["change_low"].as_f64().unwrap() < change && change < turn["change_high"].as_f64().unwrap());
+    assert_eq!(
+        turn["differs"],
+        serde_json::json!(["kernel 99.1", "another load (others used 0.00 CPUs before, 1.50 CPUs then)"])
+    );
 
     let table = past.history(&[&["trend"], &flags[..]].concat());
+    let flat = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        table.contains("worse -30") && table.contains('█') && table.contains("Run 6 is the first with kernel 99.1."),
+        table.contains('█') && flat.contains("Run 11 and later are worse than run 10 and earlier by -30"),
         "{table}"
     );
+    assert!(flat.contains("also new there: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    // A job is told by code, of one trial and of all.
+    for (words, code) in [
+        (&["block=4k", "place=free", "--fail-on", "worse"][..], 10),
+        (&["--fail-on", "worse"], 10),
+        (&["--fail-on", "better"], 0),
+        (&["--fail-on", "worse", "--threshold", "50%"], 0),
+        (&["--fail-on", "worse", "--limit", "6"], 0),
+        (&["--fail-on", "same"], 2),
+    ] {
+        let ended = past.run(&[&["history", "trend"], words].concat());
+        assert_eq!(ended.code(), Some(code), "{words:?} {ended:?}");
+    }
+    let all = past.history(&["trend"]);
+    assert!(
+        all.lines().any(|line| line.contains("pipe ") && line.contains("worse -30") && line.contains("in run 11")),
+        "{all}"
+    );
+    assert!(past.history(&["trend", "--limit", "6", "block=4k", "place=free"]).contains("too few to find a change"));
+
     assert_eq!(
         past.history(&[&["trend", "--format", "csv", "--host", "elsewhere"], &flags[..]].concat()).lines().count(),
         2

@@ -6,11 +6,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words, word};
-use super::{Cell, Column, Fit, Grid, Note, Sheet, Style};
-use crate::model::{Estimate, Unit};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, neutral};
+use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
+use crate::stats::changes::FEWEST_SESSIONS;
 use crate::stats::compare::Comparison;
+use crate::stats::sessions::Spread;
 use crate::stats::verdict::Verdict;
-use crate::store::{Entry, KnownTrial, Outcome};
+use crate::store::{Entry, Id, KnownTrial, Outcome};
 
 /// A line for each measurement, of `all` that there are.
 pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
@@ -63,10 +65,71 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
     sheet
 }
 
-/// The trials that there are.
-pub fn trials(trials: &[KnownTrial]) -> Sheet {
-    let columns = vec![Column::figures("runs", "runs"), Column::words("trial", "trial").fit(Fit::Elastic)];
-    let row = |trial: &KnownTrial| vec![Cell::of(trial.runs.to_string(), trial.runs), Cell::text(&trial.key)];
+/// What several sessions measured, trial by trial: the figure of each session is that of its runs.
+pub fn sessions(documents: &[&Document]) -> Sheet {
+    let columns = vec![
+        Column::words("trial", "trial").fit(Fit::Wrapped),
+        Column::figures("sessions", "sessions"),
+        Column::figures("figure", "figure"),
+        Column::figures("least", "least"),
+        Column::figures("greatest", "greatest"),
+        Column::figures("differ", "sessions differ by"),
+    ];
+    let mut groups: Vec<Group> = Vec::new();
+    for record in documents.first().map_or(&[][..], |document| &document.trials) {
+        let same = |other: &&Record| other.experiment == record.experiment && other.job == record.job;
+        let of = |document: &&Document| Some(document.trials.iter().find(same)?.estimate.as_ref()?.headline().median);
+        let figures: Vec<f64> = documents.iter().filter_map(of).filter(|figure| *figure > 0.0).collect();
+        let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
+        let unit = if record.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+        let shown = |figure: f64| Cell::of(unit.show(figure), figure);
+        let mut row = vec![Cell::text(&record.name), Cell::of(figures.len().to_string(), figures.len())];
+        if !figures.is_empty() {
+            row.push(shown((logs.iter().sum::<f64>() / logs.len() as f64).exp()));
+            row.push(shown(figures.iter().copied().fold(f64::INFINITY, f64::min)));
+            row.push(shown(figures.iter().copied().fold(0.0, f64::max)));
+            let differ = Spread::within([logs.as_slice()]).map(|spread| spread.variance.sqrt().exp_m1());
+            row.push(differ.map_or_else(Cell::default, |by| Cell::of(format!("{} %", digits(by * 100.0)), by)));
+        }
+        row.resize(columns.len(), Cell::default());
+        let row = Row { cells: row, instead: None };
+        let titled = documents[0].experiments.iter().find(|experiment| experiment.name == record.experiment);
+        let title = neutral(titled.map_or(&record.experiment, |experiment| &experiment.title));
+        match groups.last_mut().filter(|group| group.caption == title) {
+            Some(group) => group.rows.push(row),
+            None => groups.push(Group { caption: title, rows: vec![row] }),
+        }
+    }
+    let mut sheet = Sheet::default();
+    sheet.grid(Grid { labels: 1, columns, groups });
+    let label = documents.first().and_then(|document| document.label.as_ref());
+    let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
+    sheet.notes([Note::plain(format!(
+        "Sessions differ by one standard deviation, as a share. pipemark compare takes them together by name ({name})."
+    ))]);
+    sheet
+}
+
+/// The trials that there are, and what changed last in each.
+pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
+    let columns = vec![
+        Column::figures("runs", "runs"),
+        Column::words("trial", "trial").fit(Fit::Elastic),
+        Column::words("verdict", "newest change"),
+        Column::data("change"),
+        Column::data("since"),
+    ];
+    let row = |(trial, points): &(KnownTrial, Vec<TrendPoint>)| {
+        let mut row = vec![Cell::of(trial.runs.to_string(), trial.runs), Cell::text(&trial.key)];
+        if let Some((point, change)) = points.iter().rev().find_map(|point| Some((point, point.change.as_ref()?))) {
+            let words = verdict_in_words(change.verdict);
+            let said = format!("{words} {} % in run {}", signed_percent(change.change), point.entry.id);
+            row.push(Cell::of(said, word(change.verdict)).style(style(change.verdict)));
+            row.extend([Cell::data(Some(change.change)), Cell::data(Some(point.entry.id.number()))]);
+        }
+        row.resize(5, Cell::default());
+        row
+    };
     let mut sheet = Sheet::default();
     sheet.grid(Grid::new(columns, trials.iter().map(row).collect()));
     let text = "Choose one by parameters, such as block=64k send=write, or by its whole key in quotes.";
@@ -81,10 +144,14 @@ pub struct TrendPoint {
     pub entry: Entry,
     /// The figure.
     pub estimate: Estimate,
-    /// Against the run before it on the same machine.
+    /// Where the series changed with this run: it and those after it against those before.
     pub change: Option<Comparison>,
+    /// The run before it on the same machine, by the same method.
+    pub before: Option<Id>,
     /// What is not as it was in that run.
     pub differs: Vec<String>,
+    /// How many runs the series has that it is of.
+    pub series: usize,
 }
 
 /// One trial over time, in bytes per second or nanoseconds.
@@ -106,7 +173,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         |estimate: &Estimate| (estimate.low.unwrap_or(estimate.median), estimate.high.unwrap_or(estimate.median));
     let most = points.iter().map(|point| ends(&point.estimate).1).fold(0.0, f64::max);
     let row = |point: &TrendPoint| {
-        let TrendPoint { entry, estimate, change, differs } = point;
+        let TrendPoint { entry, estimate, change, differs, .. } = point;
         let (low, high) = ends(estimate);
         let mut row = vec![
             Cell::of(local_time(entry.started), entry.started.to_string()),
@@ -132,11 +199,32 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(2, key);
     sheet.grid(Grid::new(columns, points.iter().map(row).collect()));
-    let news = points.iter().filter(|point| !point.differs.is_empty());
-    let news = news.map(|point| format!("Run {} is the first with {}.", point.entry.id, point.differs.join(" and ")));
-    let legend = "Each run against the one before it on the same machine: better and worse are certain at 95 %, same is \
-                  within 3 %.";
-    sheet.notes(news.chain([legend.to_owned()]).map(Note::plain));
+    let turned = points.iter().filter_map(|point| Some((point, point.change.as_ref()?, point.before?)));
+    let turned = turned.map(|(point, change, before)| {
+        let also = match point.differs.as_slice() {
+            [] => "nothing else that is recorded changed there".to_owned(),
+            differs => format!("also new there: {}", differs.join(", ")),
+        };
+        format!(
+            "Run {} and later are {} than run {before} and earlier by {} % ({} to {} %); {also}.",
+            point.entry.id,
+            verdict_in_words(change.verdict),
+            signed_percent(change.change),
+            change.low.map_or_else(String::new, signed_percent),
+            change.high.map_or_else(String::new, signed_percent)
+        )
+    });
+    let mut notes: Vec<String> = turned.collect();
+    let news = points.iter().filter(|point| !point.differs.is_empty() && point.change.is_none());
+    notes
+        .extend(news.map(|point| format!("Run {} is the first with {}.", point.entry.id, point.differs.join(" and "))));
+    let longest = points.iter().map(|point| point.series).max().unwrap_or(0);
+    if longest < FEWEST_SESSIONS {
+        notes.push(format!("{longest} runs on one machine are too few to find a change; it takes {FEWEST_SESSIONS}."));
+    } else if points.iter().all(|point| point.change.is_none()) {
+        notes.push("No change for good was found.".to_owned());
+    }
+    sheet.notes(notes.into_iter().map(Note::plain));
     sheet
 }
 

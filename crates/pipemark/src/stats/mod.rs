@@ -5,6 +5,7 @@
 //! measured many times within a run is summed up per run before it comes here. Pooled over the runs such samples would
 //! pass for as many independent measurements, and make every interval far too narrow.
 
+pub mod changes;
 pub mod compare;
 pub mod drift;
 pub mod estimate;

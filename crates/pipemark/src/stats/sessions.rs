@@ -185,8 +185,13 @@ pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion
     (criterion.threshold.ln_1p() + error * (sure_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
+/// How often one of so many may err, for all to be as sure as they should.
+pub(super) fn level(comparisons: usize) -> f64 {
+    (1.0 - SURE) / comparisons.max(1) as f64
+}
+
 fn sure_quantile(freedom: usize, comparisons: usize) -> f64 {
-    quantile(1.0 - (1.0 - SURE) / comparisons.max(1) as f64, freedom)
+    quantile(1.0 - level(comparisons), freedom)
 }
 
 /// So far from 0 on either side lies the share `inside`.

@@ -1,6 +1,7 @@
 //! The promises that no single example can show: how often an interval covers, how often a comparison errs.
 //! Seeds are fixed, so these pass or fail for good.
 
+use super::changes::below;
 use super::compare::{Pairing, compare, geometric_means};
 use super::drift::Drift;
 use super::fit::Linearity;
@@ -31,11 +32,6 @@ pub(crate) enum Noise {
 
 pub(crate) const ALL: [Noise; 7] =
     [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::RareMode, Noise::Loud, Noise::Coarse];
-
-/// A number from 0 up to, not including, `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
-fn below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
-    ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
-}
 
 pub(crate) struct Dice(Xoshiro256PlusPlus);
 

@@ -1,20 +1,23 @@
-//! `pipemark history trend`: one trial over time. Each run is held against the one before it on the same machine, by the
-//! test that holds two files against each other; what is drawn is the median with its interval.
+//! `pipemark history trend`: trials over time, and where they changed for good. A series is what one machine measured by one
+//! method; each run is a session of it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use clap::Args;
 use strum::IntoEnumIterator;
 
 use super::{FilterOptions, present};
+use crate::cli::compare::{criterion, threshold, verdict_code};
 use crate::cli::output::{DbOption, FormatOption};
 use crate::cli::parameters::count;
 use crate::cli::{Ending, Stop};
-use crate::model::{Better, Document, Estimate, Job, Key, METHOD, Mode, Record, Sample, Settings, Unit, Value};
+use crate::compare::disturbances;
+use crate::model::{Better, Document, Job, Key, Mode, Sample, Settings, Unit, Value};
 use crate::sheet::{self, TrendPoint, neutral};
-use crate::stats::compare::{Pairing, compare};
-use crate::stats::verdict::Criterion;
-use crate::store::{Entry, Filter, History, KnownTrial};
+use crate::stats::changes::change_points;
+use crate::stats::sessions::Session;
+use crate::stats::verdict::{Criterion, Verdict};
+use crate::store::{Entry, Filter, KnownTrial};
 
 /// What `trend` takes.
 #[derive(Debug, Clone, Args)]
@@ -24,9 +27,15 @@ pub(super) struct TrendOptions {
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
-    /// Show the newest N of its runs; 0 shows all
+    /// Look at the newest N runs; 0 looks at all
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
+    /// A change counts when it is certainly past this, such as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    threshold: Option<f64>,
+    /// End with a code of its own when this is the newest change of one of the trials: 10 worse, 13 better
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
+    fail_on: Vec<Verdict>,
     #[command(flatten)]
     format: FormatOption,
     #[command(flatten)]
@@ -38,25 +47,53 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
     let history = present(&options.db)?;
     let filter = options.filter.filter(options.limit);
     let trials = wanted.of_all(history.trials(&filter)?);
-    match trials.as_slice() {
-        [] => Err(Stop::failed(
-            "no run in the history has measured such a trial; 'pipemark history trend' lists those it has",
-        )),
-        [trial] => {
-            let points =
-                points(&history, &trial.key, &history.list(&Filter { trial: Some(trial.key.clone()), ..filter })?)?;
-            let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-            Ok(options.format.print(&sheet::trend(&trial.key, unit, &points), None)?)
+    let one = match trials.as_slice() {
+        [] => {
+            return Err(Stop::failed(
+                "no run in the history has measured such a trial; 'pipemark history trend' lists those it has",
+            ));
         }
-        all if options.trial.is_empty() => Ok(options.format.print(&sheet::trials(all), None)?),
+        [one] => Some(one.key.clone()),
+        _ if options.trial.is_empty() => None,
         several => {
             let listed: String = several.iter().take(8).map(|trial| format!("\n  {}", neutral(&trial.key))).collect();
             let more = if several.len() > 8 { "\n  …" } else { "" };
             let count = several.len();
-            Err(Stop::usage(format_args!(
+            return Err(Stop::usage(format_args!(
                 "{count} trials are like that; say more, or quote one of them:{listed}{more}"
-            )))
+            )));
         }
+    };
+    let mut runs = Vec::new();
+    for entry in history.list(&Filter { trial: one.clone(), ..filter })?.into_iter().rev() {
+        if let Some(document) = history.document(entry.id)? {
+            runs.push((entry, document));
+        }
+    }
+    let criterion = |better| criterion(options.threshold, better);
+    let found: Vec<(KnownTrial, Vec<TrendPoint>)> =
+        trials.iter().map(|trial| (trial.clone(), points(&trial.key, &runs, trials.len(), &criterion))).collect();
+    let sheet = match (found.as_slice(), one) {
+        ([(trial, points)], Some(_)) if !options.trial.is_empty() => {
+            let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+            sheet::trend(&trial.key, unit, points)
+        }
+        _ => sheet::trials(&found),
+    };
+    options.format.print(&sheet, None)?;
+    let newest = |points: &[TrendPoint]| points.iter().rev().find_map(|point| Some(point.change?.verdict));
+    let newest: Vec<Verdict> = found.iter().filter_map(|(_, points)| newest(points)).collect();
+    match [Verdict::Worse, Verdict::Better].into_iter().find(|of| options.fail_on.contains(of) && newest.contains(of)) {
+        Some(verdict) => Err(Stop::code(verdict_code(verdict))),
+        None => Ok(()),
+    }
+}
+
+fn verdict(text: &str) -> Result<Verdict, String> {
+    match text {
+        "worse" => Ok(Verdict::Worse),
+        "better" => Ok(Verdict::Better),
+        _ => Err(format!("'{}' is no verdict on a trend; use worse or better", neutral(text))),
     }
 }
 
@@ -101,42 +138,46 @@ impl Wanted {
     }
 }
 
-/// The points of the runs, which come newest first, oldest first.
-fn points(history: &History, key: &str, runs: &[Entry]) -> Result<Vec<TrendPoint>, Stop> {
-    let mut before: HashMap<(String, String), (Entry, Vec<f64>, u32)> = HashMap::new();
-    let mut points = Vec::new();
-    for entry in runs.iter().rev() {
-        let document = history.document(entry.id)?;
-        let Some((estimate, better, figures)) = document.as_ref().and_then(|document| figures(document, key)) else {
-            continue;
-        };
-        let machine = (entry.host.clone(), entry.cpu.clone());
-        let method = document.as_ref().map_or(METHOD, |document| document.method);
-        let base = before.get(&machine);
+/// The runs that measured a trial, oldest first, with the changes of each series; one of so many trials.
+fn points(
+    key: &str,
+    runs: &[(Entry, Document)],
+    trials: usize,
+    criterion: &dyn Fn(Better) -> Criterion,
+) -> Vec<TrendPoint> {
+    let mut points: Vec<TrendPoint> = Vec::new();
+    let mut series: BTreeMap<_, (Vec<usize>, Vec<Session>, &Document)> = BTreeMap::new();
+    let mut judged = Better::Higher;
+    for (entry, document) in runs {
+        let Some(record) = document.trials.iter().find(|record| record.id == key) else { continue };
+        let Some(estimate) = record.estimate.as_ref() else { continue };
+        let figures: Vec<f64> = record.samples.iter().map(Sample::headline).collect();
+        // What can't be compared is no session of the series.
+        let Some(session) = Session::of(&figures) else { continue };
+        judged = better(&record.job);
         // There is no verdict across methods.
-        let alike = base.filter(|(_, _, of_base)| *of_base == method);
-        let mut differs = base.map(|(base, _, _)| differences(base, entry)).unwrap_or_default();
-        if base.is_some() && alike.is_none() {
-            differs.push(format!("method {method}"));
-        }
+        let of = (&entry.host, &entry.cpu, document.workload, document.method);
+        let (at, sessions, before) = series.entry(of).or_insert_with(|| (Vec::new(), Vec::new(), document));
         points.push(TrendPoint {
             entry: entry.clone(),
-            estimate,
-            // What cannot be compared has no change to show.
-            change: alike.and_then(|(_, base, _)| compare(base, &figures, Pairing::None, Criterion::new(better)).ok()),
-            differs,
+            estimate: *estimate.headline(),
+            change: None,
+            before: at.last().map(|last| points[*last].entry.id),
+            differs: differences(before, document),
+            series: 0,
         });
-        before.insert(machine, (entry.clone(), figures, method));
+        at.push(points.len() - 1);
+        sessions.push(session);
+        *before = document;
     }
-    Ok(points)
-}
-
-/// The headline of a trial: its estimate, which way is better, and each run's own figure.
-fn figures(document: &Document, key: &str) -> Option<(Estimate, Better, Vec<f64>)> {
-    let measured = |record: &&Record| record.id == key && record.estimate.is_some();
-    let record = document.trials.iter().find(measured)?;
-    let estimate = *record.estimate.as_ref()?.headline();
-    Some((estimate, better(&record.job), record.samples.iter().map(Sample::headline).collect()))
+    let count = trials * series.len();
+    for (at, sessions, _) in series.into_values() {
+        for point in change_points(&sessions, count, criterion(judged)) {
+            points[at[point.first]].change = Some(point.change);
+        }
+        at.iter().for_each(|&index| points[index].series = at.len());
+    }
+    points
 }
 
 fn better(params: &Job) -> Better {
@@ -146,15 +187,16 @@ fn better(params: &Job) -> Better {
     }
 }
 
-fn differences(base: &Entry, new: &Entry) -> Vec<String> {
-    let release = |entry: &Entry| entry.kernel.split(" #").next().unwrap_or_default().to_owned();
+/// What is new: kernel, version of pipemark, load, the CPU time that the hypervisor or a limit took.
+fn differences(base: &Document, new: &Document) -> Vec<String> {
     let mut differences = Vec::new();
-    if base.kernel != new.kernel {
-        differences.push(format!("kernel {}", release(new)));
+    if base.host.kernel != new.host.kernel {
+        differences.push(format!("kernel {}", new.host.kernel.split(" #").next().unwrap_or_default()));
     }
     if base.version != new.version {
         differences.push(format!("pipemark {}", new.version));
     }
+    differences.extend(disturbances(base, new));
     differences
 }
 
