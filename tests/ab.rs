@@ -36,6 +36,26 @@ fn verdicts_have_codes_when_asked_for() {
     assert_eq!(ab(&["--runs", "2", "--fail-on", "cant-tell", "--", "true", "--", "true"]).code(), Some(12));
 }
 
+/// Each session warms both up again, with an environment of another size, and counts once.
+#[test]
+fn sessions_are_fresh_starts_and_are_what_is_compared() {
+    let script = "echo start ${#PIPEMARK_PADDING} >&2; sleep 0.01";
+    let words = ["--runs", "1", "--sessions", "5", "--json", "-", "--", script, "--", "sleep 0.4"];
+    let ended = ab(&[&["--fail-on", "worse"], &words[..]].concat());
+    assert_eq!(ended.code(), Some(10), "{}", ended.stderr);
+    let starts: Vec<&str> = ended.stderr.lines().filter_map(|line| line.strip_prefix("start ")).collect();
+    assert_eq!(starts, ["0", "0", "272", "272", "544", "544", "816", "816", "1088", "1088"]);
+    let outcome: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let comparison = &outcome["comparison"];
+    assert_eq!((&comparison["base_sessions"], &comparison["base_runs"]), (&5.into(), &5.into()));
+    assert_eq!((&comparison["pairing"], &outcome["sessions"]), (&"rounds".into(), &5.into()));
+
+    let ended =
+        ab(&["--runs", "1", "--sessions", "4", "--fail-on", "worse,cant-tell", "--", "true", "--", "sleep 0.2"]);
+    assert_eq!(ended.code(), Some(12), "{}", ended.stdout);
+    assert!(ended.stdout.contains("too few sessions; use --sessions 5 or more"), "{}", ended.stdout);
+}
+
 #[test]
 fn the_capacity_is_that_of_the_pipes_between_the_stages() {
     // Each stage says what its standard input is.

@@ -315,3 +315,38 @@ fn a_verdict_that_is_withheld_says_why() {
     let ended = compare(&[&many[0], &many[1]]);
     assert!(ended.stdout.contains("2 worse") && ended.stdout.contains("5 sessions"), "{}", ended.stdout);
 }
+
+/// As docs/ci.md has it for machines that reboot between: sessions under one label, from one invocation or several.
+#[test]
+fn sessions_under_one_label_are_compared_by_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("pipes.db");
+    let db = db.to_str().unwrap();
+    let bw = |label: &str, more: &[&str]| {
+        let words = ["bw", "--runs", "4", "--time", "5ms", "--place", "free", "--db", db, "--label", label];
+        pipemark(&[&words[..], more].concat())
+    };
+    let json = folder.path().join("base.json");
+    let ended = bw("base", &["--sessions", "3", "--json", json.to_str().unwrap()]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("differ by") && ended.stdout.contains("'base'"), "{}", ended.stdout);
+    assert_eq!(bw("base", &["--sessions", "2", "--quiet"]).code(), Some(0));
+    for _ in 0..5 {
+        assert_eq!(bw("new", &["--quiet"]).code(), Some(0));
+    }
+    let report = compare(&["base", "new", "--db", db, "--json", "-"]).measured();
+    assert_eq!((&report["base"]["sessions"], &report["new"]["sessions"]), (&json!(5), &json!(5)));
+    let comparison = &report["groups"][0]["changes"].as_array().unwrap().last().unwrap()["comparison"];
+    assert_eq!((&comparison["pairing"], &comparison["base_sessions"]), (&json!("sessions"), &json!(5)));
+    // A file holds its sessions one after the other; the history knows of the others how much they differ.
+    let report = compare(&[json.to_str().unwrap(), "new", "--db", db, "--json", "-"]).measured();
+    assert_eq!((&report["base"]["sessions"], &report["known_sessions"]), (&json!(3), &json!(2)));
+    let seeds: Vec<u64> = serde_json::Deserializer::from_str(&fs::read_to_string(&json).unwrap())
+        .into_iter::<Value>()
+        .map(|document| document.unwrap()["seed"].as_u64().unwrap())
+        .collect();
+    assert_eq!(seeds, [1, 2, 3], "each in another order");
+    assert_eq!(pipemark(&["history", "import", json.to_str().unwrap(), "--db", db]).stdout.lines().count(), 3);
+    let ended = bw("x", &["--sessions", "2", "--csv", "-"]);
+    assert!(ended.code() == Some(2) && ended.stderr.contains("holds one session"), "{}", ended.stderr);
+}

@@ -16,7 +16,8 @@ use crate::model::{Better, Capacity, Estimate, Nanos, Unit};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
 use crate::sheet::{self, Sheet, neutral};
-use crate::stats::compare::{Comparison, MOST_RUNS, Pairing, compare};
+use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare};
+use crate::stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
 use crate::stats::verdict::{Criterion, Verdict};
 
 /// What `ab` takes.
@@ -30,9 +31,12 @@ pub struct AbOptions {
     /// The pipeline is then taken apart at its bars, and each stage is a shell of its own.
     #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
     capacity: Vec<Capacity>,
-    /// Run each so many times
+    /// Run each so many times, in each session
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64), default_value_t = 10)]
     runs: u32,
+    /// Do it in N sessions, each a fresh start, and compare by session; five or more can tell
+    #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
+    sessions: u32,
     /// A change counts when its whole 95 % interval is past this, such as 5%
     ///
     /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
@@ -74,6 +78,9 @@ struct Results {
     comparison: Option<Comparison>,
     /// The smallest change that would have had a verdict, a fraction.
     resolution: Option<f64>,
+    /// Where it can't be told: why, and what would help.
+    why: Option<String>,
+    sessions: u32,
     criterion: Criterion,
     /// What each run of A wrote, in bytes.
     output: u64,
@@ -138,55 +145,103 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
                 stages
             }
         };
-        Ok((text.clone(), Pipeline { stages, capacity, ignore_failure: options.ignore_failure }))
+        Ok((text.clone(), Pipeline { stages, capacity, ignore_failure: options.ignore_failure, padding: 0 }))
     };
     texts.into_iter().zip(capacities).map(side).collect()
 }
 
 fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results, Stop> {
     let interrupt = catch_interrupts()?;
-    let total = sides.len() as u64 * (u64::from(options.runs) + 1);
+    let total = sides.len() as u64 * (u64::from(options.runs) + 1) * u64::from(options.sessions);
     let mut progress = Progress::new(options.output.quiet, total);
-    // The first run of each warms up, and its output is hashed.
+    let mut sides = sides.to_vec();
+    // What each wrote first, by which all others are judged; and of each the runs that count, one session after the other.
+    let mut first: Vec<PipelineRun> = Vec::new();
     let mut runs: Vec<Vec<PipelineRun>> = vec![Vec::new(); sides.len()];
-    for round in 0..=options.runs {
-        let mut order: Vec<usize> = (0..sides.len()).collect();
-        // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
-        order.rotate_left(round as usize % sides.len());
-        for side in order {
-            let shown = match runs[side].get(1..).unwrap_or_default() {
-                [] => sides[side].0.clone(),
-                own => format!("{} ≈ {} so far", NAMES[side], Unit::Nanoseconds.show(estimate(own, elapsed).median)),
-            };
-            progress.update(runs.iter().map(Vec::len).sum::<usize>() as u64, total, None, &shown);
-            let ran = sides[side].1.run(options.limit, round == 0, &interrupt).map_err(|error| match error {
-                RunError::Interrupted => Stop::with(exit::INTERRUPTED, "interrupted; no result"),
-                what => Stop::failed(format_args!("{}: {what}", NAMES[side])),
-            })?;
-            runs[side].push(ran);
-        }
-        if !options.ignore_output {
-            check_outputs(&runs)?;
+    let mut done = 0;
+    for session in 0..options.sessions {
+        // A stack that begins elsewhere is as good as another layout of memory: both sides get the same.
+        sides.iter_mut().for_each(|(_, pipeline)| pipeline.padding = session as usize * PADDING % MOST_PADDING);
+        for round in 0..=options.runs {
+            let mut order: Vec<usize> = (0..sides.len()).collect();
+            // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
+            order.rotate_left((session + round) as usize % sides.len());
+            for side in order {
+                let shown = match runs[side].as_slice() {
+                    [] => sides[side].0.clone(),
+                    own => {
+                        format!("{} ≈ {} so far", NAMES[side], Unit::Nanoseconds.show(estimate(own, elapsed).median))
+                    }
+                };
+                progress.update(done, total, None, &shown);
+                done += 1;
+                let ran = sides[side].1.run(options.limit, round == 0, &interrupt).map_err(|error| match error {
+                    RunError::Interrupted => Stop::with(exit::INTERRUPTED, "interrupted; no result"),
+                    what => Stop::failed(format_args!("{}: {what}", NAMES[side])),
+                })?;
+                match round {
+                    // The first round of a session warms up; only there the output is hashed.
+                    0 => first.push(ran),
+                    _ => runs[side].push(ran),
+                }
+                if !options.ignore_output {
+                    check_output(NAMES[side], &ran, &first[0])?;
+                }
+            }
         }
     }
     progress.finish();
-    let same_output = (runs.len() == 2).then(|| runs[0][0].hash == runs[1][0].hash);
+    let same_output = (sides.len() == 2).then(|| first[0].hash == first[1].hash);
     let criterion = criterion(options.threshold, Better::Lower);
-    let output = runs[0][0].output;
+    let output = first[0].output;
     let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| Side {
         pipeline: text.clone(),
         capacity: pipeline.capacity,
         capacity_granted: runs[0].capacity,
-        nanoseconds: runs[1..].iter().map(elapsed).collect(),
-        time: estimate(&runs[1..], elapsed),
-        user: estimate(&runs[1..], |run| run.user.0 as f64),
-        system: estimate(&runs[1..], |run| run.system.0 as f64),
+        nanoseconds: runs.iter().map(elapsed).collect(),
+        time: estimate(runs, elapsed),
+        user: estimate(runs, |run| run.user.0 as f64),
+        system: estimate(runs, |run| run.system.0 as f64),
     });
     let (a, b) = (all.next().expect("there is a pipeline"), all.next());
-    let compared = b.as_ref().map(|b| compare(&a.nanoseconds, &b.nanoseconds, Pairing::Rounds, criterion));
+    let compared = b.as_ref().map(|b| compared(options, &a.nanoseconds, &b.nanoseconds, criterion));
     let comparison = compared.transpose().map_err(Stop::failed)?;
-    let resolution = comparison.as_ref().and_then(|comparison| resolution(comparison, criterion));
-    Ok(Results { schema: "pipemark-ab/1", a, b, comparison, resolution, criterion, output, same_output })
+    let resolution = comparison.as_ref().and_then(|comparison| match options.sessions {
+        1 => resolution(comparison, criterion),
+        _ => comparison.smallest_change,
+    });
+    let why =
+        comparison.as_ref().filter(|comparison| comparison.verdict == Verdict::CantTell).map(|comparison| {
+            match (options.sessions, comparison.low) {
+                (1, None) => "there are too few rounds; use --runs 6 or more".to_owned(),
+                (1, _) => "the rounds differ too much, or the change is too near the limit; use more --runs".to_owned(),
+                (..FEWEST_SESSIONS, _) => {
+                    format!("there are too few sessions; use --sessions {FEWEST_SESSIONS} or more")
+                }
+                _ => {
+                    "the sessions differ too much, or the change is too near the limit; use more --sessions".to_owned()
+                }
+            }
+        });
+    let sessions = options.sessions;
+    Ok(Results { schema: "pipemark-ab/1", a, b, comparison, resolution, why, sessions, criterion, output, same_output })
+}
+
+/// From so many on there is a verdict.
+const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
+/// Each session's environment is larger by so many bytes than the one's before, up to a page: all places of a stack within
+/// one are met, at steps that are no power of two.
+const PADDING: usize = 272;
+const MOST_PADDING: usize = 4096;
+
+/// By the rounds of one session, or by sessions.
+fn compared(options: &AbOptions, a: &[f64], b: &[f64], criterion: Criterion) -> Result<Comparison, CompareError> {
+    if options.sessions == 1 {
+        return compare(a, b, Pairing::Rounds, criterion);
+    }
+    let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / a).collect();
+    let sessions: Vec<Vec<f64>> = ratios.chunks(options.runs as usize).map(<[f64]>::to_vec).collect();
+    compare_in_turns(&sessions, Together::ALONE, criterion)
 }
 
 const NAMES: [&str; 2] = ["A", "B"];
@@ -200,22 +255,17 @@ fn estimate(runs: &[PipelineRun], figure: fn(&PipelineRun) -> f64) -> Estimate {
 }
 
 /// Pipelines that don't do the same work are not compared.
-fn check_outputs(runs: &[Vec<PipelineRun>]) -> Result<(), Stop> {
-    let expected = runs[0][0];
+fn check_output(name: &str, run: &PipelineRun, expected: &PipelineRun) -> Result<(), Stop> {
     let not_compared = "they don't do the same work, so their times are not compared; --ignore-output compares them";
-    for (name, runs) in NAMES.iter().zip(runs) {
-        let output = runs.last().expect("it ran in this round").output;
-        if output != expected.output {
-            let sentence =
-                format_args!("{name} wrote {output} bytes and A at first {}: {not_compared}", expected.output);
-            return Err(Stop::with(exit::NOT_VERIFIED, sentence));
-        }
-        if runs[0].hash != expected.hash {
-            let sentence = format_args!("A and B each wrote {output} bytes, and not the same ones: {not_compared}");
-            return Err(Stop::with(exit::NOT_VERIFIED, sentence));
-        }
-    }
-    Ok(())
+    let output = run.output;
+    let sentence = if output != expected.output {
+        format!("{name} wrote {output} bytes and A at first {}: {not_compared}", expected.output)
+    } else if run.hash.is_some() && run.hash != expected.hash {
+        format!("A and B each wrote {output} bytes, and not the same ones: {not_compared}")
+    } else {
+        return Ok(());
+    };
+    Err(Stop::with(exit::NOT_VERIFIED, sentence))
 }
 
 /// The smallest change that would have had a verdict: as far as the interval reaches, and the threshold.
@@ -233,5 +283,12 @@ fn sheet(results: &Results) -> Sheet {
         system: side.system,
     };
     let sides: Vec<_> = std::iter::once(&results.a).chain(&results.b).map(side).collect();
-    sheet::pipelines(&sides, results.comparison.as_ref(), results.resolution, results.output, results.same_output)
+    sheet::pipelines(
+        &sides,
+        results.comparison.as_ref(),
+        results.resolution,
+        results.why.as_deref(),
+        results.output,
+        results.same_output,
+    )
 }

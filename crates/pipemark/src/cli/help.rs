@@ -26,13 +26,14 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 17] = [
+const TOPICS: [Topic; 18] = [
     topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
     topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
     topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
     topic("exit-codes", "what they tell a script", page!("outputs.md"), Some("Exit codes")),
     topic("outputs", "formats, OpenMetrics, continuous benchmarks", page!("outputs.md"), None),
     topic("trends", "the history: trends, where it is, what is in it", page!("history.md"), None),
+    topic("ci", "a build that fails on a figure: in turns, or by session", page!("ci.md"), None),
     topic("suites", "how to write an experiment down", page!("suites.md"), None),
     topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
     topic("pipelines", "what 'pipemark why' sees, and how it judges", page!("why.md"), None),

@@ -165,7 +165,7 @@ fn measured(options: &RunOptions) -> Ending {
     plan.precede_with_memory_copy();
     let plans = [plan];
     let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;
-    measure::measure(&plans, &entrants, &options.output)
+    measure::measure(&plans, &entrants, &options.output, options.schedule.sessions)
 }
 
 /// The entrants that the plans want, built where that is due; none where they want none.

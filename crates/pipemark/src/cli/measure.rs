@@ -17,7 +17,8 @@ use crate::host;
 use crate::model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
 use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
 use crate::run::{self, Progress};
-use crate::{findings, stats};
+use crate::store::Id;
+use crate::{findings, sheet, stats};
 
 /// What a verb takes that makes an experiment of flags.
 #[derive(Debug, Clone, Args)]
@@ -40,24 +41,49 @@ impl<K: KeySet> FlagOptions<K> {
 
     /// Measures a plan without entrants.
     pub fn measure(&self, plan: Plan) -> Ending {
-        measure(&[plan], &Entrants::default(), &self.output)
+        measure(&[plan], &Entrants::default(), &self.output, self.schedule.sessions)
     }
 }
 
-/// Measures the plans one after the other into one document. `entrants` are those that the plans want, prepared.
-pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions) -> Ending {
+/// Measures the plans one after the other into one document, or into one for each session. `entrants` are those that the
+/// plans want, prepared.
+pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sessions: Option<u32>) -> Ending {
+    let sessions = sessions.unwrap_or(1);
+    if sessions > 1 {
+        output.targets().check_sessions()?;
+    }
     let interrupt = catch_interrupts()?;
     // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;
-    let document = document(plans, entrants, output, &interrupt);
+    let mut plans = plans.to_vec();
+    let mut documents: Vec<Document> = Vec::new();
+    for session in 1..=sessions {
+        if sessions > 1 && !output.export.quiet && io::stderr().is_terminal() {
+            say(format_args!("session {session} of {sessions}"));
+        }
+        documents.push(document(&plans, entrants, output, &interrupt));
+        if documents[documents.len() - 1].partial {
+            break;
+        }
+        // Another order.
+        plans.iter_mut().for_each(|plan| plan.schedule.seed = plan.schedule.seed.wrapping_add(1));
+    }
     if let Err(error) = interrupt.end_the_program_with(exit::INTERRUPTED) {
         say_error(format_args!("Ctrl-C has no effect from here on: {error}"));
     }
 
-    let kept = keep(&document, &output.keep);
-    let written = output.targets().write(|format| printed(format, output.all, &document, kept));
-    verdict(&document, written.is_ok())
+    let keep = |document: Document| {
+        let kept = keep(&document, &output.keep);
+        (document, kept)
+    };
+    let measured: Vec<(Document, Option<Id>)> = documents.into_iter().map(keep).collect();
+    let written = output.targets().write(|format| match measured.as_slice() {
+        [(document, kept)] if sessions == 1 => printed(format, output.all, document, *kept),
+        all if format == Format::Json => all.iter().map(|(document, _)| format.of_document(document)).collect(),
+        all => format.of_sheet(&sheet::sessions(&all.iter().map(|(document, _)| document).collect::<Vec<_>>()), None),
+    });
+    measured.iter().try_for_each(|(document, _)| verdict(document, written.is_ok()))
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {

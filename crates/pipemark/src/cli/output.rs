@@ -233,6 +233,21 @@ impl<'a> Targets<'a> {
         }
     }
 
+    /// Asked before several sessions are measured: whether each form can hold them.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check_sessions(&self) -> Result<(), String> {
+        let mut forms = self.exports.iter().map(|(_, format)| *format).chain(self.printed());
+        match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
+            None => Ok(()),
+            Some(form) => Err(format!(
+                "{} holds one session, and --sessions makes several; use --json, or 'pipemark history show' for each",
+                form.name()
+            )),
+        }
+    }
+
     /// Asked before anything is measured: whether the files can be written.
     ///
     /// # Errors

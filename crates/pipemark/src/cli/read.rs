@@ -71,8 +71,7 @@ pub fn history_of(document: &Document, db: &DbOption) -> Vec<Document> {
 /// Oldest first.
 fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, Stop> {
     let entries = history.list(filter)?;
-    let documents =
-        entries.iter().rev().map(|entry| Ok(history.document(entry.id)?.ok_or_else(|| no_run(entry.id))?));
+    let documents = entries.iter().rev().map(|entry| history.document(entry.id)?.ok_or_else(|| no_run(entry.id)));
     documents.collect()
 }
 

@@ -34,7 +34,7 @@ pub fn run(options: &RunOptions) -> Ending {
     options.output.targets().check()?;
     let plans = plans(options)?;
     let entrants = languages::prepared(&plans, &options.entrants, options.output.export.quiet)?;
-    measure::measure(&plans, &entrants, &options.output)
+    measure::measure(&plans, &entrants, &options.output, options.schedule.sessions)
 }
 
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.

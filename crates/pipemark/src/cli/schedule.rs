@@ -23,6 +23,12 @@ pub struct ScheduleOptions {
     /// End a run that hangs for this long [default: 60s more than it is to measure]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub limit: Option<Duration>,
+    /// Do all of it N times, and keep each as a session of its own, to be compared by session
+    ///
+    /// Each session starts its processes anew, in another order, in memory that lies elsewhere. JSON then holds one document
+    /// after the other; the history has an entry for each, and 'pipemark compare' joins those with one --label.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 1000))]
+    pub sessions: Option<u32>,
     /// Seed the order of the runs, the content and the delays [default: 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u64>(0, u64::MAX))]
     pub seed: Option<u64>,

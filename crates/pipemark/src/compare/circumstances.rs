@@ -1,9 +1,10 @@
 //! What else differs between two measurements, so that a change may not be due to what the person changed.
 
 use std::mem::discriminant;
+use std::slice::from_ref;
 
 use super::Party;
-use crate::model::{ByteSize, Host, Key, Record, Warning};
+use crate::model::{ByteSize, Document, Host, Key, Record, Warning};
 
 /// Sentences; empty where nothing differs.
 pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
@@ -58,8 +59,10 @@ fn warnings(party: Party) -> Vec<String> {
     all.iter().enumerate().filter_map(first).collect()
 }
 
+type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
+
 /// What disturbs, how it is said, and from which difference between the sides on there is no verdict.
-const DISTURBANCES: [(fn(&Warning) -> Option<f64>, &str, &str, f64); 3] = [
+const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
         |warning| if let Warning::Steal { percent } = warning { Some(*percent) } else { None },
@@ -75,21 +78,31 @@ const DISTURBANCES: [(fn(&Warning) -> Option<f64>, &str, &str, f64); 3] = [
     ),
 ];
 
-/// Why a change may be one of the machine alone: a disturbance that one side had more of.
-pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
+/// What disturbed one of the two more than the other, in words.
+fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
-        let usual = |party: Party| {
-            let found = party.documents.iter().flat_map(|document| &document.warnings).filter_map(of);
-            found.fold(0.0, |sum, of_one| sum + of_one) / party.documents.len() as f64
+        let usual = |documents: &[Document]| {
+            let found = documents.iter().flat_map(|document| &document.warnings).filter_map(of);
+            found.fold(0.0, |sum, of_one| sum + of_one) / documents.len() as f64
         };
         let (base, new) = (usual(base), usual(new));
-        ((base - new).abs() > *most).then(|| {
-            format!(
-                "the two were not disturbed alike: {says} {base:.2}{unit} in BASE and {new:.2}{unit} in NEW; measure both \
-                 again on a quiet machine"
-            )
-        })
+        let said = |figure: f64| format!("{figure:.2}{unit}");
+        ((base - new).abs() > *most).then(|| (format!("{says} {}", said(base)), said(new)))
     })
+}
+
+/// Why a change may be one of the machine alone: a disturbance that one side had more of.
+pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
+    let (base, new) = disturbed_unlike(base.documents, new.documents)?;
+    Some(format!(
+        "the two were not disturbed alike: {base} in BASE and {new} in NEW; measure both again on a quiet machine"
+    ))
+}
+
+/// What disturbed a session more or less than the one before it, in words.
+pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
+    let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
+    Some(format!("another load ({base} before, {new} then)"))
 }
 
 /// What the kernel granted, where it differs though the same was asked for.

@@ -11,6 +11,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+pub use circumstances::disturbances;
 pub use diff::{Change, Diff, Group, Missing, Origin, Side};
 
 use std::fmt;

@@ -1,5 +1,7 @@
 //! What belongs together, what does not, and what each verdict rests on.
 
+use std::slice::from_ref;
+
 use super::*;
 use crate::model::{Better, Experiment, METHOD, Mode, Record, SCHEMA, Status, Value, WORKLOAD, Warning};
 use crate::stats::compare::Pairing;
@@ -75,7 +77,7 @@ fn two(base: &Document, new: &Document) -> Result<Diff, Refusal> {
 
 fn within(document: &Document, base: &[&str], new: &[&str]) -> Result<Diff, Refusal> {
     let (base, new) = (settings(base), settings(new));
-    let party = |settings| Party { name: "a.json", documents: std::slice::from_ref(document), settings };
+    let party = |settings| Party { name: "a.json", documents: from_ref(document), settings };
     Diff::of(party(&base), party(&new), &[], &Criterion::new)
 }
 
@@ -246,7 +248,10 @@ fn there_is_no_verdict_across_methods() {
 #[test]
 fn what_else_differs_is_named() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
-    assert_eq!(of(&[base.clone()], &[base.clone()], &[]).unwrap().warnings, ["both files hold the same measurement"]);
+    assert_eq!(
+        of(from_ref(&base), from_ref(&base.clone()), &[]).unwrap().warnings,
+        ["both files hold the same measurement"]
+    );
     let mut new = base.clone();
     new.host.kernel = "Linux 6.8".to_owned();
     new.host.cpus = 64;
@@ -304,7 +309,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     let base = document(vec![record("e", &[], 1.0, &STEADY)]);
     let mut new = document(vec![record("e", &[], 2.0, &STEADY)]);
     new.started = "2025-03-02T12:00:00Z".to_owned();
-    let judged = |history: &[Document]| of(&[base.clone()], &[new.clone()], history).unwrap();
+    let judged = |history: &[Document]| of(from_ref(&base), from_ref(&new), history).unwrap();
     let why = |diff: &Diff| (diff.verdicts().next().unwrap(), diff.counted().next().unwrap().why.clone());
     let (verdict, reason) = why(&judged(&[]));
     assert_eq!(verdict, Verdict::CantTell);

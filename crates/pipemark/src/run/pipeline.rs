@@ -34,6 +34,8 @@ pub struct Pipeline {
     pub capacity: Option<Capacity>,
     /// Whether a stage may end with a code other than 0.
     pub ignore_failure: bool,
+    /// By so many bytes the environment is larger, which shifts where stacks begin.
+    pub padding: usize,
 }
 
 /// One run.
@@ -104,6 +106,9 @@ impl Pipeline {
             };
             let mut command = foreign(None, Begin::AtOnce);
             command.args(["/bin/sh", "-c", text]).stdin(input).stdout(writer);
+            if self.padding > 0 {
+                command.env("PIPEMARK_PADDING", "x".repeat(self.padding));
+            }
             let child = Child::start(text.trim(), &mut command, stages.first().map_or(Group::Own, Group::Of))
                 .map_err(RunError::failed(format_args!("'{text}' could not be started")))?;
             stages.push(child);

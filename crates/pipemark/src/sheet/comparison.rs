@@ -103,7 +103,8 @@ fn reasons(diff: &Diff) -> Vec<Note> {
             None => reasons.push((why, 1)),
         }
     }
-    let said = |(why, count)| Note::new("can't tell", Style::Caution, &format!("{}: {why}", counted(count, "trial")));
+    let said =
+        |(why, count)| Note::new("!", Style::Caution, &format!("{} can't be told: {why}", counted(count, "trial")));
     reasons.into_iter().map(said).collect()
 }
 
@@ -245,6 +246,7 @@ pub fn pipelines(
     sides: &[Pipeline],
     comparison: Option<&Comparison>,
     resolution: Option<f64>,
+    why: Option<&str>,
     output: u64,
     same: Option<bool>,
 ) -> Sheet {
@@ -299,6 +301,7 @@ pub fn pipelines(
         if let Some(resolution) = resolution {
             notes.push(plain(format!("A change of {} % would have been seen.", digits(resolution * 100.0))));
         }
+        notes.extend(why.map(|why| Note::new("!", Style::Caution, why)));
         notes.push(plain(ratio_sentence(comparison)));
     }
     sheet.notes(notes);

@@ -30,7 +30,7 @@ pub use brief::brief;
 pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
 pub use comparison::{Pipeline, comparison, noise_floor, pipelines};
 pub use document::document;
-pub use history::{TrendPoint, measurements, trend, trials};
+pub use history::{TrendPoint, measurements, sessions, trend, trials};
 pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;

@@ -33,7 +33,7 @@ impl Family {
     /// The family of trials that are all compared with each other; of each its figure, above zero, by round.
     pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
         let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
-        Family::with(&residuals(trials), pairs)
+        Family::from_series(&residuals(trials), pairs)
     }
 
     /// The family of ratios of which each is told by itself; of each one figure, above zero, by round.
@@ -43,10 +43,10 @@ impl Family {
             let middle = mean(&logs);
             logs.into_iter().map(|log| log - middle).collect()
         };
-        Family::with(&ratios.iter().map(own).collect::<Vec<_>>(), ratios.len())
+        Family::from_series(&ratios.iter().map(own).collect::<Vec<_>>(), ratios.len())
     }
 
-    fn with(series: &[Vec<f64>], comparisons: usize) -> Family {
+    fn from_series(series: &[Vec<f64>], comparisons: usize) -> Family {
         let correlations: Vec<f64> = series.iter().filter_map(|series| correlation(series)).collect();
         let halves = series.iter().filter_map(|series| {
             half_of(&Estimate::of(&series.iter().map(|residual| residual.exp()).collect::<Vec<_>>())?)
