@@ -8,7 +8,7 @@ use clap::Args;
 use super::measure::FlagOptions;
 use super::parameters::{KeySet, refuse_twice};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Key, Mode, Value};
+use crate::model::{Key, Mode, Value};
 use crate::plan::{Plan, parse_duration};
 
 /// What `bw` varies.
@@ -17,29 +17,18 @@ pub struct BwKeys;
 
 impl KeySet for BwKeys {
     const HEADING: &'static str = "What to measure (each takes a comma list)";
-    const KEYS: &'static [(Key, &'static str)] = &[
-        (Key::Mode, ""),
-        (Key::Link, ""),
-        (Key::Pairs, ""),
-        (Key::Place, ""),
-        (Key::Verify, ""),
-        (Key::Send, ""),
-        (Key::Recv, ""),
-        (Key::Wait, ""),
-        (Key::Pages, ""),
-        (Key::Align, ""),
-        (Key::Capacity, ""),
-        (Key::Buffer, ""),
-        (Key::Rseq, ""),
-        (Key::Rate, ""),
-        (Key::Gap, ""),
-        (Key::WriteDelay, ""),
-        (Key::ReadDelay, ""),
+    const KEYS: &'static [Key] = {
+        use Key::*;
+        &[
+            Mode, Link, Pairs, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq, Rate, Gap,
+            WriteDelay, ReadDelay, Total, Blocks, Time, ReadBlock, Block,
+        ]
+    };
+    const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Total, "see --time"),
         (Key::Blocks, "see --time"),
         (Key::Time, "250ms"),
         (Key::ReadBlock, "the same as --block"),
-        (Key::Block, ""),
     ];
     // They are the flags of `latency`, which had no verb of its own before.
     const HIDDEN: &'static [Key] = &[Key::Mode, Key::Rate, Key::Gap];
@@ -51,25 +40,15 @@ pub struct LatencyKeys;
 
 impl KeySet for LatencyKeys {
     const HEADING: &'static str = BwKeys::HEADING;
-    const KEYS: &'static [(Key, &'static str)] = &[
-        (Key::Link, ""),
-        (Key::Pairs, ""),
-        (Key::Place, ""),
-        (Key::Verify, ""),
-        (Key::Send, ""),
-        (Key::Recv, ""),
-        (Key::Wait, ""),
-        (Key::Pages, ""),
-        (Key::Align, ""),
-        (Key::Capacity, ""),
-        (Key::Buffer, ""),
-        (Key::Rseq, ""),
-        (Key::Rate, ""),
-        (Key::Gap, ""),
-        (Key::Total, "see --time"),
-        (Key::Time, "250ms"),
-        (Key::Block, "64"),
-    ];
+    const KEYS: &'static [Key] = {
+        use Key::*;
+        &[
+            Link, Pairs, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq, Rate, Gap, Total, Time,
+            Block,
+        ]
+    };
+    const DEFAULTS: &'static [(Key, &'static str)] =
+        &[(Key::Total, "see --time"), (Key::Time, "250ms"), (Key::Block, "64")];
 }
 
 /// What `bw` and `latency` take.
@@ -96,12 +75,12 @@ pub fn bw(options: &BwOptions<BwKeys>) -> Ending {
 
 /// Measures round trips.
 pub fn latency(options: &BwOptions<LatencyKeys>) -> Ending {
-    let usual = [(Key::Mode, vec![Value::Mode(Mode::Latency)]), (Key::Block, vec![Value::Block(ByteSize(64))])];
+    let usual = [(Key::Mode, "latency"), (Key::Block, "64")];
     options.flags.measure(plan("latency", "Round trips", options, &usual)?)
 }
 
 /// The memory-copy limit and one experiment.
-fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, usual: &[(Key, Vec<Value>)]) -> Result<Plan, Stop> {
+fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, usual: &[(Key, &str)]) -> Result<Plan, Stop> {
     let mut design = options.flags.parameters.design(verb, title, usual);
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();

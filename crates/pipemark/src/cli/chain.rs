@@ -6,7 +6,7 @@ use clap::Args;
 use super::measure::FlagOptions;
 use super::parameters::{KeySet, count};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Key, MAX_LENGTH, Place, RecvMethod, SendMethod, Value};
+use crate::model::{Key, MAX_LENGTH, Value};
 use crate::plan::Plan;
 
 /// The longest of the lengths that are measured where none are given.
@@ -18,17 +18,15 @@ pub struct ChainKeys;
 
 impl KeySet for ChainKeys {
     const HEADING: &'static str = "What to measure (each takes a comma list, but for --stage, which may be repeated)";
-    const KEYS: &'static [(Key, &'static str)] = &[
+    const KEYS: &'static [Key] = {
+        use Key::*;
+        &[Send, Recv, Verify, Content, Exit, Block, Total, Place, Capacity, Stage, Length]
+    };
+    const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice, or write with --verify xor or full"),
         (Key::Recv, "splice, or read with --verify xor or full"),
-        (Key::Verify, ""),
-        (Key::Content, ""),
-        (Key::Exit, ""),
-        (Key::Block, ""),
         (Key::Total, "256m"),
         (Key::Place, "free"),
-        (Key::Capacity, ""),
-        (Key::Stage, ""),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];
 }
@@ -52,16 +50,11 @@ fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
     let given = &options.flags.parameters;
     let looks = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.looks()));
     // What is compared has to be made and read.
-    let (send, recv) =
-        if looks { (SendMethod::Write, RecvMethod::Read) } else { (SendMethod::Splice, RecvMethod::Splice) };
-    let lengths = lengths(options.to.unwrap_or(USUAL_LENGTH)).map(Value::Length).collect();
-    let usual = [
-        (Key::Send, vec![Value::Send(send)]),
-        (Key::Recv, vec![Value::Recv(recv)]),
-        (Key::Total, vec![Value::Total(ByteSize(256 << 20))]),
-        (Key::Place, vec![Value::Place(Place::Free)]),
-        (Key::Length, lengths),
-    ];
+    let (send, recv) = if looks { ("write", "read") } else { ("splice", "splice") };
+    let lengths: Vec<String> = lengths(options.to.unwrap_or(USUAL_LENGTH)).map(|length| length.to_string()).collect();
+    let lengths = lengths.join(",");
+    let usual =
+        [(Key::Send, send), (Key::Recv, recv), (Key::Total, "256m"), (Key::Place, "free"), (Key::Length, &lengths)];
     let mut design = given.design("chain", "Chains of processes", &usual);
     if let [first, _, ..] = given.values(Key::Stage) {
         design.baseline = vec![first.clone().into()];
@@ -81,6 +74,7 @@ mod tests {
 
     use super::*;
     use crate::cli::{Cli, Verb};
+    use crate::model::{Place, RecvMethod};
 
     fn plan_of(flags: &[&str]) -> Result<Plan, String> {
         let words = ["pipemark", "chain"].iter().chain(flags);

@@ -29,7 +29,6 @@ pub struct EntrantOptions {
 
 /// What `languages` takes.
 #[derive(Debug, Clone, Args)]
-#[command(after_long_help = examples!("languages"))]
 pub struct LanguagesOptions {
     #[command(subcommand)]
     action: Action,

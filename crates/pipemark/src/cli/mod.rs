@@ -64,67 +64,65 @@ pub struct Cli {
     verb: Verb,
 }
 
-#[derive(Subcommand)]
-enum Verb {
+macro_rules! verbs {
+    ($($(#[$about:meta])+ $verb:ident($options:ty) $name:literal: $run:path;)*) => {
+        #[derive(Subcommand)]
+        enum Verb {
+            $($(#[$about])+ #[command(after_long_help = examples!($name))] $verb($options),)*
+        }
+
+        impl Verb {
+            fn run(&self) -> Ending {
+                match self {
+                    $(Verb::$verb(options) => $run(options),)*
+                }
+            }
+        }
+    };
+}
+
+// What it is for, what it takes, its examples, and what does it.
+verbs! {
     /// Run suites: predefined experiments
-    #[command(after_long_help = examples!("run"))]
-    Run(run::RunOptions),
+    Run(run::RunOptions) "run": run::run;
     /// Measure the throughput of a pipe, or of a matrix of pipes
-    #[command(after_long_help = examples!("bw"))]
-    Bw(Box<bw::BwOptions<bw::BwKeys>>),
+    Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw": bw::bw;
     /// Measure round trips: how long a block takes there and back
-    #[command(after_long_help = examples!("latency"))]
-    Latency(Box<bw::BwOptions<bw::LatencyKeys>>),
+    Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency": bw::latency;
     /// Compare programs of nine languages that stream the same bytes
-    Languages(languages::LanguagesOptions),
+    Languages(languages::LanguagesOptions) "languages": languages::run;
     /// Compare two measurements: better, worse, the same, or can't tell
-    #[command(after_long_help = examples!("compare"))]
-    Compare(Box<compare::CompareOptions>),
+    Compare(Box<compare::CompareOptions>) "compare": compare::run;
     /// Time a pipeline of yours, or two in turns: which is faster?
-    #[command(after_long_help = examples!("ab"))]
-    Ab(ab::AbOptions),
+    Ab(ab::AbOptions) "ab": ab::run;
     /// Show what was measured before, and how it changed
-    #[command(after_long_help = examples!("history"))]
-    History(history::HistoryOptions),
+    History(history::HistoryOptions) "history": history::run;
     /// Put the number of spaces before each line, or apply another TRANSFORM, to files or standard input
-    #[command(after_long_help = examples!("lines"))]
-    Lines(lines::LinesOptions),
+    Lines(lines::LinesOptions) "lines": lines::run;
     /// Write lines or bytes to standard output: a pipeline's source
-    #[command(after_long_help = examples!("gen"))]
-    Gen(r#gen::GenOptions),
+    Gen(r#gen::GenOptions) "gen": r#gen::run;
     /// Read standard input, measure its rate and check it: a pipeline's end
-    #[command(after_long_help = examples!("sink"))]
-    Sink(sink::SinkOptions),
+    Sink(sink::SinkOptions) "sink": sink::run;
     /// Measure what one more process in a pipeline costs
-    #[command(after_long_help = examples!("chain"))]
-    Chain(Box<chain::ChainOptions>),
+    Chain(Box<chain::ChainOptions>) "chain": chain::run;
     /// Find out what holds your pipeline back
-    #[command(after_long_help = examples!("why"))]
-    Why(why::WhyOptions),
+    Why(why::WhyOptions) "why": why::run;
     /// Show a running pipeline on a live screen
-    #[command(after_long_help = examples!("watch"))]
-    Watch(watch::WatchOptions),
+    Watch(watch::WatchOptions) "watch": watch::run;
     /// Try larger pipes in a running pipeline, and keep what helps
-    #[command(after_long_help = examples!("tune"))]
-    Tune(tune::TuneOptions),
+    Tune(tune::TuneOptions) "tune": tune::run;
     /// Write results as an HTML page, or draw them in the terminal
-    #[command(after_long_help = examples!("report"))]
-    Report(report::ReportOptions),
+    Report(report::ReportOptions) "report": report::run;
     /// List suites, links, senders and receivers, and what is missing here
-    #[command(after_long_help = examples!("list"))]
-    List(list::ListOptions),
+    List(list::ListOptions) "list": list::run;
     /// Pass standard input to standard output as fast as the system can
-    #[command(after_long_help = examples!("relay"))]
-    Relay(relay::RelayOptions),
+    Relay(relay::RelayOptions) "relay": relay::run;
     /// Show what matters about this machine
-    #[command(after_long_help = examples!("host"))]
-    Host(host::HostOptions),
+    Host(host::HostOptions) "host": host::run;
     /// Explain a verb or a topic, such as method, units or findings
-    #[command(after_long_help = examples!("help"))]
-    Help(help::HelpOptions),
+    Help(help::HelpOptions) "help": help::run;
     /// Print shell completions
-    #[command(after_long_help = examples!("completions"))]
-    Completions(completions::CompletionsOptions),
+    Completions(completions::CompletionsOptions) "completions": completions::completions;
 }
 
 /// What verbs are for: the order of help.
@@ -179,104 +177,5 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         }
         std::process::exit(code);
     });
-    end(match verb {
-        Verb::Run(options) => run::run(&options),
-        Verb::Bw(options) => bw::bw(&options),
-        Verb::Latency(options) => bw::latency(&options),
-        Verb::Languages(options) => languages::run(&options),
-        Verb::Compare(options) => compare::run(&options),
-        Verb::Ab(options) => ab::run(&options),
-        Verb::History(options) => history::run(&options),
-        Verb::Lines(options) => lines::run(&options),
-        Verb::Gen(options) => r#gen::run(&options),
-        Verb::Sink(options) => sink::run(&options),
-        Verb::Chain(options) => chain::run(&options),
-        Verb::Why(options) => why::run(&options),
-        Verb::Watch(options) => watch::run(&options),
-        Verb::Tune(options) => tune::run(&options),
-        Verb::Report(options) => report::run(&options),
-        Verb::List(options) => list::run(&options),
-        Verb::Relay(options) => relay::run(&options),
-        Verb::Host(options) => host::run(&options),
-        Verb::Help(options) => help::run(&options),
-        Verb::Completions(options) => completions::completions(&options),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        command().debug_assert();
-    }
-
-    #[test]
-    fn every_verb_is_in_one_group() {
-        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        for verb in Cli::command().get_subcommands() {
-            assert_eq!(grouped.iter().filter(|name| **name == verb.get_name()).count(), 1, "{}", verb.get_name());
-        }
-    }
-
-    /// The words of each call of this program in a line for a shell.
-    fn calls(line: &str) -> Vec<Vec<String>> {
-        let mut calls: Vec<Vec<String>> = vec![vec![String::new()]];
-        let (mut quoted, mut skip) = (false, false);
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            let call = calls.last_mut().unwrap();
-            match c {
-                '\'' => quoted = !quoted,
-                '|' | '&' | ';' | '(' | ')' if !quoted => calls.push(vec![String::new()]),
-                '#' if !quoted && call.last().unwrap().is_empty() => break,
-                '<' | '>' if !quoted => skip = true,
-                ' ' if !quoted => {
-                    if skip && !call.last().unwrap().is_empty() {
-                        call.last_mut().unwrap().clear();
-                        skip = false;
-                    }
-                    if !call.last().unwrap().is_empty() {
-                        call.push(String::new());
-                    }
-                }
-                c => call.last_mut().unwrap().push(c),
-            }
-            if chars.peek().is_none() && skip {
-                calls.last_mut().unwrap().pop();
-            }
-        }
-        calls.iter_mut().for_each(|call| call.retain(|word| !word.is_empty()));
-        calls.retain(|call| call.first().is_some_and(|word| word == "pipemark"));
-        calls
-    }
-
-    #[test]
-    fn every_verb_has_examples_that_are_understood() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help");
-        let mut examples = 0;
-        for file in std::fs::read_dir(folder).unwrap() {
-            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            for call in text.lines().filter(|line| line.starts_with("      ")).flat_map(calls) {
-                if let Err(error) = command().try_get_matches_from(&call) {
-                    assert!(error.exit_code() == 0, "{call:?}: {error}");
-                }
-                examples += 1;
-            }
-        }
-        assert!(examples > 50, "{examples} examples");
-        let mut command = command();
-        command.build();
-        for verb in command.get_subcommands() {
-            let help = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains(&format!("pipemark {}", verb.get_name())), "{} has no examples", verb.get_name());
-        }
-    }
-
-    #[test]
-    fn short_help_is_short() {
-        let lines = command().render_help().to_string().lines().count();
-        assert!(lines <= 40, "{lines} lines");
-    }
+    end(verb.run())
 }

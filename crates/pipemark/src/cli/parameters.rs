@@ -13,9 +13,10 @@ use crate::plan::{Axis, Design};
 pub trait KeySet: Clone + Send + Sync + 'static {
     /// Above the flags in help.
     const HEADING: &'static str;
-    /// Each with its default in words, where that is not the usual one. The first axis changes slowest, so what people
-    /// compare within comes last.
-    const KEYS: &'static [(Key, &'static str)];
+    /// The first axis changes slowest, so what people compare within comes last.
+    const KEYS: &'static [Key];
+    /// Defaults in words, where they are not the usual ones.
+    const DEFAULTS: &'static [(Key, &'static str)];
     /// Those of them that help does not show.
     const HIDDEN: &'static [Key] = &[];
 }
@@ -40,17 +41,18 @@ impl<K: KeySet> ParameterFlags<K> {
     }
 
     /// Fixes what has one value, and makes an axis of what has several; `usual` are the values of what was not given.
-    pub fn design(&self, name: &str, title: &str, usual: &[(Key, Vec<Value>)]) -> Design {
+    pub fn design(&self, name: &str, title: &str, usual: &[(Key, &str)]) -> Design {
         let mut design = Design::new(name, title);
-        let own = K::KEYS.iter().map(|(key, _)| *key);
-        let fixed = usual.iter().map(|(key, _)| *key).filter(|key| K::KEYS.iter().all(|(other, _)| other != key));
-        for key in fixed.chain(own) {
-            let usual = usual.iter().find(|(other, _)| *other == key).map_or(&[][..], |(_, values)| values);
-            let values = if self.values(key).is_empty() { usual } else { self.values(key) };
-            match values {
+        let fixed = usual.iter().map(|(key, _)| *key).filter(|key| !K::KEYS.contains(key));
+        for key in fixed.chain(K::KEYS.iter().copied()) {
+            let text = usual.iter().find(|(other, _)| *other == key).map_or("", |(_, text)| text);
+            let words = text.split(',').filter(|word| !word.is_empty() && self.values(key).is_empty());
+            let usual = words.map(|word| Value::parse(key, word).expect("what is usual is a value"));
+            let values: Vec<Value> = usual.chain(self.values(key).iter().cloned()).collect();
+            match &values[..] {
                 [] => {}
                 [one] => design.params.push(one.clone().into()),
-                many => design.axes.push(Axis::new(key, many.iter().cloned())),
+                _ => design.axes.push(Axis::new(key, values)),
             }
         }
         design
@@ -60,9 +62,9 @@ impl<K: KeySet> ParameterFlags<K> {
 impl<K: KeySet> Args for ParameterFlags<K> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading(K::HEADING);
-        K::KEYS
-            .iter()
-            .fold(command, |command, (key, default)| command.arg(flag(*key, default).hide(K::HIDDEN.contains(key))))
+        let default = |key| K::DEFAULTS.iter().find(|(own, _)| *own == key).map_or("", |(_, default)| default);
+        let flags = K::KEYS.iter().map(|&key| flag(key, default(key)).hide(K::HIDDEN.contains(&key)));
+        flags.fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -79,7 +81,7 @@ impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         let given = |key: Key| matches.get_many::<Value>(key.into()).map(|values| (key, values.cloned().collect()));
-        self.given = K::KEYS.iter().filter_map(|(key, _)| given(*key)).collect();
+        self.given = K::KEYS.iter().filter_map(|key| given(*key)).collect();
         Ok(())
     }
 }

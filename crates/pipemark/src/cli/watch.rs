@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::output::terminal_of;
 use super::why::{self, Live, Wanted, WatchedOptions, wanted};
 use super::{Ending, Stop, exit};
 use crate::export::{Destination, json_line};
@@ -84,7 +85,7 @@ impl Shown {
     fn new(options: &WatchOptions, screen: bool) -> Result<Shown, Stop> {
         let how = match (&options.watched.json, screen) {
             (Some(_), _) => How::Json,
-            (None, true) => How::Screen(Box::new(Screen::open()?)),
+            (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
             (None, false) => How::Lines,
         };
         Ok(Shown { how, interval: options.interval, next: Instant::now() + options.interval, gone: false })

@@ -273,10 +273,9 @@ fn headline(record: &Record) -> (Unit, f64) {
 
 /// `▁▃█▅`: each figure beside the highest.
 fn sparkline(records: &[&Record]) -> String {
-    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
     let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    figures.iter().map(|figure| BLOCKS[((figure / most * 8.0).ceil() as usize).clamp(1, 8) - 1]).collect()
+    super::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
 }
 
 /// The rows that are shown: what ratios are taken to, and the best.

@@ -35,7 +35,7 @@ pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;
 pub use report::{main_charts, report};
-pub use watch::{live, timeline, why};
+pub use watch::{live, screen, timeline, why};
 
 pub use crate::model::{counted, hides, neutral};
 
@@ -57,6 +57,12 @@ fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> 
 fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// Shares of the greatest as bars of eight heights.
+fn sparkline(shares: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    shares.iter().map(|share| BARS[((share * 8.0).ceil() as usize).clamp(1, 8) - 1]).collect()
 }
 
 /// One piece of a sheet.

@@ -1,12 +1,14 @@
 //! A running pipeline: its stages and pipes, and what holds it back, which comes last.
 
 use super::{Axis, Block, Chart, Kind, Point, Role, Scale, Series};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted};
-use crate::model::{ByteSize, Throughput, Unit};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, sparkline};
+use crate::model::{ByteSize, Nanos, Throughput, Unit};
 use crate::watch::{Live, Phase, PipeFigures, Report, StageFigures, percent};
 
 /// More stages than this are shown in short: those that are busiest.
 const MOST: usize = 30;
+/// Moments of the past that are shown beside a stage.
+const RECENT: usize = 10;
 
 /// What was found out about a pipeline.
 pub fn why(report: &Report) -> Sheet {
@@ -17,7 +19,21 @@ pub fn why(report: &Report) -> Sheet {
         about.push(format!("pipemark used {:.1} % of a CPU", report.own_cpu * 100.0));
     }
     sheet.text(Style::Heading, about);
-    sheet.grid(grid(report));
+    sheet.grid(grid(report, &[], false));
+    conclude(&mut sheet, report);
+    sheet
+}
+
+/// The same while it runs, its stages apart from the rest: with how busy each was from moment to moment, and in the order of
+/// the data or the busiest first.
+pub fn screen(report: &Report, history: &[Vec<f64>], busiest_first: bool) -> [Sheet; 2] {
+    let [mut stages, mut verdict] = <[Sheet; 2]>::default();
+    stages.grid(grid(report, history, busiest_first));
+    conclude(&mut verdict, report);
+    [stages, verdict]
+}
+
+fn conclude(sheet: &mut Sheet, report: &Report) {
     sheet.notes(report.notes.iter().map(Note::plain));
     for Phase { begin, end, verdict } in &report.phases {
         sheet.text(Style::Plain, [format!("{begin:.1} to {end:.1} s: {}", verdict.text)]);
@@ -27,10 +43,9 @@ pub fn why(report: &Report) -> Sheet {
     }
     let advice: Vec<&str> = report.verdict.advice.iter().map(String::as_str).collect();
     sheet.notes(advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
-    sheet
 }
 
-fn grid(report: &Report) -> Grid {
+fn grid(report: &Report, history: &[Vec<f64>], busiest_first: bool) -> Grid {
     let columns = vec![
         Column::words("stage", "stage").fit(Fit::Elastic),
         Column::figures("in", "in"),
@@ -39,30 +54,39 @@ fn grid(report: &Report) -> Grid {
         Column::figures("starved", "starved"),
         Column::figures("blocked", "blocked"),
         Column::figures("cpu", "CPU"),
+        Column::words("", "busy then"),
     ];
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
-    if shown.len() > MOST {
+    if shown.len() > MOST || busiest_first {
         shown.sort_by(|a, b| b.busy.total_cmp(&a.busy));
         shown.truncate(MOST);
+    }
+    if !busiest_first {
         shown.sort_by_key(|stage| stage.number);
     }
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
-        rows.push(Row { cells: stage(figures, mark), instead: None });
-        let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number);
+        let busy = history.get(figures.number - 1).map_or(&[][..], |busy| &busy[busy.len().saturating_sub(RECENT)..]);
+        let then = Cell::shown(sparkline(busy)).style(Style::Bar);
+        rows.push(Row::from([stage(figures, mark, !history.is_empty()), vec![then]].concat()));
+        let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number && !busiest_first);
         rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number))));
     }
-    Grid { labels: 1, columns, groups: vec![Group { caption: String::new(), rows }] }
+    Grid { labels: 1, columns, groups: vec![Group::new("", rows)] }
 }
 
-fn stage(figures: &StageFigures, mark: bool) -> Vec<Cell> {
+fn stage(figures: &StageFigures, mark: bool, runs: bool) -> Vec<Cell> {
     let rate =
         |rate: Option<f64>| Cell::shown(rate.map_or_else(|| "–".to_owned(), |rate| Throughput(rate).to_string()));
     let share = |share: f64| Cell::of(percent(share), share);
     let style = if mark { Style::Success } else { Style::Plain };
     let several = if figures.processes > 1 { format!(" ×{}", figures.processes) } else { String::new() };
-    let name = format!("{} {}{several}{}", figures.number, figures.name, if mark { " ◀" } else { "" });
+    let left = match (figures.progress, figures.seconds_left) {
+        (Some(done), Some(seconds)) if runs => format!(" {} {}", percent(done), Nanos((seconds * 1e9) as u64)),
+        _ => String::new(),
+    };
+    let name = format!("{} {}{several}{}{left}", figures.number, figures.name, if mark { " ◀" } else { "" });
     vec![
         Cell::text(name).style(style),
         rate(figures.bytes_in_per_second),
@@ -101,16 +125,11 @@ pub fn timeline(report: &Report, moments: &[Vec<(f64, [f64; 3])>]) -> Sheet {
             };
             Series { label: label.to_owned(), role: Role::Distribution, points: moments.iter().map(point).collect() }
         };
-        let chart = Chart {
-            title: "Share of the time, in per cent".to_owned(),
-            caption: String::new(),
-            panel: format!("{} {}", stage.number, stage.name),
-            left_out: String::new(),
-            kind: Kind::Curves,
-            x: Axis::new("time", Unit::Nanoseconds, Scale::Linear),
-            y: Axis::new("per cent", Unit::Count, Scale::Linear),
-            series: ["busy", "starved", "blocked"].into_iter().enumerate().map(series).collect(),
-        };
+        let (x, y) =
+            (Axis::new("time", Unit::Nanoseconds, Scale::Linear), Axis::new("per cent", Unit::Count, Scale::Linear));
+        let series = ["busy", "starved", "blocked"].into_iter().enumerate().map(series).collect();
+        let chart = Chart::new("Share of the time, in per cent", Kind::Curves, x, y, series);
+        let chart = Chart { panel: format!("{} {}", stage.number, stage.name), ..chart };
         sheet.blocks.push(Block::Chart(Box::new(chart)));
     }
     sheet

@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StageFigures {
     /// Counted from 1 at the source.
     pub number: usize,
