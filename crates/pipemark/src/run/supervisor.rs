@@ -4,17 +4,16 @@
 //! It is a process of its own because all children of such a process belong to one run. It takes one order, answers
 //! once, and kills all when the parent stops listening.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io::{self, PipeWriter, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pipeio_harness::reap::Reap;
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +111,7 @@ fn supervise(order: &Order) -> io::Result<Completion> {
         child::pin(cpu)?;
     }
     let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let ((stdout, their_stdout), (stderr, their_stderr)) = (Tap::new()?, Tap::new()?);
+    let ((stdout, their_stdout), (stderr, their_stderr)) = (tap()?, tap()?);
     let begin = Instant::now();
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
@@ -124,20 +123,16 @@ fn supervise(order: &Order) -> io::Result<Completion> {
     let mut tree = Tree {
         pidfd: main.pidfd()?,
         main,
-        stdout,
-        stderr,
         completion: Completion::default(),
         seen_rss: None,
         // A child's peak is never below what we had when it was started: there, only looking tells.
         own_rss: peak_rss("self").unwrap_or(0),
     };
     tree.wait_until_gone()?;
-    tree.stdout.drain();
-    tree.stderr.drain();
     let mut completion = tree.completion;
     completion.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     completion.max_rss = completion.max_rss.max(tree.seen_rss);
-    (completion.stdout, completion.stderr) = (tree.stdout.kept(), tree.stderr.kept());
+    [completion.stdout, completion.stderr] = [stdout, stderr].map(|tap| tap.join().unwrap_or_default());
     Ok(completion)
 }
 
@@ -146,8 +141,6 @@ struct Tree {
     main: Child,
     /// Readable when `main` has ended.
     pidfd: OwnedFd,
-    stdout: Tap,
-    stderr: Tap,
     completion: Completion,
     seen_rss: Option<u64>,
     own_rss: u64,
@@ -227,56 +220,24 @@ impl Tree {
         }
     }
 
-    /// Waits for output, an end or the time; returns whether the parent has stopped listening.
-    fn wait(&mut self, time: Duration) -> io::Result<bool> {
-        let taps = [&self.stdout.output, &self.stderr.output].into_iter().flatten().map(AsFd::as_fd);
+    /// Waits for the end of the one that was started, or the time; returns whether the parent has stopped listening.
+    fn wait(&self, time: Duration) -> io::Result<bool> {
         let main = self.main.end().is_none().then(|| self.pidfd.as_fd());
-        let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(taps).chain(main).collect();
-        let ready = wait_readable(&fds, Instant::now() + time, None).map_err(io::Error::other)?;
-        self.stdout.drain();
-        self.stderr.drain();
-        Ok(ready == Some(0))
+        let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(main).collect();
+        Ok(wait_readable(&fds, Instant::now() + time, None).map_err(io::Error::other)? == Some(0))
     }
 }
 
-/// An output that is read as it comes, so that nobody waits for us, and kept within bounds.
-struct Tap {
-    /// `None` once it has ended.
-    output: Option<File>,
-    kept: Vec<u8>,
-    bytes: u64,
-}
-
-impl Tap {
-    /// A tap, and where to write into it.
-    fn new() -> io::Result<(Tap, OwnedFd)> {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-        Ok((Tap { output: Some(reader.into()), kept: Vec::new(), bytes: 0 }, writer))
-    }
-
-    /// Takes what is there, but not for ever: what prints faster than this reads would keep us from all else.
-    fn drain(&mut self) {
-        let mut buffer = [0; 16 << 10];
-        for _ in 0..64 {
-            let Some(output) = &mut self.output else { return };
-            match output.read(&mut buffer) {
-                Ok(0) => self.output = None,
-                Ok(count) => {
-                    self.bytes += count as u64;
-                    let room = KEPT.saturating_sub(self.kept.len()).min(count);
-                    self.kept.extend_from_slice(&buffer[..room]);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => self.output = None,
-            }
-        }
-    }
-
-    fn kept(&self) -> Kept {
-        Kept { text: String::from_utf8_lossy(&self.kept).into_owned(), bytes: self.bytes }
-    }
+/// Reads an output as it comes, so that nobody waits for us, until all who write to it are gone; and where to write into it.
+fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
+    let (mut reader, writer) = io::pipe()?;
+    let kept = move || {
+        let mut kept = Vec::new();
+        let _ = reader.by_ref().take(KEPT as u64).read_to_end(&mut kept);
+        let rest = io::copy(&mut reader, &mut io::sink()).unwrap_or(0);
+        Kept { text: String::from_utf8_lossy(&kept).into_owned(), bytes: kept.len() as u64 + rest }
+    };
+    Ok((thread::spawn(kept), writer))
 }
 
 /// The children of all threads of a process; none where the kernel does not tell.
