@@ -48,6 +48,9 @@ enum Recv {
     Splice,
 }
 
+/// Between two looks at what has arrived.
+const EVERY: Duration = Duration::from_millis(500);
+
 /// A larger block would only take memory.
 const LARGEST_BLOCK: u64 = 1 << 30;
 
@@ -68,10 +71,15 @@ pub fn run(options: &SinkOptions) -> Ending {
     let count = Arc::new(Count::default());
     let format = options.format.clone();
     let (seen, interrupted) = (count.clone(), interrupt.clone());
+    let terminal = io::stderr().is_terminal();
     thread::spawn(move || {
         // While a call waits for bytes nothing else would notice.
-        while !interrupted.requested_within(Duration::from_secs(3600)) {}
+        while !interrupted.requested_within(if terminal { EVERY } else { Duration::from_secs(3600) }) {
+            let _one = seen.reported.lock();
+            seen.show(terminal);
+        }
         let _first = seen.reported.lock();
+        clear(terminal);
         let _ = format.print(&sheet(&seen.arrived(None), format.format), None);
         process::exit(exit::INTERRUPTED.into());
     });
@@ -79,6 +87,7 @@ pub fn run(options: &SinkOptions) -> Ending {
     let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
     let _first = count.reported.lock();
+    clear(terminal);
     let fault = fault(check.as_ref(), count.bytes(), options);
     let arrived = count.arrived(check.map(|_| fault.is_none()));
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
@@ -96,7 +105,7 @@ struct Count {
     bytes: AtomicU64,
     /// When the first byte came.
     start: OnceLock<Instant>,
-    /// Held by whoever reports first, for good.
+    /// Held by whoever writes, and by whoever reports first for good.
     reported: Mutex<()>,
 }
 
@@ -108,6 +117,20 @@ impl Count {
     fn arrived(&self, verified: Option<bool>) -> Arrived {
         let elapsed = self.start.get().map_or(Duration::ZERO, Instant::elapsed);
         Arrived { bytes: self.bytes(), elapsed, verified }
+    }
+
+    /// The throughput until now, on a terminal.
+    fn show(&self, terminal: bool) {
+        if let Some(start) = self.start.get().filter(|_| terminal) {
+            let rate = Throughput(self.bytes() as f64 / start.elapsed().as_secs_f64());
+            let _ = write!(io::stderr(), "\r\x1b[K{} {rate}", ByteSize(self.bytes()));
+        }
+    }
+}
+
+fn clear(terminal: bool) {
+    if terminal {
+        let _ = write!(io::stderr(), "\r\x1b[K");
     }
 }
 
@@ -122,21 +145,17 @@ struct Arrived {
 fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::Result<Option<Check>> {
     let mut receiver = receiver(input, options)?;
     let mut check = options.verify.as_ref().map(Check::new);
-    let mut progress = Progress::new();
     loop {
         let received = receiver.recv()?;
         if received.bytes == 0 {
-            progress.clear();
             return Ok(check);
         }
-        let start = *count.start.get_or_init(Instant::now);
+        count.start.get_or_init(Instant::now);
         // This thread alone writes it.
-        let bytes = count.bytes() + received.bytes as u64;
-        count.bytes.store(bytes, Ordering::Relaxed);
+        count.bytes.store(count.bytes() + received.bytes as u64, Ordering::Relaxed);
         if let (Some(check), Some(bytes)) = (&mut check, received.data.and_then(Bytes::as_slice)) {
             check.compare(bytes);
         }
-        progress.show(bytes, start);
     }
 }
 
@@ -193,39 +212,4 @@ fn sentence(arrived: &Arrived) -> String {
     let rate = Throughput(bytes as f64 / elapsed.as_secs_f64().max(1e-9));
     let verified = if verified == Some(true) { ", verified" } else { "" };
     format!("{rate} ({bytes} bytes, {}, in {}){verified}", ByteSize(bytes), Nanos::from(elapsed))
-}
-
-/// The throughput until now, on a terminal.
-struct Progress {
-    terminal: bool,
-    calls: u32,
-    shown: Option<Instant>,
-}
-
-impl Progress {
-    /// Calls between two looks at the clock, which at a few bytes a call still is a matter of milliseconds.
-    const STRIDE: u32 = 64;
-    const EVERY: Duration = Duration::from_millis(500);
-
-    fn new() -> Progress {
-        Progress { terminal: io::stderr().is_terminal(), calls: 0, shown: None }
-    }
-
-    fn show(&mut self, bytes: u64, start: Instant) {
-        self.calls = self.calls.wrapping_add(1);
-        if !self.terminal || !self.calls.is_multiple_of(Self::STRIDE) {
-            return;
-        }
-        if self.shown.unwrap_or(start).elapsed() >= Self::EVERY {
-            let rate = Throughput(bytes as f64 / start.elapsed().as_secs_f64());
-            let _ = write!(io::stderr(), "\r\x1b[K{} {rate}", ByteSize(bytes));
-            self.shown = Some(Instant::now());
-        }
-    }
-
-    fn clear(&mut self) {
-        if self.shown.take().is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
-    }
 }

@@ -13,4 +13,4 @@ pub use json::{json, line as json_line, of_sheet as sheet_as_json};
 pub use openmetrics::openmetrics;
 
 #[cfg(test)]
-mod schema;
+mod tests;

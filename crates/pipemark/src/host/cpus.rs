@@ -100,16 +100,10 @@ pub fn model(files: &Files, cpuinfo: &str) -> String {
 
 /// The NUMA node of a CPU, where there are several.
 fn node(files: &Files, cpu: Cpu) -> Option<u32> {
-    let of = |node: u32| {
-        let list = files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?;
-        let holds = |range: &str| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-            Some((first..=last).contains(&cpu.0))
-        };
-        list.split(',').any(|range| holds(range) == Some(true)).then_some(node)
-    };
-    files.line("/sys/devices/system/node/node1/cpulist").and_then(|_| (0..64).find_map(of))
+    let cpus = |node: &u32| cpu_list(&files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?);
+    files
+        .line("/sys/devices/system/node/node1/cpulist")
+        .and_then(|_| (0..64).find(|node| cpus(node).is_some_and(|cpus| cpus.contains(&cpu))))
 }
 
 /// The frequency governor of one CPU.
