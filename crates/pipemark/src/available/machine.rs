@@ -202,7 +202,6 @@ fn memory(ends: &Ends, host: &Host) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::{Key, Permission, Settings, Value};
-    use strum::IntoEnumIterator;
 
     fn cpu(cpu: u16, core: u32, package: u32) -> CpuTopology {
         CpuTopology { cpu: Cpu(cpu), core, package, node: None }

@@ -100,7 +100,7 @@ fn list(options: &ListOptions) -> Ending {
         let entrant = entrants.languages().ok()?.get(language)?;
         let detected = entrant.detect();
         let tools = detected.iter().flatten().map(|tool| format!("{} {}", tool.words.join(" "), tool.version));
-        let about = |program: Program| entrant.programs[<&str>::from(program)].about.clone();
+        let about = |program: Program| entrant.programs[program.name()].about.clone();
         Some(LanguageChoice {
             language: language.to_string(),
             name: entrant.name.clone(),

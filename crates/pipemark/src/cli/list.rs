@@ -1,7 +1,6 @@
 //! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
 
 use clap::Args;
-use strum::IntoEnumIterator;
 
 use super::Ending;
 use super::output::FormatOption;

@@ -80,14 +80,14 @@ impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        let given = |key: Key| matches.get_many::<Value>(key.into()).map(|values| (key, values.cloned().collect()));
+        let given = |key: Key| matches.get_many::<Value>(key.name()).map(|values| (key, values.cloned().collect()));
         self.given = K::KEYS.iter().filter_map(|key| given(*key)).collect();
         Ok(())
     }
 }
 
 fn flag(key: Key, default: &str) -> Arg {
-    let name: &'static str = key.into();
+    let name = key.name();
     let [first, details @ ..] = key.help() else { unreachable!("each parameter has help") };
     let usual = key.usual().map(|value| value.to_string());
     let first = match (default, usual) {
@@ -107,8 +107,8 @@ fn flag(key: Key, default: &str) -> Arg {
         .allow_hyphen_values(true)
         .action(ArgAction::Append);
     match key {
-        Key::Time => arg.value_delimiter(',').conflicts_with(<&str>::from(Key::Total)),
-        Key::Blocks => arg.value_delimiter(',').conflicts_with_all([Key::Total, Key::Time].map(<&str>::from)),
+        Key::Time => arg.value_delimiter(',').conflicts_with(Key::Total.name()),
+        Key::Blocks => arg.value_delimiter(',').conflicts_with_all([Key::Total, Key::Time].map(Key::name)),
         // A command may hold commas.
         Key::Stage => arg,
         _ => arg.value_delimiter(','),

@@ -208,7 +208,7 @@ impl Entrants {
             let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
             return Err(Absent::Missing(format!("there is no entrant '{language}' in {place}")));
         };
-        workshop.command(program.into())
+        workshop.command(program.name())
     }
 
     /// How to start a filter of lines, and what its output has to be.

@@ -4,7 +4,6 @@ use std::io;
 
 use ::csv::WriterBuilder;
 use serde_json::Value;
-use strum::IntoEnumIterator;
 
 use crate::model::{Document, Figure, Key, Record, Sample, Unit};
 use crate::sheet::{Sheet, neutral};

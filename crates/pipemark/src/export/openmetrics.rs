@@ -5,7 +5,6 @@ use std::fmt::Write;
 use std::io;
 
 use jiff::Timestamp;
-use strum::IntoEnumIterator;
 
 use crate::model::{Document, Estimate, Figure, Record, Unit};
 use crate::sheet::hides;

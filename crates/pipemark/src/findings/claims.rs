@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use strum::IntoEnumIterator;
-
 use crate::model::{
     Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Status, Verdict, Which, names, three_digits,
 };

@@ -27,7 +27,6 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use strum::IntoEnumIterator;
 
 use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Status, Value};
 use crate::stats::family::Family;

@@ -1,11 +1,11 @@
 //! Which system calls may be used here, found by using them, and for each refusal its reason and what would lift it.
 
+use std::fmt;
 use std::io;
 
 use pipeio_harness::probe;
 use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, capabilities};
-use strum::{Display, EnumIter, IntoEnumIterator};
 
 use super::files::{Files, field};
 use crate::model::Permission;
@@ -17,12 +17,23 @@ type Probe = fn() -> io::Result<()>;
 macro_rules! facilities {
     ($($facility:ident $name:literal: $probe:expr, $kernel:literal;)*) => {
         /// What pipemark may use of the kernel.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Facility {
-            $(#[strum(serialize = $name)] $facility,)*
+            $($facility,)*
+        }
+
+        impl fmt::Display for Facility {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self { $(Facility::$facility => $name,)* })
+            }
         }
 
         impl Facility {
+            /// All of them.
+            pub fn iter() -> impl Iterator<Item = Facility> {
+                [$(Facility::$facility),*].into_iter()
+            }
+
             fn probe(self) -> Probe {
                 match self { $(Facility::$facility => $probe,)* }
             }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumString};
 
 use super::bad_value::BadValue;
 use super::units::ByteSize;
+use super::value::named;
 
 /// What F_SETPIPE_SZ is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,16 +21,17 @@ pub enum Capacity {
 }
 
 /// Capacities that are a policy of the kernel, not a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Display, EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
 pub enum NamedCapacity {
     /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
     Default,
     /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
     Quota,
 }
+
+named!(NamedCapacity: Default Quota);
 
 impl Capacity {
     /// What pipe(2) gives.

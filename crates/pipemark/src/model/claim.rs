@@ -1,7 +1,6 @@
 //! What a document concluded, as a question to measurements, and the answer.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoEnumIterator;
 
 use super::job::Job;
 use super::parameter::{Key, Settings};
@@ -75,10 +74,8 @@ impl Claim {
 
 word_enum! {
     /// Which of several trials a claim is about.
-    #[derive(Default)]
     pub enum Which {
         /// All of them.
-        #[default]
         Each,
         /// The one with the most.
         Most,

@@ -9,7 +9,6 @@ use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
-use strum::{EnumIter, IntoEnumIterator};
 
 use super::sample::Sample;
 use super::units::Unit;
@@ -53,12 +52,17 @@ macro_rules! figures {
             = $sample:expr;
     )*) => {
         /// One quantity that is estimated for each trial that has it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumIter)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Figure {
             $($(#[doc = $help])+ $figure,)*
         }
 
         impl Figure {
+            /// All of them.
+            pub fn iter() -> impl Iterator<Item = Figure> {
+                [$(Figure::$figure),*].into_iter()
+            }
+
             /// What it is, in a sentence.
             pub fn help(self) -> String {
                 match self { $(Figure::$figure => [$($help.trim()),+].join(" "),)* }

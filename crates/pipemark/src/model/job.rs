@@ -4,7 +4,6 @@
 //! parameters that contradict each other are refused.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, IntoEnumIterator};
 
 use super::bad_value::BadValue;
 use super::capacity::Capacity;
@@ -16,6 +15,7 @@ use super::parameter::{Buffer, Key, Rate, Settings, Value};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
+use super::value::named;
 
 /// How long a run measures where nothing else is said.
 pub const USUAL_TIME: Nanos = Nanos(250_000_000);
@@ -32,8 +32,7 @@ pub enum Volume {
 }
 
 /// What a job is, without its parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display)]
-#[strum(serialize_all = "title_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A stream one way, between two ends of ours.
     Stream,
@@ -46,6 +45,8 @@ pub enum Kind {
     /// Lines of text through a filter.
     Lines,
 }
+
+named!(Kind: Stream RoundTrip Chain Entrant Lines);
 
 /// One fully specified experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -268,10 +269,10 @@ impl Ends {
             refuse_if!(block > &total, "block size {block} {words} {total}; raise --total or lower --block");
         }
         let senders = link.senders();
-        let use_these = all(senders.iter().map(Into::into).collect());
+        let use_these = all(senders.iter().map(|method| method.name()).collect());
         refuse_if!(!senders.contains(send), "--send {send} does not go with --link {link}; use {use_these}");
         let receivers = link.receivers();
-        let use_these = all(receivers.iter().map(Into::into).collect());
+        let use_these = all(receivers.iter().map(|method| method.name()).collect());
         refuse_if!(!receivers.contains(recv), "--recv {recv} does not go with --link {link}; use {use_these}");
         refuse_if!(
             *capacity != Capacity::DEFAULT && !link.has_capacity(),
@@ -553,7 +554,7 @@ fn misplaced(kind: Kind, settings: &Settings, value: &Value) -> String {
         _ if matches!(key, Key::Rate | Key::Gap) => {
             "--rate and --gap pace messages; use them with --mode latency".to_owned()
         }
-        _ => leave_out(format!("a {}", kind.to_string().to_lowercase())),
+        _ => leave_out(format!("a {}", kind.name().replace('-', " "))),
     }
 }
 

@@ -42,11 +42,11 @@ macro_rules! each_link {
 pub(crate) use each_link;
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $link:ident($($file:ident)?): $is:ident,)*) => {
+    ($($(#[doc = $doc:literal])* $link:ident($($file:ident)?): $is:ident,)*) => {
         word_enum! {
             /// The mechanism between two neighbours.
             pub enum LinkKind {
-                $($(#[$doc])* $link,)*
+                $($(#[doc = $doc])* $link,)*
             }
         }
 

@@ -101,10 +101,8 @@ word_enum! {
 
 word_enum! {
     /// What a trial measures.
-    #[derive(Default)]
     pub enum Mode {
         /// a stream one way: bytes per second
-        #[default]
         Throughput,
         /// a block there and a block back, over and over: time per round trip
         Latency,
@@ -113,10 +111,8 @@ word_enum! {
 
 word_enum! {
     /// What the bytes are.
-    #[derive(Default)]
     pub enum Content {
         /// a pattern in which every byte can be told to be in its place
-        #[default]
         Pattern,
         /// lines of lower-case words, 64 bytes long on average
         Text,

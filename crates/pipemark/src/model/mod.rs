@@ -46,3 +46,4 @@ pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, Throughput, Unit, three_digits};
 pub use units::{between, digits, few_digits, percent, signed_percent};
 pub use value::nearest;
+pub(crate) use value::{kebab_case, named};

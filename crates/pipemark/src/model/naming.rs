@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use strum::IntoEnumIterator;
-
 use super::job::Job;
 use super::methods::WaitPolicy;
 use super::parameter::{Key, Settings, Value};

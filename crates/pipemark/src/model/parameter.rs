@@ -6,7 +6,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use super::bad_value::BadValue;
 use super::capacity::Capacity;
@@ -18,7 +17,7 @@ use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Veri
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos, Unit};
-use super::value::{Word, Words, bounded, word};
+use super::value::{Word, Words, bounded, named, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -45,16 +44,14 @@ macro_rules! parameters {
     )*) => {
         /// The name of one parameter: the same word on the command line (`--read-block`), in suites
         /// (`read-block = "1k"`), in `--baseline read-block=1k` and in table headings.
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumIter, EnumString, Display, IntoStaticStr,
-            Serialize, Deserialize,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
-        #[strum(serialize_all = "kebab-case")]
         pub enum Key {
             $($(#[doc = $help])+ $key,)*
         }
+
+        named!(Key: $($key)*);
 
         /// One parameter with one value.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,13 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strum::IntoEnumIterator;
-
 use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::Language;
 use super::filter::Filter;
-use super::parameter::{Buffer, Rate};
+use super::parameter::{Buffer, Key, Rate};
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};
@@ -42,9 +40,9 @@ macro_rules! serde_as_text {
 pub(super) use serde_as_text;
 
 /// Reads one of an enum's words; the error lists them all.
-pub(super) fn word<T: FromStr + IntoEnumIterator + Into<&'static str>>(what: &str, text: &str) -> Result<T, BadValue> {
+pub(super) fn word<T: FromStr + Words>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
-        let all: Vec<&str> = T::iter().map(Into::into).collect();
+        let all: Vec<&str> = T::words().into_iter().map(|(word, _)| word).collect();
         let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
         BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
@@ -120,27 +118,80 @@ macro_rules! words {
     )*};
 }
 
+/// `vmsplice-gift` of `VmspliceGift`, and how many bytes that is.
+pub(crate) const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
+    let (mut name, mut at, mut to) = ([b'-'; 32], 0, 0);
+    while at < ident.len() {
+        to += (at > 0 && ident[at].is_ascii_uppercase()) as usize;
+        name[to] = ident[at].to_ascii_lowercase();
+        (at, to) = (at + 1, to + 1);
+    }
+    (name, to)
+}
+
+/// Gives the variants of an enum their names, which are those of `#[serde(rename_all = "kebab-case")]`, and lists them.
+macro_rules! named {
+    ($type:ident: $($variant:ident)*) => {
+        impl $type {
+            /// All of them.
+            pub fn iter() -> impl DoubleEndedIterator<Item = $type> + ExactSizeIterator + Clone {
+                [$($type::$variant),*].into_iter()
+            }
+
+            /// The word for it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => {
+                        const NAME: ([u8; 32], usize) = $crate::model::kebab_case(stringify!($variant).as_bytes());
+                        const WORD: Result<&str, std::str::Utf8Error> = str::from_utf8(NAME.0.split_at(NAME.1).0);
+                        WORD.expect("names of variants are ASCII")
+                    })*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = ();
+
+            fn from_str(text: &str) -> Result<Self, ()> {
+                Self::iter().find(|known| known.name() == text).ok_or(())
+            }
+        }
+    };
+}
+pub(crate) use named;
+
 /// An enum whose values are words: the same in flags, suites, tables and JSON. What is documented of each is what help and
 /// `pipemark list` say of it.
 macro_rules! word_enum {
-    ($(#[$meta:meta])* pub enum $name:ident { $($variants:tt)* }) => {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])+ $variant:ident,)* }) => {
         $(#[$meta])*
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
-            strum::Display, strum::EnumIter, strum::EnumMessage, strum::EnumString, strum::IntoStaticStr,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(test, derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
-        #[strum(serialize_all = "kebab-case")]
         pub enum $name {
-            $($variants)*
+            $($(#[doc = $about])+ $variant,)*
+        }
+
+        $crate::model::value::named!($name: $($variant)*);
+
+        impl Default for $name {
+            /// The first.
+            fn default() -> Self {
+                [$($name::$variant),*][0]
+            }
         }
 
         impl $crate::model::value::Words for $name {
             fn words() -> Vec<$crate::model::value::Word> {
-                use strum::{EnumMessage, IntoEnumIterator};
-                let about = |value: $name| value.get_documentation().unwrap_or_default().trim_end_matches('.');
-                $name::iter().map(|value| (value.into(), about(value))).collect()
+                let about = [$(concat!($($about),+)),*].map(|about| about.trim().trim_end_matches('.'));
+                $name::iter().map($name::name).zip(about).collect()
             }
         }
     };
@@ -148,6 +199,7 @@ macro_rules! word_enum {
 pub(super) use word_enum;
 
 words! {
+    Key: Key::iter().map(|key| (key.name(), "")).collect();
     Place: vec![
         ("free", "wherever the scheduler puts the ends"),
         ("same", "both ends on one CPU, the first allowed"),
@@ -173,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_slip_is_recognised() {
-        let words = || SendMethod::iter().map(Into::into);
+        let words = || SendMethod::iter().map(SendMethod::name);
         assert_eq!(nearest("wriite", words()), Some("write"));
         assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
         assert_eq!(nearest("carrier-pigeon", words()), None);

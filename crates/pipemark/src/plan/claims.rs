@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use strum::IntoEnumIterator;
-
 use super::refusal::Refusal;
 use crate::model::{Claim, Experiment, Figure, Settings, Trial, Value, nearest};
 

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use strum::IntoEnumIterator;
 
 use super::refusal::PlanError;
 use super::suite::MAX_TRIALS;

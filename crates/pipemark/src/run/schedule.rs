@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-use strum::IntoEnumIterator;
-
 use super::entrant;
 use super::error::RunError;
 use super::filter;

@@ -1,7 +1,5 @@
 //! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
 
-use strum::IntoEnumIterator;
-
 use super::marks::{Mark, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
@@ -103,7 +101,7 @@ impl<'a> Experiment<'a> {
         // A wait policy makes groups.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Side::Left } else { Side::Right };
-            let column = Column { side, ..Column::words("", key.into()).fit(Fit::Elastic) };
+            let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
             parts.push((column, Box::new(move |record| Cell::shown(parameter(key, record)))));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());

@@ -2,8 +2,6 @@
 
 use std::mem;
 
-use strum::{EnumIter, IntoEnumIterator};
-
 use super::words::{Touched, missing};
 use super::{Note, Style, counted};
 use crate::model::{Document, Estimate, Record, Warning};
@@ -12,7 +10,7 @@ use crate::model::{Document, Estimate, Record, Warning};
 const MOST_NAMED: usize = 3;
 
 /// What a mark behind a figure says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumIter)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Read,
     Copied,
@@ -23,6 +21,8 @@ pub(super) enum Mark {
 }
 
 impl Mark {
+    const ALL: [Mark; 6] = [Mark::Read, Mark::Copied, Mark::Unseen, Mark::Wide, Mark::Few, Mark::Warned];
+
     pub(super) fn sign(self) -> &'static str {
         match self {
             Mark::Read => "●",
@@ -70,7 +70,7 @@ pub(super) fn is_wide(estimate: &Estimate) -> bool {
 
 /// All marks of a row: ` ● ~`.
 pub(super) fn marks(record: &Record) -> String {
-    let marks = Mark::iter().filter(|mark| mark.applies(record));
+    let marks = Mark::ALL.into_iter().filter(|mark| mark.applies(record));
     marks.map(|mark| format!(" {}", mark.sign())).collect()
 }
 
@@ -82,18 +82,18 @@ pub(super) fn doubts(record: &Record) -> String {
 
 /// What became of the bytes: `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
-    Mark::iter().find(|mark| mark.is_of_bytes() && mark.applies(record)).map_or("", Mark::sign)
+    Mark::ALL.into_iter().find(|mark| mark.is_of_bytes() && mark.applies(record)).map_or("", Mark::sign)
 }
 
 /// What the marks of a document's tables mean.
 pub(super) fn legend(document: &Document) -> Vec<Note> {
-    let used = Mark::iter().filter(|mark| document.trials.iter().any(|record| mark.applies(record)));
+    let used = Mark::ALL.into_iter().filter(|mark| document.trials.iter().any(|record| mark.applies(record)));
     used.map(|mark| Note::new(mark.sign(), Style::Plain, mark.meaning())).collect()
 }
 
 /// The same in a line, of some marks.
 pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
-    let used = Mark::iter().filter(|mark| signs.contains(mark.sign()));
+    let used = Mark::ALL.into_iter().filter(|mark| signs.contains(mark.sign()));
     used.map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect()
 }
 

@@ -1,8 +1,6 @@
 //! What stands around the tables of a document, in words: the machine, how it was measured, what was proven, whether it is
 //! complete, what marks mean.
 
-use strum::IntoEnumIterator;
-
 use super::experiment::interval;
 use super::{counted, neutral};
 use crate::model::{Document, Job, Key, LinkKind, Nanos, Record, Status, Throughput, Unit, Verify};

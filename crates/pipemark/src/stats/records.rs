@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use strum::IntoEnumIterator;
-
 use super::warnings::warnings_of;
 use crate::model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
 

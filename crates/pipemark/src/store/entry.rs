@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use strum::{Display, EnumString};
 
 use super::HistoryError;
 use crate::model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
@@ -36,8 +35,7 @@ impl FromStr for Id {
 }
 
 /// How a run ended, on the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
-#[strum(serialize_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// All that can run here was measured.
     Ok,
@@ -48,6 +46,8 @@ pub enum Outcome {
     /// Data did not verify.
     NotVerified,
 }
+
+crate::model::named!(Outcome: Ok Partial Failed NotVerified);
 
 /// A run, as listings show it.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use strum::IntoEnumIterator;
 
 use super::{FilterOptions, present};
 use crate::cli::compare::{criterion, threshold, verdict_code};

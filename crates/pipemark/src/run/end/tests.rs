@@ -6,7 +6,6 @@ use std::thread;
 use pipeio_harness::buffer::BytesMut;
 use pipeio_harness::recv::{Received, Receiver};
 use pipeio_harness::send::{Moved, Sender};
-use strum::IntoEnumIterator;
 
 use super::super::pair::verify;
 use super::*;
