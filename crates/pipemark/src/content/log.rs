@@ -2,6 +2,7 @@
 //! repetition and the variety that make such files compress to a tenth.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -9,29 +10,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 /// 2024-01-01 00:00:00 UTC.
 const FIRST_SECOND: i64 = 1_704_067_200;
 
-const PATHS: [&str; 12] = [
-    "/",
-    "/index.html",
-    "/login",
-    "/search?q=pipe+throughput&page=",
-    "/static/css/site.css?v=",
-    "/static/js/app.js?v=",
-    "/api/v1/items/",
-    "/api/v1/users/",
-    "/api/v1/orders/",
-    "/images/products/large/",
-    "/blog/2024/how-fast-is-a-pipe?ref=",
-    "/robots.txt",
-];
+static PATHS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("paths.txt").lines().collect());
 
-const AGENTS: [&str; 6] = [
-    "curl/8.5.0",
-    "Mozilla/5.0 (X11; Linux x86_64; rv:121.0) Gecko/20100101 Firefox/121.0",
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.2 Safari/605.1.15",
-    "python-requests/2.31.0",
-    "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://www.example.com/bot.html)",
-];
+static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt").lines().collect());
 
 /// Statuses as often as they come.
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
