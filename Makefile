@@ -9,6 +9,8 @@
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each module
 #   make install PREFIX=/usr/local
+#   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
+#   make api     what a release of pipeio would break; needs cargo-semver-checks, and the last release as BASE=v0.1.0
 
 CARGO ?= cargo
 PREFIX ?= /usr/local
@@ -18,7 +20,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools test-spark soak fuzz bench size install clean
+.PHONY: all run build check test lint tests tools test-spark soak fuzz bench size install files dist test-dist api clean
 
 all: build
 
@@ -83,14 +85,17 @@ size:
 
 bench: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
-	@broken=0; for bench in run chain relay compare languages lines why; do bench/$$bench.py || broken=1; done; exit $$broken
+	$(CARGO) build --release --locked -p pipeio --example ways
+	@broken=0; for bench in run chain relay copy compare languages lines why; do bench/$$bench.py || broken=1; done; exit $$broken
 
 build/pair build/ceiling: build/%: bench/%.c
 	mkdir -p build
 	$(CC) -O3 -Wall -Wextra -Werror -o $@ $<
 
 # The program, its man pages, and the completions of bash, zsh and fish.
-install: build
+install: build files
+
+files:
 	install -D -m 755 $(PIPEMARK) $(DESTDIR)$(PREFIX)/bin/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
@@ -100,6 +105,17 @@ install: build
 	$(PIPEMARK) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	$(PIPEMARK) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
+
+dist:
+	packaging/dist.sh
+
+test-dist:
+	packaging/test.sh $(ONLY)
+
+BASE ?= main
+api:
+	$(CARGO) test --locked -p pipeio --test main api::
+	$(CARGO) semver-checks -p pipeio --baseline-rev $(BASE)
 
 clean:
 	rm -rf target build

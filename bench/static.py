@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The static program of the packages against the ordinary one: the same figures within 3 %.
+
+    bench/static.py [--rounds N]
+
+Needs make dist before, which leaves both in build/stage. Runs each once in a round, in an order drawn anew. A ratio is the static
+program's throughput over the ordinary one's in the same round; its interval holds the true median of all cells together with 95 %.
+Exits with 1 if an interval lies outside of 0.97 to 1.03."""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+
+from relay import interval
+from run import ROOT
+
+PROGRAMS = {"static": ROOT / "build/stage/static", "ordinary": ROOT / "build/stage/ordinary"}
+# What copies in the kernel, what copies in user space (memcpy), and what asks for memory.
+CELLS = {
+    "pipe, 64 KiB": [],
+    "vmsplice, 256 KiB": ["--send", "vmsplice", "--write-block", "256k", "--read-block", "256k", "--capacity", "1m"],
+    "shared memory, copied": ["--link", "shm"],
+    "Unix socket": ["--link", "unix"],
+}
+WITHIN = 0.03
+
+
+def throughput(program, flags):
+    words = [program, "bw", "--runs", "1", "--time", "200ms", "--no-save", "--json", "-", *flags]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, words))}: {done.stderr}")
+    trials = {trial["params"]["link"]: trial["estimates"]["throughput"]["value"] for trial in json.loads(done.stdout)["trials"] if trial["status"] == "ok"}
+    return trials
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15, help="rounds per cell [default: 15]")
+    options = parser.parse_args()
+    ratios = {}
+    for _ in range(options.rounds):
+        for name, flags in random.sample(list(CELLS.items()), len(CELLS)):
+            took = {which: throughput(PROGRAMS[which], flags) for which in random.sample(list(PROGRAMS), 2)}
+            for link, value in took["static"].items():
+                if link in took["ordinary"]:
+                    what = "memory copy" if link == "memory-copy" else name
+                    ratios.setdefault(what, []).append(value / took["ordinary"][link])
+    good = True
+    for what, found in sorted(ratios.items()):
+        low, high = interval(found, 0.05 / len(ratios))
+        verdict = "BROKEN" if high < 1 - WITHIN or low > 1 + WITHIN else "kept" if low >= 1 - WITHIN and high <= 1 + WITHIN else "can't tell"
+        good &= verdict != "BROKEN"
+        print(f"{what:<24} {statistics.median(found):.3f} [{low:.3f} – {high:.3f}], {len(found)} rounds: {verdict}")
+    if not good:
+        sys.exit("promises broken")
+
+
+if __name__ == "__main__":
+    main()

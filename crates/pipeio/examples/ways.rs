@@ -1,0 +1,56 @@
+//! Standard input to standard output by `std::io::copy`, `tokio::io::copy` or `pipeio::copy`: `ways std|tokio|pipeio`. What
+//! bench/copy.py compares.
+
+use std::fs::File;
+use std::io::{self, stdin, stdout};
+use std::os::fd::{AsFd, OwnedFd};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+/// What the descriptor is, by the link that /proc has for it.
+fn kind(fd: &OwnedFd) -> io::Result<String> {
+    use std::os::fd::AsRawFd;
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))?;
+    Ok(link.to_string_lossy().split(':').next().unwrap_or_default().to_owned())
+}
+
+fn reader(fd: OwnedFd) -> io::Result<Box<dyn AsyncRead + Unpin>> {
+    Ok(match &*kind(&fd)? {
+        "pipe" => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        "socket" => Box::new(UnixStream::from_std(nonblocking(fd)?)?),
+        _ => Box::new(tokio::fs::File::from_std(File::from(fd))),
+    })
+}
+
+fn writer(fd: OwnedFd) -> io::Result<Box<dyn AsyncWrite + Unpin>> {
+    Ok(match &*kind(&fd)? {
+        "pipe" => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        "socket" => Box::new(UnixStream::from_std(nonblocking(fd)?)?),
+        _ => Box::new(tokio::fs::File::from_std(File::from(fd))),
+    })
+}
+
+fn nonblocking(fd: OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+fn main() -> io::Result<()> {
+    let (from, to) = (stdin().as_fd().try_clone_to_owned()?, stdout().as_fd().try_clone_to_owned()?);
+    let bytes = match std::env::args().nth(1).as_deref() {
+        Some("std") => io::copy(&mut File::from(from), &mut File::from(to))?,
+        Some("tokio") => tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+            let mut to = writer(to)?;
+            let bytes = tokio::io::copy(&mut reader(from)?, &mut to).await?;
+            tokio::io::AsyncWriteExt::flush(&mut to).await?;
+            io::Result::Ok(bytes)
+        })?,
+        Some("pipeio") => pipeio::copy(from, to)?.bytes,
+        _ => return Err(io::Error::other("usage: ways std|tokio|pipeio <INPUT >OUTPUT")),
+    };
+    eprintln!("{bytes} bytes");
+    Ok(())
+}

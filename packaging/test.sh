@@ -1,0 +1,98 @@
+#!/bin/sh
+# Installs each package of build/dist in a clean root, and measures there: `pipemark bw` and `pipemark run quick`. Needs root,
+# debootstrap and lintian; roots are kept in build/roots.
+#
+#   tarball  an empty root: no libc, no shell
+#   wheel    Debian 11 (glibc 2.31) with pip
+#   deb      Debian 12 (glibc 2.36), the oldest that is claimed for it
+#   crates   a program of twenty lines, from the crate as it is packed
+set -eu
+cd "$(dirname "$0")/.."
+umask 022
+
+dist=$PWD/build/dist
+roots=$PWD/build/roots
+mkdir -p "$roots"
+(cd "$dist" && sha256sum --quiet -c SHA256SUMS)
+
+# In a new mount and process name space, so that nothing stays.
+inside() { # ROOT COMMAND...
+	root=$1
+	shift
+	unshare --mount --pid --fork sh -euc '
+		root=$1; shift
+		mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/sys"
+		mount -t proc proc "$root/proc"
+		mount --rbind /dev "$root/dev"
+		mount -t tmpfs tmpfs "$root/tmp"
+		mount --rbind /sys "$root/sys"
+		exec env -i HOME=/tmp PATH=/usr/local/bin:/usr/bin:/bin:/sbin:/usr/sbin LC_ALL=C chroot "$root" "$@"
+	' sh "$root" "$@"
+}
+
+# A copy of a fresh system, for each test its own.
+fresh() { # SUITE PACKAGES NAME
+	if [ ! -f "$roots/$1.tar" ]; then
+		rm -rf "$roots/$1"
+		debootstrap --variant=minbase --include="$2" "$1" "$roots/$1" >"$roots/$1.log"
+		tar -C "$roots/$1" -cf "$roots/$1.part" --exclude=./var/cache/apt/archives/*.deb .
+		mv "$roots/$1.part" "$roots/$1.tar"
+		rm -rf "$roots/$1"
+	fi
+	rm -rf "$roots/$3"
+	mkdir "$roots/$3"
+	tar -C "$roots/$3" -xf "$roots/$1.tar"
+}
+
+measure() { # WHAT ROOT PROGRAM
+	inside "$2" "$3" --version
+	inside "$2" "$3" bw --time 0.2s --runs 5
+	inside "$2" "$3" run quick >"$roots/out"
+	grep -q '^Summary' "$roots/out"
+	echo "ok  $1: bw and run quick"
+}
+
+tarball() {
+	rm -rf "$roots/empty"
+	mkdir "$roots/empty"
+	tar -C "$roots/empty" --strip-components=1 -xzf "$dist"/pipemark-*-x86_64-linux.tar.gz
+	measure "tarball in an empty root" "$roots/empty" /bin/pipemark
+	for file in share/man/man1/pipemark.1 share/bash-completion/completions/pipemark LICENSE-MIT share/pipemark/entrants/README.md; do
+		[ -s "$roots/empty/$file" ] || { echo "the tarball has no $file" >&2; exit 1; }
+	done
+}
+
+deb() {
+	lintian --fail-on error,warning "$dist"/pipemark_*_amd64.deb
+	fresh bookworm python3,python3-venv deb
+	cp "$dist"/pipemark_*_amd64.deb "$roots/deb/root/pipemark.deb"
+	inside "$roots/deb" dpkg -i /root/pipemark.deb
+	measure "deb in Debian 12" "$roots/deb" pipemark
+	inside "$roots/deb" dpkg -r pipemark
+}
+
+wheel() {
+	fresh bullseye python3,python3-pip wheel
+	cp "$dist"/pipemark-*.whl "$roots/wheel/root"
+	inside "$roots/wheel" sh -c 'pip3 install -q --no-index /root/pipemark-*.whl'
+	measure "wheel in Debian 11" "$roots/wheel" pipemark
+}
+
+crates() {
+	program=$roots/twenty
+	rm -rf "$program"
+	mkdir -p "$program/src"
+	tar -C "$program" -xzf "$dist"/pipeio-[0-9]*.crate
+	mv "$program"/pipeio-* "$program/pipeio"
+	printf '[package]\nname = "twenty"\nedition = "2024"\n[dependencies]\npipeio = { path = "pipeio", default-features = false }\n[workspace]\n' \
+		>"$program/Cargo.toml"
+	cp packaging/copy.rs "$program/src/main.rs"
+	${CARGO:-cargo} build -q --manifest-path "$program/Cargo.toml" --target-dir "$roots/target"
+	said=$(head -c 10M /dev/zero | "$roots/target/debug/twenty" 2>&1 >/dev/null)
+	[ "$said" = "10485760 bytes by splice" ] || { echo "the program of twenty lines: $said" >&2; exit 1; }
+	echo "ok  twenty lines with pipeio::copy, from the crate"
+}
+
+for what in ${*:-crates tarball deb wheel}; do
+	$what
+done
