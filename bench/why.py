@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What `pipemark why` promises: planted causes are found, it costs little, and it changes nothing.
 
-    bench/why.py [--only WORD] [--held-out | --known] [--rounds N] [--short-pipelines N]
+    bench/why.py [--only WORD] [--held-out | --known] [--rounds N]
+    bench/why.py --cases | --cost | --scale
+    nice -n 19 bench/why.py --short-pipelines 10000    # goes on where it was cut off; --fresh begins anew
 
 Prints a line for each case that was judged wrong, the confusion table, and the promises as bench/run.py does."""
 
@@ -213,8 +215,36 @@ def own_cost(options, folder):
     promise("real time of the pipeline: with why / without", [a[1] / b[1] for a, b in pairs])
 
 
-def short_pipelines(count, folder):
-    """Exit codes and outputs of short pipelines, with and without."""
+def scale(folder):
+    """How long it takes to find stages, and what is left of the rate with many."""
+    many = " | ".join(["cat /dev/zero"] + ["cat"] * 198 + [f"{stage('read', 'sleep', 4000)} >/dev/null"])
+    threads = "python3 -c 'import threading, time\nfor _ in range(2000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)'"
+    for name, pipeline, kind in (("200 stages", many, ("stage", 200)), ("2,000 threads", f"yes | ({threads}) | cat", None)):
+        shell = subprocess.Popen(["bash", "-c", pipeline + "; :"], cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(3)
+            processes = sum(entry.isdigit() for entry in os.listdir("/proc"))
+            seconds = []
+            for _ in range(9):
+                begin = time.monotonic()
+                subprocess.run([PIPEMARK, "why", str(shell.pid), "--for", "1ms"], stdout=subprocess.DEVNULL, check=True)
+                between = time.monotonic()
+                subprocess.run([PIPEMARK, "--version"], stdout=subprocess.DEVNULL, check=True)
+                seconds.append(between - begin - (time.monotonic() - between))
+            seconds.sort()
+            promise(f"{name}, {processes} processes: found in, per 100 processes", [seconds[4] * 1e5 / processes], most=50, unit=" ms")
+            begin = time.monotonic()
+            report = json.loads(run.command([PIPEMARK, "why", shell.pid, "--json", "-"]).stdout)
+            promise(f"{name}: first verdict after", [time.monotonic() - begin], most=2.5, unit=" s")
+            found = judge(report, kind) if kind else report["verdict"]["kind"]
+            print(f"{name}: {report['samples_per_second']:.0f} samples/s, {report['own_cpu'] * 100:.0f} % of a CPU: {found}")
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+
+
+def short_pipelines(count, folder, kept=None):
+    """Exit codes and outputs of short pipelines, with and without. `kept` is a file that says how many were made before."""
     shapes = [
         "seq 1000 | grep 7 | wc -l",
         "yes | head -2",
@@ -226,10 +256,10 @@ def short_pipelines(count, folder):
         "kill -TERM $$",
     ]
     environment = dict(os.environ, SHELL="/bin/bash")
-    different = 0
+    before, different = json.loads(kept.read_text()) if kept and kept.exists() else (0, 0)
     expected = {}
     begin = time.monotonic()
-    for n in range(count):
+    for n in range(before, count):
         shape = shapes[n % len(shapes)]
         if shape not in expected:
             done = subprocess.run(["bash", "-c", shape], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -239,7 +269,10 @@ def short_pipelines(count, folder):
         if (done.returncode, done.stdout) != expected[shape]:
             different += 1
             print(f"{shape}: {done.returncode} {done.stdout[:80]!r} instead of {expected[shape]}")
-    promise(f"{count} short pipelines in {time.monotonic() - begin:.0f} s: different", [different], most=0, unit=" ")
+        if kept and n % 50 == 49:
+            kept.write_text(json.dumps((n + 1, different)))
+    name = f"{count} short pipelines, {count - before} of them now in {time.monotonic() - begin:.0f} s: different"
+    promise(name, [different], most=0, unit=" ")
 
 
 def main():
@@ -251,13 +284,20 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--cases", action="store_true", help="only the planted cases")
     parser.add_argument("--cost", action="store_true", help="only what it costs")
-    parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without")
+    parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without, counting those made before")
+    parser.add_argument("--fresh", action="store_true", help="forget those made before")
+    parser.add_argument("--scale", action="store_true", help="only 200 stages and 2,000 threads")
     options = parser.parse_args()
     STAGE.parent.mkdir(exist_ok=True)
     subprocess.run(["cc", "-O2", "-pthread", "-o", STAGE, ROOT / "bench/stage.c"], check=True)
     with tempfile.TemporaryDirectory() as folder:
         if options.short_pipelines:
-            short_pipelines(options.short_pipelines, folder)
+            kept = STAGE.parent / "short-pipelines.json"
+            if options.fresh:
+                kept.unlink(missing_ok=True)
+            short_pipelines(options.short_pipelines, folder, kept)
+        elif options.scale:
+            scale(folder)
         elif options.cost:
             own_cost(options, folder)
         else:
@@ -265,6 +305,7 @@ def main():
             confusion(options, folder)
             if not options.cases:
                 own_cost(options, folder)
+                scale(folder)
                 short_pipelines(500, folder)
     sys.exit(1 if run.BROKEN else 0)
 

@@ -15,7 +15,7 @@ fn small(more: &[&str]) -> program::Ended {
 }
 
 /// Which part of `value` is not as the schema says, if any. Knows what our schema uses, and panics at anything else.
-fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
+pub fn contradiction(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     let Some(schema) = schema.as_object() else {
         return (schema != &Value::Bool(true)).then(|| format!("{path} is not allowed"));
     };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::output::contradiction;
 use crate::program::{Ended, PIPEMARK, Started, left_out, pipemark, run};
 
 /// A filter that passes blocks on and does something with each: `work` is Python, and may use `block`.
@@ -182,6 +183,8 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "--", "/nonexistent"], 127),
         (vec!["why", "--", "/etc/passwd"], 126),
         (vec!["why", "a", "b"], 125),
+        (vec!["why", ""], 125),
+        (vec!["tune", " "], 125),
         (vec!["why", "--unknown"], 125),
         (vec!["why", "2147483646"], 1),
         (vec!["why", "--name", "no-such-name"], 1),
@@ -215,6 +218,10 @@ fn live_pipelines_are_listed_to_choose_from() {
     let all = listed.as_array().unwrap();
     let ours = all.iter().find(|live| live["stages"][0] == "yes listed-by-a-test").expect("it is listed");
     assert_eq!(ours["stages"][1], "cat");
+    for verb in ["why", "tune"] {
+        let told = format!("'pipemark {verb} PID'");
+        assert!(pipemark(&[verb]).stdout.contains(&told), "{told}");
+    }
     drop(running);
 }
 
@@ -281,12 +288,51 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_record_is_a_page_with_the_time_of_each_stage() {
-    let ended = pipemark(&["why", "--record", "-", "--", "bash", "-c", "yes | head -c 3000000000 >/dev/null"]);
+fn a_record_is_kept_shown_and_drawn() {
+    let script = format!(
+        "{PIPEMARK} why --record -- 'yes | head -c 3000000000 >/dev/null' || exit
+        {PIPEMARK} history; {PIPEMARK} history show; {PIPEMARK} history export -o kept.json; {PIPEMARK} report -o -
+        {PIPEMARK} history import kept.json; {PIPEMARK} report --terminal"
+    );
+    let ended = run(&["bash", "-c"], &[&script]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
-    for part in ["<!DOCTYPE html>", "What each stage did when", "1 yes", "2 head", "starved"] {
-        assert!(ended.stdout.contains(part), "{part}");
+    assert!(ended.stderr.contains("recorded as run 1"), "{}", ended.stderr);
+    for part in
+        ["why · yes | head", "run 1", "<!DOCTYPE html>", "What each stage did when", "1 yes", "2 head", "starved"]
+    {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     // As much for an hour as for some minutes: 720 moments of each stage.
     assert!(ended.stdout.len() < 20_000_000);
+}
+
+#[test]
+fn what_it_writes_is_as_the_schema_says() {
+    let schema = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/why.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let running = Running::new("cat /dev/zero | tr a b | (sleep 0.5; cat) >/dev/null");
+    let pid = running.pid();
+    let watched = pipemark(&["watch", &pid, "--for", "1200ms", "--interval", "500ms", "--json", "-"]).stdout;
+    let short = pipemark(&["why", "--json", "/dev/stdout", "true"]).stdout;
+    let all = watched.lines().chain(short.lines()).map(|line| serde_json::from_str(line).unwrap());
+    let all: Vec<Value> = all.chain([running.look(&["--for", "1s"])]).collect();
+    assert!(all.len() >= 4, "{watched} {short}");
+    for report in &all {
+        assert_eq!(contradiction(&schema, &schema, report, "report"), None);
+        let mut wrong = report.clone();
+        wrong["verdict"]["kind"] = "slow".into();
+        assert!(contradiction(&schema, &schema, &wrong, "report").unwrap().contains("kind"));
+    }
+}
+
+#[test]
+fn an_ignored_sigpipe_stays_ignored_in_the_pipeline() {
+    let mask = "grep SigIgn /proc/self/status";
+    let with = |start: &str| run(&["bash", "-c"], &[&format!("{start}; {mask}; {PIPEMARK} why '{mask}'")]).stdout;
+    for start in ["trap '' PIPE", "trap - PIPE"] {
+        let masks = with(start);
+        let masks: Vec<&str> = masks.lines().collect();
+        assert_eq!((masks.len(), masks[0]), (2, masks[1]), "{start}");
+    }
+    assert_ne!(with("trap '' PIPE"), with("trap - PIPE"), "the test would see it");
 }

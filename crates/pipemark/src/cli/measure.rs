@@ -144,6 +144,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         trials,
         warnings: host::warnings(&machine, &before, &after),
         host: machine,
+        watched: None,
     }
 }
 

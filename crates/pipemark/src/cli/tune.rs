@@ -7,11 +7,11 @@ use clap::Args;
 use super::output::terminal;
 use super::why::{self, Live, Wanted, WatchedOptions, wanted};
 use super::{Ending, Stop, exit};
-use crate::model::ByteSize;
+use crate::model::{ByteSize, PipelineReport};
 use crate::plan::parse_duration;
 use crate::sheet::{Note, Sheet, Style};
 use crate::tui::Key;
-use crate::watch::{LOOKS, Report, Timeline, Tuning, Watcher};
+use crate::watch::{LOOKS, Timeline, Tuning, Watcher};
 
 /// What `tune` takes.
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ pub fn run(options: &TuneOptions) -> Ending {
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
     let mut trial = Trial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
     match wanted(watched)? {
-        Wanted::Live => why::list(watched),
+        Wanted::Live => why::list(watched, "tune"),
         Wanted::Start(command, text) => why::start(watched, command, &text, &mut trial),
         Wanted::Processes(pids) => {
             trial.quits = true;
@@ -82,14 +82,14 @@ impl Live for Trial {
         self.tuning.finish(watcher);
     }
 
-    fn sheet(&self, report: &Report) -> Sheet {
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
         let mut sheet = Sheet::default();
         sheet.text(Style::Heading, [format!("tune · {}", report.pipeline), format!("{:.1} s", report.seconds)]);
         sheet.notes(self.tuning.outcome().map(|outcome| Note::plain(outcome.text.clone())));
         sheet
     }
 
-    fn json(&self, _: &Report) -> serde_json::Result<String> {
+    fn json(&self, _: &PipelineReport) -> serde_json::Result<String> {
         serde_json::to_string(&self.tuning.outcome())
     }
 }

@@ -9,10 +9,11 @@ use super::output::terminal_of;
 use super::why::{self, Live, Wanted, WatchedOptions, wanted};
 use super::{Ending, Stop, exit};
 use crate::export::{Destination, json_line};
+use crate::model::PipelineReport;
 use crate::plan::parse_duration;
 use crate::sheet::neutral;
 use crate::tui::{Key, Screen};
-use crate::watch::{self, Report, Timeline, Watcher};
+use crate::watch::{self, Timeline, Watcher};
 
 /// What `watch` takes.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +102,7 @@ impl Live for Shown {
             return;
         }
         self.next = Instant::now() + self.interval;
-        let report = Report::of(watcher, &timeline.recent(RECENT), None);
+        let report = PipelineReport::of(watcher, &timeline.recent(RECENT), None);
         let written = match &mut self.how {
             How::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
             How::Lines => {

@@ -9,19 +9,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use rustix::process::{Pid, Signal, kill_process};
+use pipeio_harness::stdio::sigpipe_was_ignored;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::console::say_error;
-use super::output::{destination, terminal, terminal_of};
+use super::console::{say, say_error};
+use super::output::{KeepOptions, destination, keep, terminal, terminal_of};
 use super::{Ending, Stop, exit};
 use crate::child::{Child, Group, Interrupt, RunError, wait_readable};
 use crate::export::{Destination, json_line};
+use crate::host;
+use crate::model::{Access, Document, METHOD, Nanos, PipelineReport, SCHEMA, WORKLOAD};
 use crate::plan::parse_duration;
-use crate::render::{self, Attachment};
 use crate::sheet::{self, Sheet, neutral};
 use crate::tui::Key;
-use crate::watch::{self, Access, Manner, Report, Subject, Timeline, Watcher};
+use crate::watch::{self, Manner, Subject, Timeline, Watcher};
 
 /// How long an interval is.
 pub const INTERVAL: Duration = Duration::from_millis(500);
@@ -56,9 +59,9 @@ pub struct WatchedOptions {
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
-    /// Write a page with the time of each stage to FILE, such as why.html, when it has ended
-    #[arg(long, value_name = "FILE", value_parser = destination)]
-    record: Option<Destination>,
+    /// Keep what each stage did when in the history; 'pipemark report' draws it
+    #[arg(long)]
+    record: bool,
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     pub no_touch: bool,
@@ -112,25 +115,42 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
         if !options.words.is_empty() {
             return Err(usage("a pipeline in quotes and a command after -- are two; leave one of them out"));
         }
-        let mut command = Command::new(&options.command[0]);
-        command.args(&options.command[1..]);
-        return Ok(Wanted::Start(command, options.command.join(OsStr::new(" "))));
+        // One word with blanks is a pipeline in quotes.
+        if let [pipeline] = &options.command[..]
+            && pipeline.as_encoded_bytes().contains(&b' ')
+        {
+            return Ok(in_shell(pipeline));
+        }
+        return Ok(Wanted::Start(started(&options.command), options.command.join(OsStr::new(" "))));
+    }
+    if options.words.is_empty() {
+        return Ok(Wanted::Live);
     }
     let joined = options.words.join(OsStr::new(" "));
-    if joined.is_empty() {
-        return Ok(Wanted::Live);
+    if joined.as_encoded_bytes().trim_ascii().is_empty() {
+        return Err(usage("the pipeline is empty; without any word 'pipemark why' lists live pipelines"));
     }
     let pids = joined.to_str().and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect());
     match (pids, options.words.len()) {
         (Some(pids), _) => Ok(Wanted::Processes(pids)),
-        (None, 1) => {
-            let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-            let mut command = Command::new(shell);
-            command.arg("-c").arg(&joined);
-            Ok(Wanted::Start(command, joined))
-        }
+        (None, 1) => Ok(in_shell(&joined)),
         _ => Err(usage("put the pipeline in quotes, or its command after --")),
     }
+}
+
+fn in_shell(pipeline: &OsStr) -> Wanted {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    Wanted::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
+}
+
+/// The command of these words. Where SIGPIPE is ignored it stays so, which Rust would undo.
+fn started(words: &[OsString]) -> Command {
+    let ignores: &[&str] =
+        if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
+    let words: Vec<&OsStr> = ignores.iter().map(OsStr::new).chain(words.iter().map(OsString::as_os_str)).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
 }
 
 /// What is shown while a pipeline is watched.
@@ -147,12 +167,12 @@ pub trait Live {
     fn close(&mut self, _: &Watcher) {}
 
     /// What is shown at the end.
-    fn sheet(&self, report: &Report) -> Sheet {
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
         sheet::why(report)
     }
 
     /// What `--json` writes at the end.
-    fn json(&self, report: &Report) -> serde_json::Result<String> {
+    fn json(&self, report: &PipelineReport) -> serde_json::Result<String> {
         serde_json::to_string(report)
     }
 }
@@ -161,7 +181,7 @@ pub trait Live {
 pub fn run(options: &WhyOptions) -> Ending {
     let watched = &options.watched;
     match wanted(watched)? {
-        Wanted::Live => list(watched),
+        Wanted::Live => list(watched, "why"),
         Wanted::Processes(pids) => {
             let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
             write(watched, &Quiet, &report, || print!("{}", terminal().render(&Quiet.sheet(&report))))?;
@@ -172,11 +192,11 @@ pub fn run(options: &WhyOptions) -> Ending {
 }
 
 /// Lists the live pipelines.
-pub fn list(options: &WatchedOptions) -> Ending {
+pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
     let found = watch::live();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
-        None => print!("{}", terminal().render(&sheet::live(&found))),
+        None => print!("{}", terminal().render(&sheet::live(&found, verb))),
     }
     Ok(())
 }
@@ -250,9 +270,16 @@ pub fn look(
     pids: &[u32],
     time: Option<Duration>,
     live: &mut dyn Live,
-) -> Result<(Report, Option<Key>), Stop> {
+) -> Result<(PipelineReport, Option<Key>), Stop> {
     if let Some(pid) = pids.iter().find(|&&pid| !watch::exists(pid)) {
-        return Err(Stop::failed(format_args!("there is no process {pid}; 'pipemark why' lists live pipelines")));
+        // The kernel knows it, and /proc doesn't show it.
+        let hidden = Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
+        return Err(Stop::failed(match hidden {
+            true => {
+                format!("process {pid} is another user's, and hidden here (hidepid); look as that user, or as root")
+            }
+            false => format!("there is no process {pid}; 'pipemark why' lists live pipelines"),
+        }));
     }
     // It starts nothing, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(Stop::failed)?;
@@ -270,23 +297,52 @@ pub fn look(
         // A loop starts its next round soon.
         interrupted || over || alive.elapsed() > Duration::from_secs(1)
     });
-    let report = Report::of(&watcher, &timeline, None);
-    record(options, &report, &timeline)?;
+    let mut report = PipelineReport::of(&watcher, &timeline, None);
+    record(options, &mut report, &timeline);
     Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
 }
 
-/// Writes the page, with the figures to save from it.
-fn record(options: &WatchedOptions, report: &Report, timeline: &Timeline) -> Result<(), Stop> {
-    let Some(destination) = &options.record else { return Ok(()) };
-    let json = serde_json::to_vec(report)?;
-    let attachment =
-        Attachment { file: "pipemark-why.json".to_owned(), label: String::new(), content: json.clone(), shorter: json };
-    let sheet = sheet::timeline(report, &report.moments(timeline));
-    Ok(destination.write("page", render::html(&sheet, &[attachment]))?)
+/// Keeps what was seen in the history, if that was asked for.
+fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Timeline) {
+    if !options.record {
+        return;
+    }
+    report.add_moments(timeline);
+    let elapsed = Duration::from_secs_f64(report.seconds);
+    let document = Document {
+        schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
+        method: METHOD,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        suite: "why".to_owned(),
+        title: report.pipeline.clone(),
+        label: None,
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        started: jiff::Timestamp::now().checked_sub(elapsed).unwrap_or_default().to_string(),
+        elapsed_ns: Nanos::from(elapsed).0,
+        seed: 0,
+        partial: false,
+        memory_copy: None,
+        findings: Vec::new(),
+        claims: Vec::new(),
+        experiments: Vec::new(),
+        trials: Vec::new(),
+        warnings: Vec::new(),
+        host: host::survey(),
+        watched: Some(Box::new(report.clone())),
+    };
+    if let Some(id) = keep(&document, &KeepOptions::default()) {
+        say(format_args!("recorded as run {id}: 'pipemark report {id}' draws it"));
+    }
 }
 
 /// Writes what was asked for, and prints the rest unless that takes its place.
-pub fn write(options: &WatchedOptions, live: &dyn Live, report: &Report, print: impl FnOnce()) -> Result<(), Stop> {
+pub fn write(
+    options: &WatchedOptions,
+    live: &dyn Live,
+    report: &PipelineReport,
+    print: impl FnOnce(),
+) -> Result<(), Stop> {
     if let Some(destination) = &options.json {
         destination.write("JSON", Ok(json_line(&live.json(report)?)))?;
     }
@@ -358,13 +414,13 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
     if let Some(error) = broken {
         return Err(Stop::with(FAILED, error));
     }
-    let report = Report::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
+    let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
     // A reader of standard error that has left is no reason to end otherwise than the pipeline.
     let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report))));
-    let written = write(options, live, &report, print);
-    for stop in [written, record(options, &report, &timeline)].into_iter().filter_map(Result::err) {
+    if let Err(stop) = write(options, live, &report, print) {
         say_error(stop);
     }
+    record(options, &mut report, &timeline);
     match child.end() {
         Some((status, _)) => end_like(status),
         None => Err(Stop::code(FAILED)),

@@ -42,6 +42,7 @@ fn document(trials: Vec<Record>) -> Document {
         claims: Vec::new(),
         findings: Vec::new(),
         warnings: Vec::new(),
+        watched: None,
     }
 }
 

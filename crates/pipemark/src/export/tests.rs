@@ -1,9 +1,9 @@
-//! Keeps the JSON Schemas under docs/ as the types say: of the document, and of a comparison.
+//! Keeps the JSON Schemas under docs/ as the types say: of the document, of a comparison, and of a watched pipeline.
 
 use schemars::Schema;
 
 use crate::compare::Diff;
-use crate::model::Document;
+use crate::model::{Document, PipelineReport};
 use crate::sheet::fixture::assert_file;
 
 fn assert_schema(file: &str, schema: &Schema) {
@@ -15,4 +15,5 @@ fn assert_schema(file: &str, schema: &Schema) {
 fn the_schemas_are_up_to_date() {
     assert_schema("schema.json", &schemars::schema_for!(Document));
     assert_schema("compare.schema.json", &schemars::schema_for!(Diff));
+    assert_schema("why.schema.json", &schemars::schema_for!(PipelineReport));
 }

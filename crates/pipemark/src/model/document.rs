@@ -7,6 +7,7 @@ use super::figure::Estimate;
 use super::gains::Gains;
 use super::host::Host;
 use super::parameter::Key;
+use super::pipeline::PipelineReport;
 use super::trial::Record;
 use super::units::Throughput;
 
@@ -72,6 +73,9 @@ pub struct Document {
     pub findings: Vec<Finding>,
     /// What disturbed the measurement as a whole.
     pub warnings: Vec<Warning>,
+    /// A pipeline that was watched, instead of trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Box<PipelineReport>>,
 }
 
 /// A group of trials that are shown in one table and compared with each other.

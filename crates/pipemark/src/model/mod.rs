@@ -16,6 +16,7 @@ mod link;
 mod methods;
 mod naming;
 mod parameter;
+mod pipeline;
 mod place;
 mod sample;
 mod stage;
@@ -39,6 +40,9 @@ pub(crate) use link::each_link;
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
 pub use parameter::{Key, MAX_LENGTH, Settings, Value};
+pub use pipeline::{
+    Access, Phase, PipeFigures, PipelineReport, PipelineVerdict, StageFigures, StageMoment, VerdictKind,
+};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use text::{counted, hides, neutral};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
-use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, grouped, matrix, words};
+use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, grouped, matrix, why, words};
 use crate::model::{
     Capacity, Document, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod, Throughput,
     Unit, Verify, WaitPolicy, differing, name, names, shared,
@@ -30,6 +30,11 @@ const MOST_REASONS: usize = 2;
 
 /// The document in brief; `pointers` say where the rest of it is.
 pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
+    if let Some(watched) = &document.watched {
+        let mut sheet = why(watched);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
     let mut sheet = Sheet::default();
     let experiments: Vec<Experiment> =
         document.experiments.iter().filter_map(|about| Experiment::of(document, about)).collect();

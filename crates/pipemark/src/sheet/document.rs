@@ -1,7 +1,7 @@
 //! A document: the machine, a table for each experiment, what follows from them.
 
 use super::experiment::Experiment;
-use super::{Note, Sheet, Style, claims, gains, marks, matrix, words};
+use super::{Note, Sheet, Style, claims, gains, marks, matrix, timeline, words};
 use crate::model::{self, Document};
 
 /// A document as it is read after a measurement.
@@ -11,6 +11,7 @@ pub fn document(document: &Document) -> Sheet {
     sheet.text(Style::Plain, words::host(document));
     sheet.text(Style::Aside, words::method(document));
     sheet.text(Style::Caution, words::partial(document));
+    document.watched.iter().for_each(|watched| timeline(&mut sheet, watched));
     for about in &document.experiments {
         let Some(experiment) = Experiment::of(document, about) else { continue };
         sheet.heading(2, experiment.title());

@@ -170,6 +170,7 @@ fn document(suite: &str, title: &str, trials: Vec<Record>) -> Document {
         claims: Vec::new(),
         findings: Vec::new(),
         warnings: Vec::new(),
+        watched: None,
     }
 }
 

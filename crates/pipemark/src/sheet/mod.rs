@@ -35,7 +35,8 @@ pub use host::host;
 pub use list::{Choice, LanguageChoice, choices, languages};
 pub use manual::manual;
 pub use report::{main_charts, report};
-pub use watch::{live, screen, timeline, why};
+use watch::timeline;
+pub use watch::{live, screen, why};
 
 pub use crate::model::{counted, hides, neutral};
 

@@ -2,7 +2,9 @@
 
 use super::charts::{Section, charts, labels};
 use super::document::{heading, tables, warnings};
-use super::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, words};
+use super::{
+    Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, timeline, words,
+};
 use crate::compare::{Diff, Party};
 use crate::model::{Document, Finding, Nanos};
 use crate::stats::verdict::Criterion;
@@ -42,6 +44,10 @@ pub fn report(documents: &[Document]) -> Sheet {
             chart.caption = told(finding, &labels[run], several);
         }
         drawn.push(charts);
+    }
+    documents.iter().filter_map(|document| document.watched.as_ref()).for_each(|watched| timeline(&mut sheet, watched));
+    if documents.iter().all(|document| document.watched.is_some()) {
+        return sheet;
     }
     sheet.heading(2, "In brief");
     let groups = runs().map(|(document, label)| Group {
@@ -125,6 +131,7 @@ fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
 pub fn main_charts(documents: &[Document]) -> Sheet {
     let labels = labels(documents);
     let mut sheet = Sheet::default();
+    documents.iter().filter_map(|document| document.watched.as_ref()).for_each(|watched| timeline(&mut sheet, watched));
     for section in Section::all(documents) {
         let mut charts = charts(&section, documents, &labels);
         if let Some(title) = charts.first().map(|chart| chart.title.clone()) {
@@ -145,7 +152,10 @@ fn measured(document: &Document) -> Vec<String> {
     let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
     let started = words::time(&document.started);
-    let mut facts = vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))];
+    let mut facts = match &document.watched {
+        Some(watched) => vec![format!("looked at {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
+        None => vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))],
+    };
     facts.extend(words::memory_copy(document));
     facts.push(format!("on {}, {started}", document.host.name));
     facts

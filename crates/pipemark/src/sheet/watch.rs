@@ -2,8 +2,8 @@
 
 use super::{Axis, Block, Chart, Kind, Point, Role, Scale, Series};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, sparkline};
-use crate::model::{ByteSize, Nanos, Throughput, Unit};
-use crate::watch::{Live, Phase, PipeFigures, Report, StageFigures, percent};
+use crate::model::{ByteSize, Nanos, Phase, PipeFigures, PipelineReport, StageFigures, StageMoment, Throughput, Unit};
+use crate::watch::{Live, percent};
 
 /// More stages than this are shown in short: those that are busiest.
 const MOST: usize = 30;
@@ -11,7 +11,7 @@ const MOST: usize = 30;
 const RECENT: usize = 10;
 
 /// What was found out about a pipeline.
-pub fn why(report: &Report) -> Sheet {
+pub fn why(report: &PipelineReport) -> Sheet {
     let mut sheet = Sheet::default();
     let mut about = vec![format!("why · {}", report.pipeline), format!("{:.1} s", report.seconds)];
     if report.samples > 0 {
@@ -26,14 +26,14 @@ pub fn why(report: &Report) -> Sheet {
 
 /// The same while it runs, its stages apart from the rest: with how busy each was from moment to moment, and in the order of
 /// the data or the busiest first.
-pub fn screen(report: &Report, history: &[Vec<f64>], busiest_first: bool) -> [Sheet; 2] {
+pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
     stages.grid(grid(report, history, busiest_first));
     conclude(&mut verdict, report);
     [stages, verdict]
 }
 
-fn conclude(sheet: &mut Sheet, report: &Report) {
+fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
     sheet.notes(report.notes.iter().map(Note::plain));
     for Phase { begin, end, verdict } in &report.phases {
         sheet.text(Style::Plain, [format!("{begin:.1} to {end:.1} s: {}", verdict.text)]);
@@ -45,7 +45,7 @@ fn conclude(sheet: &mut Sheet, report: &Report) {
     sheet.notes(advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
 }
 
-fn grid(report: &Report, history: &[Vec<f64>], busiest_first: bool) -> Grid {
+fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> Grid {
     let columns = vec![
         Column::words("stage", "stage").fit(Fit::Elastic),
         Column::figures("in", "in"),
@@ -108,35 +108,34 @@ fn pipe(figures: &PipeFigures, after: usize, mark: bool) -> Row {
     Row { cells: vec![Cell { text: name, ..Cell::default() }], instead: Some((style, text)) }
 }
 
-/// What was found out about a pipeline, with the time of each stage: when, and busy, starved and blocked for which share.
-pub fn timeline(report: &Report, moments: &[Vec<(f64, [f64; 3])>]) -> Sheet {
-    let mut sheet = Sheet::default();
-    sheet.heading(1, &report.pipeline);
+/// Adds what was found out about a pipeline, with what each stage did when.
+pub(super) fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
+    sheet.heading(2, &report.pipeline);
     sheet.blocks.extend(why(report).blocks);
-    sheet.heading(2, "What each stage did when");
-    for (stage, moments) in report.stages.iter().zip(moments) {
+    if report.stages.iter().any(|stage| stage.moments.len() > 1) {
+        sheet.heading(2, "What each stage did when");
+    }
+    for stage in &report.stages {
         let series = |(place, label): (usize, &str)| {
-            let point = |(seconds, shares): &(f64, [f64; 3])| Point {
-                x: seconds * 1e9,
-                y: shares[place] * 100.0,
-                name: label.to_owned(),
-                figure: percent(shares[place]),
-                ..Point::default()
+            let point = |moment: &StageMoment| {
+                let share = [moment.busy, moment.starved, moment.blocked][place];
+                let name = label.to_owned();
+                Point { x: moment.seconds * 1e9, y: share * 100.0, name, figure: percent(share), ..Point::default() }
             };
-            Series { label: label.to_owned(), role: Role::Distribution, points: moments.iter().map(point).collect() }
+            let points = stage.moments.iter().map(point).collect();
+            Series { label: label.to_owned(), role: Role::Distribution, points }
         };
-        let (x, y) =
-            (Axis::new("time", Unit::Nanoseconds, Scale::Linear), Axis::new("per cent", Unit::Count, Scale::Linear));
+        let x = Axis::new("time", Unit::Nanoseconds, Scale::Linear);
+        let y = Axis::new("per cent", Unit::Count, Scale::Linear);
         let series = ["busy", "starved", "blocked"].into_iter().enumerate().map(series).collect();
         let chart = Chart::new("Share of the time, in per cent", Kind::Curves, x, y, series);
-        let chart = Chart { panel: format!("{} {}", stage.number, stage.name), ..chart };
-        sheet.blocks.push(Block::Chart(Box::new(chart)));
+        let panel = format!("{} {}", stage.number, stage.name);
+        sheet.blocks.push(Block::Chart(Box::new(Chart { panel, ..chart })));
     }
-    sheet
 }
 
-/// Pipelines to choose from.
-pub fn live(found: &[Live]) -> Sheet {
+/// Pipelines to choose from, for a verb.
+pub fn live(found: &[Live], verb: &str) -> Sheet {
     let columns = vec![Column::figures("pid", "PID"), Column::words("pipeline", "pipeline").fit(Fit::Elastic)];
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),
@@ -151,8 +150,8 @@ pub fn live(found: &[Live]) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.grid(Grid::new(columns, found.iter().map(row).collect()));
     let text = match found.len() {
-        0 => "no live pipeline that may be looked at; 'pipemark why 'a | b'' runs one".to_owned(),
-        count => format!("{}; 'pipemark why PID' looks at one", counted(count, "live pipeline")),
+        0 => format!("no live pipeline that may be looked at; 'pipemark {verb} 'a | b'' runs one"),
+        count => format!("{}; 'pipemark {verb} PID' takes one", counted(count, "live pipeline")),
     };
     sheet.notes([Note::plain(text)]);
     sheet

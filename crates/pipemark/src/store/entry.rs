@@ -108,7 +108,10 @@ impl Entry {
             trials: count(trials().count()),
             measured: count(trials().filter(|record| record.estimate.is_some()).count()),
             outcome: outcome(document),
-            headline: headline(trials()),
+            headline: document
+                .watched
+                .as_ref()
+                .map_or_else(|| headline(trials()), |watched| watched.verdict.text.clone()),
         })
     }
 }
@@ -117,7 +120,9 @@ fn outcome(document: &Document) -> Outcome {
     let any = |test: fn(&Record) -> bool| document.trials.iter().any(test);
     if any(|record| record.verified == Some(false)) {
         Outcome::NotVerified
-    } else if any(|record| record.status == Status::Failed) || !any(|record| record.status == Status::Ok) {
+    } else if any(|record| record.status == Status::Failed)
+        || !any(|record| record.status == Status::Ok) && document.watched.is_none()
+    {
         Outcome::Failed
     } else if document.partial {
         Outcome::Partial

@@ -7,10 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use crate::model::neutral;
+use crate::model::{PipelineReport, neutral};
 use crate::render::Terminal;
 use crate::sheet;
-use crate::watch::Report;
 
 /// Another screen, without a cursor and without lines that are broken; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
@@ -41,7 +40,7 @@ pub struct Screen {
     before: Termios,
     manner: Manner,
     /// The figures, and how busy each stage was from moment to moment.
-    last: Option<(Report, Vec<Vec<f64>>)>,
+    last: Option<(PipelineReport, Vec<Vec<f64>>)>,
 }
 
 impl Screen {
@@ -65,7 +64,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub fn draw(&mut self, report: &Report, history: Vec<Vec<f64>>) -> io::Result<()> {
+    pub fn draw(&mut self, report: &PipelineReport, history: Vec<Vec<f64>>) -> io::Result<()> {
         let size = tcgetwinsize(&self.keyboard)?;
         let terminal = Terminal { width: size.ws_col.into(), ..self.terminal };
         if !self.manner.frozen || self.last.is_none() {
@@ -114,7 +113,13 @@ impl Manner {
 }
 
 /// As many lines as there is room for: about it, the stages, what holds them back, the keys.
-fn picture(report: &Report, history: &[Vec<f64>], manner: Manner, terminal: Terminal, height: usize) -> Vec<String> {
+fn picture(
+    report: &PipelineReport,
+    history: &[Vec<f64>],
+    manner: Manner,
+    terminal: Terminal,
+    height: usize,
+) -> Vec<String> {
     let about = format!(
         "{:.0} samples/s · own CPU {:.1} % · {}",
         report.samples_per_second,

@@ -1,17 +1,18 @@
 use super::*;
+use crate::model::{Access, PipelineVerdict, StageFigures};
 use crate::render::{Characters, Colour};
-use crate::watch::{self, Access, Manner as Looking, StageFigures, Subject, Timeline, Watcher};
+use crate::watch::{Manner as Looking, Subject, Timeline, Watcher};
 use std::time::Duration;
 
 /// Of one stage.
-fn report() -> Report {
+fn report() -> PipelineReport {
     let manner = Looking { touch: false, access: Access::Syscall, period: Duration::from_millis(1) };
     let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), manner);
     let mut timeline = Timeline::default();
     (0..30).for_each(|_| watcher.sample());
     timeline.add(watcher.close_interval());
-    let mut report = Report::of(&watcher, &timeline, Some("a | b\u{1b}[31m"));
-    report.verdict = watch::Verdict::unknown("short", "Nothing can be told.");
+    let mut report = PipelineReport::of(&watcher, &timeline, Some("a | b\u{1b}[31m"));
+    report.verdict = PipelineVerdict::unknown("short", "Nothing can be told.");
     report.stages = vec![StageFigures { number: 1, name: "yes".to_owned(), ..StageFigures::default() }];
     report
 }

@@ -1,7 +1,7 @@
 //! What can be done about a verdict, where it follows from what is known.
 
-use super::figures::{Figures, StageFigures};
-use super::verdict::{Kind, Verdict};
+use super::figures::Figures;
+use crate::model::{PipelineVerdict, StageFigures, VerdictKind};
 
 /// Programs that do more at once if asked, and how.
 const PARALLEL: [(&[&str], &str, &str); 8] = [
@@ -69,25 +69,26 @@ fn collates(pid: u32) -> bool {
 }
 
 /// Sentences, the best first.
-pub fn advice(verdict: &Verdict, figures: &Figures) -> Vec<String> {
+pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
     let mut found = Vec::new();
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
     match verdict.kind {
-        Kind::Stage => {
+        VerdictKind::Stage => {
             if let Some(stage) = stage {
-                for_stage(stage, verdict.reason, &mut found);
+                for_stage(stage, &verdict.reason, &mut found);
             }
         }
-        Kind::Pipe => {
+        // A pipe that is large already doesn't get better by that.
+        VerdictKind::Pipe if pipe.and_then(|pipe| pipe.capacity).is_none_or(|capacity| capacity < 1 << 20) => {
             let most = verdict.bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default();
             found.push(format!(
-                "a larger pipe lets both work at once{most}: 'pipemark relay --capacity 1m' between the two"
+                "a larger pipe lets both work at once{most}: 'pipemark tune' tries it while it runs, 'pipemark relay --capacity 1m' between the two keeps it"
             ));
         }
-        Kind::Cpu => found.push("more CPUs, or fewer threads of other stages, would help".to_owned()),
-        Kind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
-        Kind::Balanced | Kind::Unknown => {}
+        VerdictKind::Cpu => found.push("more CPUs, or fewer threads of other stages, would help".to_owned()),
+        VerdictKind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
+        VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown => {}
     }
     if pipe.and_then(|pipe| pipe.capacity).is_some_and(|capacity| capacity <= 8192) {
         found.push("this pipe has 8 KiB only: the user's pipes have reached pipe-user-pages-soft".to_owned());

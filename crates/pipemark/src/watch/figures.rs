@@ -1,9 +1,8 @@
 //! What was counted, and what it comes to.
 
-use serde::Serialize;
-
 use super::sampler::Watcher;
 use super::state::State;
+use crate::model::{PipeFigures, StageFigures};
 
 /// What was counted of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -88,66 +87,8 @@ impl Interval {
     }
 }
 
-/// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct StageFigures {
-    /// Counted from 1 at the source.
-    pub number: usize,
-    pub name: String,
-    pub command: String,
-    /// Its first process; others too, or none, may live at the end.
-    pub pid: u32,
-    pub processes: usize,
-    pub threads: usize,
-    /// The share of the whole in which it was there.
-    pub present: f64,
-    /// What is neither starved nor blocked.
-    pub busy: f64,
-    pub starved: f64,
-    pub blocked: f64,
-    pub computing: f64,
-    pub waiting_for_cpu: f64,
-    pub disk: f64,
-    pub network: f64,
-    pub terminal: f64,
-    pub sleep: f64,
-    pub children: f64,
-    pub lock: f64,
-    pub stopped: f64,
-    pub other: f64,
-    pub unknown: f64,
-    /// Its descriptors can't be seen; its place follows from the others'.
-    pub hidden: bool,
-    /// CPUs that it used, and that it waited for.
-    pub cpu: Option<f64>,
-    pub cpu_wait: Option<f64>,
-    pub bytes_in_per_second: Option<f64>,
-    pub bytes_out_per_second: Option<f64>,
-    pub switches_per_second: Option<f64>,
-    pub throttled: Option<f64>,
-    /// How far it is in the file that it reads, from 0 to 1.
-    pub progress: Option<f64>,
-    /// Until it is through, at the rate of this time.
-    pub seconds_left: Option<f64>,
-    #[serde(skip)]
-    pub cpus: Vec<usize>,
-}
-
-/// A pipe in figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PipeFigures {
-    pub number: usize,
-    /// The numbers of the stages that write and read it.
-    pub from: usize,
-    pub to: usize,
-    pub capacity: Option<u64>,
-    pub writer_waits: f64,
-    pub reader_waits: f64,
-    pub bytes_per_second: Option<f64>,
-}
-
 /// A pipeline in figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     /// When it was, in seconds from when the watching began.
     pub begin: f64,
@@ -156,7 +97,6 @@ pub struct Figures {
     pub stages: Vec<StageFigures>,
     pub pipes: Vec<PipeFigures>,
     /// Where each stage stands among all that the watcher has found.
-    #[serde(skip)]
     pub places: Vec<usize>,
 }
 
@@ -316,6 +256,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
             _ => None,
         },
         cpus: stage.cpus.clone(),
+        moments: Vec::new(),
     }
 }
 

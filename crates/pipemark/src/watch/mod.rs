@@ -17,43 +17,19 @@ mod topology;
 mod tune;
 mod verdict;
 
-pub use figures::{Figures, PipeFigures, StageFigures};
-pub use phases::{Phase, Timeline};
+pub use figures::Figures;
+pub use phases::Timeline;
 pub use sampler::{Manner, Subject, Watcher};
-pub use thread::Access;
 pub use tune::{LOOKS, Tuning};
-pub use verdict::{Verdict, percent, verdict};
+pub use verdict::{percent, verdict};
 
 use process::Process;
 
-/// What was found out about a pipeline: what `--json` writes.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Report {
-    pub schema: &'static str,
-    /// As it was typed, or the names of its stages.
-    pub pipeline: String,
-    pub verdict: Verdict,
-    /// Stretches of time with verdicts of their own, if there is more than one.
-    pub phases: Vec<Phase>,
-    pub seconds: f64,
-    pub samples: u32,
-    pub samples_per_second: f64,
-    /// The worst of what could be read of a thread.
-    pub access: Access,
-    /// CPUs that the watching took.
-    pub own_cpu: f64,
-    pub stages: Vec<StageFigures>,
-    pub pipes: Vec<PipeFigures>,
-    /// What could not be seen, and what would show more.
-    pub notes: Vec<String>,
-    /// Where each stage stands among all that the watcher has found.
-    #[serde(skip)]
-    pub places: Vec<usize>,
-}
+use crate::model::{Access, PipelineReport, StageMoment};
 
-impl Report {
+impl PipelineReport {
     /// Of all that was counted.
-    pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> Report {
+    pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
         let figures = Figures::of(watcher, &timeline.total());
         let phases = timeline.phases(watcher);
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
@@ -63,8 +39,8 @@ impl Report {
         };
         let elapsed = watcher.elapsed().as_secs_f64();
         let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
-        Report {
-            schema: "pipemark-why/1",
+        PipelineReport {
+            schema: "pipemark-why/1".to_owned(),
             pipeline: pipeline.map_or_else(names, str::to_owned),
             verdict,
             phases: if phases.len() > 1 { phases } else { Vec::new() },
@@ -80,16 +56,19 @@ impl Report {
         }
     }
 
-    /// For each stage when it was looked at, in seconds, and for what share it was busy, starved and blocked then.
-    pub fn moments(&self, timeline: &Timeline) -> Vec<Vec<(f64, [f64; 3])>> {
+    /// Notes what each stage did when.
+    pub fn add_moments(&mut self, timeline: &Timeline) {
+        let round = |number: f64| (number * 1e3).round() / 1e3;
         let moment = |interval: &figures::Interval, place: usize| {
             let seen: u32 = interval.stages.get(place)?.states.iter().sum();
             let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
-            let (starved, blocked) = (share(state::State::Starved), share(state::State::Blocked));
-            (seen > 0).then_some((interval.begin + interval.seconds / 2.0, [1.0 - starved - blocked, starved, blocked]))
+            let (starved, blocked) = (round(share(state::State::Starved)), round(share(state::State::Blocked)));
+            let seconds = round(interval.begin + interval.seconds / 2.0);
+            (seen > 0).then_some(StageMoment { seconds, busy: round(1.0 - starved - blocked), starved, blocked })
         };
-        let of = |&place: &usize| timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();
-        self.places.iter().map(of).collect()
+        for (stage, &place) in self.stages.iter_mut().zip(&self.places) {
+            stage.moments = timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();
+        }
     }
 
     /// How busy each stage was in the last intervals.

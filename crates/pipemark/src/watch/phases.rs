@@ -1,10 +1,9 @@
 //! The time of a pipeline as intervals, and what it is made of: stretches with a verdict each.
 
-use serde::Serialize;
-
 use super::figures::{Figures, Interval};
 use super::sampler::Watcher;
-use super::verdict::{Verdict, verdict};
+use super::verdict::verdict;
+use crate::model::Phase;
 
 /// Intervals that are kept; when there are more, each two become one.
 const MOST: usize = 720;
@@ -13,15 +12,6 @@ const SHORTEST: f64 = 1.0;
 const SHORTEST_SHARE: f64 = 0.1;
 /// By so much the stages that lead two stretches change.
 const CHANGE: f64 = 0.3;
-
-/// A stretch of time with its verdict.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Phase {
-    /// Seconds since the beginning.
-    pub begin: f64,
-    pub end: f64,
-    pub verdict: Verdict,
-}
 
 /// What was counted, interval by interval, in bounded memory.
 #[derive(Debug, Default)]

@@ -8,8 +8,9 @@ use super::figures::{Counts, Interval, PipeCounts};
 use super::process::{self, PipeId, Process};
 use super::scan::{Found, Known};
 use super::state::{State, Wait};
-use super::thread::{Access, Thread};
+use super::thread::Thread;
 use crate::host::ControlGroups;
+use crate::model::Access;
 
 /// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
 const SHARE: f64 = 0.01;

@@ -10,18 +10,7 @@ use rustix::io::Errno;
 
 use super::process::{Again, End, Way};
 use super::state::{self, Seen, State, Target, Wait};
-
-/// What may be read of a thread, the best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Access {
-    /// The system call that it waits in, with the descriptor.
-    Syscall,
-    /// The kernel's function that it waits in.
-    Wchan,
-    /// Only whether it runs or sleeps.
-    Stat,
-}
+use crate::model::Access;
 
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
@@ -189,9 +178,10 @@ fn target_of(pid: u32, fd: u64) -> Target {
 /// What the ends of pipes that a process holds are to it.
 pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
     let target = |end: &End| match end.way {
-        Way::In => Some((end.fd, Target::In(end.pipe))),
-        Way::Out => Some((end.fd, Target::Out(end.pipe))),
-        Way::Both => None,
+        Way::In => (end.fd, Target::In(end.pipe)),
+        Way::Out => (end.fd, Target::Out(end.pipe)),
+        // Whoever holds both ends may wait for itself.
+        Way::Both => (end.fd, Target::Other),
     };
-    ends.iter().filter_map(target).collect()
+    ends.iter().map(target).collect()
 }

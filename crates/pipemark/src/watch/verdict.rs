@@ -1,9 +1,8 @@
 //! What holds a pipeline back, from its figures. Pure: no clock and no machine.
 
-use serde::Serialize;
-
 use super::advice::advice;
-use super::figures::{Figures, PipeFigures, StageFigures};
+use super::figures::Figures;
+use crate::model::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Fewer looks say nothing.
 const FEWEST_SAMPLES: u32 = 20;
@@ -21,46 +20,28 @@ const MOSTLY_BUSY: f64 = 0.70;
 const BOTH_WAIT: f64 = 0.12;
 /// Two stages that are busy for as long, within this, are balanced.
 const BALANCED: f64 = 0.10;
+/// All stages together are busy for less than this where nothing moves.
+const IDLE: f64 = 0.1;
 /// A stage that can't be seen for longer than this can't be judged.
 const UNKNOWN: f64 = 0.5;
 
-/// What kind of thing holds it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    Stage,
-    Pipe,
-    Cpu,
-    Throttled,
-    Balanced,
-    Unknown,
-}
-
-/// What holds it back, and what follows.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verdict {
-    pub kind: Kind,
-    /// Stages and pipes by their numbers, from 1 at the source.
-    pub stage: Option<usize>,
-    pub pipe: Option<usize>,
-    /// In a word or two, such as `computing`.
-    pub reason: &'static str,
-    pub text: String,
-    /// How many times as fast the pipeline gets at most if this is mended; `None` where nothing bounds it that can be seen.
-    pub bound: Option<f64>,
-    /// The stage that limits it then.
-    pub next: Option<usize>,
-    pub advice: Vec<String>,
-}
-
-impl Verdict {
-    fn new(kind: Kind, reason: &'static str, text: String) -> Verdict {
-        Verdict { kind, stage: None, pipe: None, reason, text, bound: None, next: None, advice: Vec::new() }
+impl PipelineVerdict {
+    fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
+        PipelineVerdict {
+            kind,
+            stage: None,
+            pipe: None,
+            reason: reason.to_owned(),
+            text,
+            bound: None,
+            next: None,
+            advice: Vec::new(),
+        }
     }
 
     /// Nothing can be told.
-    pub fn unknown(reason: &'static str, text: impl Into<String>) -> Verdict {
-        Verdict::new(Kind::Unknown, reason, text.into())
+    pub fn unknown(reason: &str, text: impl Into<String>) -> PipelineVerdict {
+        PipelineVerdict::new(VerdictKind::Unknown, reason, text.into())
     }
 }
 
@@ -96,14 +77,14 @@ pub fn percent(share: f64) -> String {
 }
 
 /// The verdict on a stretch of time.
-pub fn verdict(figures: &Figures) -> Verdict {
+pub fn verdict(figures: &Figures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return Verdict::unknown("ended", "Nothing was there to be looked at: it had ended.");
+        return PipelineVerdict::unknown("ended", "Nothing was there to be looked at: it had ended.");
     }
     if figures.samples < FEWEST_SAMPLES {
         let text =
             format!("Too short to tell: it was seen {} times, and {FEWEST_SAMPLES} are needed.", figures.samples);
-        return Verdict::unknown("short", text);
+        return PipelineVerdict::unknown("short", text);
     }
     // A stage counts for as long as it was there.
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
@@ -113,6 +94,7 @@ pub fn verdict(figures: &Figures) -> Verdict {
         .or_else(|| cpus(figures))
         .or_else(|| hidden(figures, busiest))
         .or_else(|| outside(figures, busiest))
+        .or_else(|| idle(figures))
         .or_else(|| pipe(figures, &order))
         .or_else(|| balanced(figures, &order))
         .unwrap_or_else(|| stage(figures, &order));
@@ -120,7 +102,7 @@ pub fn verdict(figures: &Figures) -> Verdict {
     verdict
 }
 
-fn throttled(figures: &Figures) -> Option<Verdict> {
+fn throttled(figures: &Figures) -> Option<PipelineVerdict> {
     let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
     let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     if share(most) < THROTTLED {
@@ -131,11 +113,14 @@ fn throttled(figures: &Figures) -> Option<Verdict> {
         name(figures, most.number),
         percent(share(most))
     );
-    Some(Verdict { stage: Some(most.number), ..Verdict::new(Kind::Throttled, "CPU limit", text) })
+    Some(PipelineVerdict {
+        stage: Some(most.number),
+        ..PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text)
+    })
 }
 
 /// Whether stages together want more CPUs than those that they may use.
-fn cpus(figures: &Figures) -> Option<Verdict> {
+fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
         (Some(run), Some(wait)) => (run + wait) * stage.present,
@@ -153,21 +138,34 @@ fn cpus(figures: &Figures) -> Option<Verdict> {
     let text = format!(
         "The CPUs are shared: the stages together want {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
     );
-    Some(Verdict { bound: Some(sum / cpus as f64), ..Verdict::new(Kind::Cpu, "CPUs are shared", text) })
+    Some(PipelineVerdict {
+        bound: Some(sum / cpus as f64),
+        ..PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text)
+    })
 }
 
-fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
+fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let text = || {
         format!(
             "{} can't be seen into from here, and nothing else holds it back for longer.",
             name(figures, busiest.number)
         )
     };
-    (busiest.unknown > UNKNOWN).then(|| Verdict { stage: Some(busiest.number), ..Verdict::unknown("hidden", text()) })
+    // Where neighbours don't tell either, what a hidden stage waits for is anything else.
+    let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
+    (unseen > UNKNOWN)
+        .then(|| PipelineVerdict { stage: Some(busiest.number), ..PipelineVerdict::unknown("hidden", text()) })
+}
+
+/// Whether all stages wait for pipes, for each other: where data moves some stage is busy at each moment.
+fn idle(figures: &Figures) -> Option<PipelineVerdict> {
+    let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
+    let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
+    (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
 /// Whether the first stages wait for input, or the last ones for room, in pipes that lead out of what is seen.
-fn outside(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
+fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
     let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
@@ -182,7 +180,7 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
             name(figures, number),
             percent(share)
         );
-        return Some(Verdict { stage: Some(number), ..Verdict::unknown("input", text) });
+        return Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("input", text) });
     }
     let (share, number) = output.filter(longer)?;
     let text = format!(
@@ -190,10 +188,10 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<Verdict> {
         name(figures, number),
         percent(share)
     );
-    Some(Verdict { stage: Some(number), ..Verdict::unknown("output", text) })
+    Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
-fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
+fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
     // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
@@ -214,11 +212,11 @@ fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
         percent(worst.reader_waits)
     );
     let bound = Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0);
-    let verdict = Verdict::new(Kind::Pipe, "bursts", text);
-    Some(Verdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
+    let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
+    Some(PipelineVerdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
 }
 
-fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
+fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     if first.busy * first.present - second.busy * second.present > BALANCED {
         return None;
@@ -230,11 +228,11 @@ fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<Verdict> {
         name(figures, second.number),
         percent(second.busy)
     );
-    let verdict = Verdict::new(Kind::Balanced, "balanced", text);
-    Some(Verdict { stage: Some(first.number), next: Some(second.number), ..verdict })
+    let verdict = PipelineVerdict::new(VerdictKind::Balanced, "balanced", text);
+    Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })
 }
 
-fn stage(figures: &Figures, order: &[&StageFigures]) -> Verdict {
+fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
     let busiest = order[0];
     let reasons = reasons(busiest);
     let (reason, share) = reasons[0];
@@ -262,8 +260,8 @@ fn stage(figures: &Figures, order: &[&StageFigures]) -> Verdict {
         (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
         _ => {}
     }
-    let verdict = Verdict::new(Kind::Stage, reason, text);
-    Verdict { stage: Some(busiest.number), bound, next: next.map(|next| next.number), ..verdict }
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, reason, text);
+    PipelineVerdict { stage: Some(busiest.number), bound, next: next.map(|next| next.number), ..verdict }
 }
 
 #[cfg(test)]

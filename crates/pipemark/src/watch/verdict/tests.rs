@@ -35,6 +35,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         progress: None,
         seconds_left: None,
         cpus: vec![0, 1],
+        moments: Vec::new(),
     }
 }
 
@@ -55,7 +56,7 @@ fn line(stages: Vec<StageFigures>) -> Figures {
 #[test]
 fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     let found = verdict(&line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1), stage(3, 49, 51, 0)]));
-    assert_eq!((found.kind, found.stage, found.reason), (Kind::Stage, Some(2), "computing"));
+    assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
     assert!((found.bound.unwrap() - 2.0).abs() < 1e-9);
     assert!(found.text.contains("gains at most 2.0 times, then s3"), "{}", found.text);
@@ -66,27 +67,31 @@ fn what_a_stage_waits_for_is_its_reason() {
     let mut slow = stage(2, 95, 5, 0);
     (slow.computing, slow.sleep) = (0.02, 0.93);
     let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
-    assert_eq!((found.stage, found.reason), (Some(2), "sleeping"));
+    assert_eq!((found.stage, found.reason.as_str()), (Some(2), "sleeping"));
     assert_eq!(found.bound, Some(0.95 / 0.05).filter(|&bound| bound < 20.0));
 }
 
 #[test]
 fn a_pipe_with_both_ends_waiting_is_too_small() {
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]));
-    assert_eq!((found.kind, found.pipe), (Kind::Pipe, Some(1)));
+    assert_eq!((found.kind, found.pipe), (VerdictKind::Pipe, Some(1)));
+    assert!(found.advice[0].contains("pipemark tune"), "{:?}", found.advice);
+    let mut large = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]);
+    large.pipes[0].capacity = Some(1 << 20);
+    assert_eq!(verdict(&large).advice, Vec::<String>::new());
     assert!((found.bound.unwrap() - 1.0 / 0.62).abs() < 1e-9);
     // A faster stage gains more than a larger pipe: 2.7 times against 1.2.
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
-    assert_eq!((found.kind, found.stage), (Kind::Stage, Some(2)));
+    assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     // A stage that is busy all the time is the cause, whatever the pipes do.
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 86, 14, 0)]));
-    assert_eq!(found.kind, Kind::Stage);
+    assert_eq!(found.kind, VerdictKind::Stage);
 }
 
 #[test]
 fn two_that_are_busy_alike_are_balanced() {
     let found = verdict(&line(vec![stage(1, 93, 0, 7), stage(2, 97, 3, 0)]));
-    assert_eq!((found.kind, found.stage, found.next), (Kind::Balanced, Some(2), Some(1)));
+    assert_eq!((found.kind, found.stage, found.next), (VerdictKind::Balanced, Some(2), Some(1)));
 }
 
 #[test]
@@ -96,14 +101,14 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
         (one.cpu, one.cpu_wait) = (Some(0.5), Some(0.45));
     }
     let found = verdict(&line(all.clone()));
-    assert_eq!(found.kind, Kind::Cpu);
+    assert_eq!(found.kind, VerdictKind::Cpu);
     all.iter_mut().for_each(|one| one.cpus = (0..8).collect());
-    assert_eq!(verdict(&line(all.clone())).kind, Kind::Balanced);
+    assert_eq!(verdict(&line(all.clone())).kind, VerdictKind::Balanced);
     // Two are bound to one CPU while others are free.
     all.truncate(3);
     all[0].cpus = vec![3];
     all[1].cpus = vec![3];
-    assert_eq!(verdict(&line(all)).kind, Kind::Cpu);
+    assert_eq!(verdict(&line(all)).kind, VerdictKind::Cpu);
 }
 
 #[test]
@@ -111,18 +116,18 @@ fn a_limit_that_was_hit_comes_before_all() {
     let mut slow = stage(2, 99, 1, 0);
     slow.throttled = Some(0.4);
     let found = verdict(&line(vec![stage(1, 20, 0, 80), slow]));
-    assert_eq!((found.kind, found.stage), (Kind::Throttled, Some(2)));
+    assert_eq!((found.kind, found.stage), (VerdictKind::Throttled, Some(2)));
 }
 
 #[test]
 fn what_can_not_be_told_is_said_so() {
     let mut few = line(vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)]);
     few.samples = 3;
-    assert_eq!((verdict(&few).kind, verdict(&few).reason), (Kind::Unknown, "short"));
+    assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
     let outside = verdict(&line(vec![stage(1, 10, 90, 0), stage(2, 10, 90, 0)]));
-    assert_eq!((outside.kind, outside.reason), (Kind::Unknown, "input"));
+    assert_eq!((outside.kind, outside.reason.as_str()), (VerdictKind::Unknown, "input"));
     let outside = verdict(&line(vec![stage(1, 10, 0, 90), stage(2, 10, 0, 90)]));
-    assert_eq!((outside.kind, outside.reason), (Kind::Unknown, "output"));
+    assert_eq!((outside.kind, outside.reason.as_str()), (VerdictKind::Unknown, "output"));
     let mut hidden = stage(2, 100, 0, 0);
     (hidden.computing, hidden.unknown) = (0.0, 1.0);
     assert_eq!(verdict(&line(vec![stage(1, 10, 0, 90), hidden])).reason, "hidden");
@@ -147,4 +152,18 @@ fn advice_follows_from_the_reason_only() {
     assert!(of(&sort).is_empty());
     (sort.command, sort.computing, sort.disk) = ("xz -9".to_owned(), 0.1, 0.88);
     assert!(of(&sort).is_empty());
+}
+
+#[test]
+fn where_all_wait_for_each_other_no_stage_is_to_blame() {
+    let found = verdict(&line(vec![stage(1, 1, 0, 99), stage(2, 2, 98, 0)]));
+    assert_eq!((found.kind, found.reason.as_str(), found.stage), (VerdictKind::Unknown, "idle", None));
+}
+
+#[test]
+fn a_stage_that_is_hidden_is_not_blamed_for_what_is_not_seen() {
+    let mut alone = stage(1, 100, 0, 0);
+    (alone.computing, alone.other, alone.hidden) = (0.05, 0.95, true);
+    let found = verdict(&line(vec![alone]));
+    assert_eq!((found.kind, found.reason.as_str()), (VerdictKind::Unknown, "hidden"));
 }

@@ -1,0 +1,158 @@
+//! What was found out about a running pipeline: what `why --json` writes, and what a record keeps.
+
+use serde::{Deserialize, Serialize};
+
+/// What was found out about a pipeline: what `--json` writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PipelineReport {
+    pub schema: String,
+    /// As it was typed, or the names of its stages.
+    pub pipeline: String,
+    pub verdict: PipelineVerdict,
+    /// Stretches of time with verdicts of their own, if there is more than one.
+    pub phases: Vec<Phase>,
+    pub seconds: f64,
+    pub samples: u32,
+    pub samples_per_second: f64,
+    /// The worst of what could be read of a thread.
+    pub access: Access,
+    /// CPUs that the watching took.
+    pub own_cpu: f64,
+    pub stages: Vec<StageFigures>,
+    pub pipes: Vec<PipeFigures>,
+    /// What could not be seen, and what would show more.
+    pub notes: Vec<String>,
+    /// Where each stage stands among all that the watcher has found.
+    #[serde(skip)]
+    pub places: Vec<usize>,
+}
+
+/// What kind of thing holds it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum VerdictKind {
+    Stage,
+    Pipe,
+    Cpu,
+    Throttled,
+    Balanced,
+    Unknown,
+}
+
+/// What holds it back, and what follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PipelineVerdict {
+    pub kind: VerdictKind,
+    /// Stages and pipes by their numbers, from 1 at the source.
+    pub stage: Option<usize>,
+    pub pipe: Option<usize>,
+    /// In a word or two, such as `computing`.
+    pub reason: String,
+    pub text: String,
+    /// How many times as fast the pipeline gets at most if this is mended; `None` where nothing bounds it that can be seen.
+    pub bound: Option<f64>,
+    /// The stage that limits it then.
+    pub next: Option<usize>,
+    pub advice: Vec<String>,
+}
+
+/// A stretch of time with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Phase {
+    /// Seconds since the beginning.
+    pub begin: f64,
+    pub end: f64,
+    pub verdict: PipelineVerdict,
+}
+
+/// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StageFigures {
+    /// Counted from 1 at the source.
+    pub number: usize,
+    pub name: String,
+    pub command: String,
+    /// Its first process; others too, or none, may live at the end.
+    pub pid: u32,
+    pub processes: usize,
+    pub threads: usize,
+    /// The share of the whole in which it was there.
+    pub present: f64,
+    /// What is neither starved nor blocked.
+    pub busy: f64,
+    pub starved: f64,
+    pub blocked: f64,
+    pub computing: f64,
+    pub waiting_for_cpu: f64,
+    pub disk: f64,
+    pub network: f64,
+    pub terminal: f64,
+    pub sleep: f64,
+    pub children: f64,
+    pub lock: f64,
+    pub stopped: f64,
+    pub other: f64,
+    pub unknown: f64,
+    /// Its descriptors can't be seen; its place follows from the others'.
+    pub hidden: bool,
+    /// CPUs that it used, and that it waited for.
+    pub cpu: Option<f64>,
+    pub cpu_wait: Option<f64>,
+    pub bytes_in_per_second: Option<f64>,
+    pub bytes_out_per_second: Option<f64>,
+    pub switches_per_second: Option<f64>,
+    pub throttled: Option<f64>,
+    /// How far it is in the file that it reads, from 0 to 1.
+    pub progress: Option<f64>,
+    /// Until it is through, at the rate of this time.
+    pub seconds_left: Option<f64>,
+    /// Which CPUs it may use.
+    #[serde(skip)]
+    pub cpus: Vec<usize>,
+    /// What it did when, in a record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moments: Vec<StageMoment>,
+}
+
+/// What a stage did at one moment, or in the mean around it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StageMoment {
+    /// Since the beginning.
+    pub seconds: f64,
+    pub busy: f64,
+    pub starved: f64,
+    pub blocked: f64,
+}
+
+/// A pipe in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PipeFigures {
+    pub number: usize,
+    /// The numbers of the stages that write and read it.
+    pub from: usize,
+    pub to: usize,
+    pub capacity: Option<u64>,
+    pub writer_waits: f64,
+    pub reader_waits: f64,
+    pub bytes_per_second: Option<f64>,
+}
+
+/// What may be read of a thread, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// The system call that it waits in, with the descriptor.
+    Syscall,
+    /// The kernel's function that it waits in.
+    Wchan,
+    /// Only whether it runs or sleeps.
+    Stat,
+}
