@@ -28,7 +28,8 @@ struct Form {
 /// # Errors
 /// When there is none, or it can't be read.
 pub fn sessions(name: &str, db: &DbOption) -> Result<Vec<Document>, Stop> {
-    let a_file = name == "-" || name.contains('/') || Path::new(name).exists();
+    let path = Path::new(name);
+    let a_file = name == "-" || name.contains('/') || (path.exists() && !path.is_dir());
     if name.parse::<Id>().is_ok() && name != "-" {
         return Ok(vec![kept(Some(name), db)?]);
     }
