@@ -395,6 +395,14 @@ impl Job {
         self.link() == LinkKind::MemoryCopy
     }
 
+    /// Whether it copies into shared memory and out of it while both ends spin: no link that copies twice can be faster with
+    /// these blocks and this room, on these CPUs.
+    pub fn is_two_copies(&self) -> bool {
+        let two_copies = (LinkKind::Shm, SendMethod::Write, RecvMethod::Read, WaitPolicy::Spin);
+        matches!(self, Job::Stream(_))
+            && self.ends().map(|own| (own.link, own.send, own.recv, own.wait)) == Some(two_copies)
+    }
+
     /// Which CPUs its processes may run on.
     pub fn place(&self) -> Place {
         match self {

@@ -7,8 +7,8 @@ use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
 use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, grouped, matrix, why, words};
 use crate::model::{
-    Capacity, Document, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod, Throughput,
-    Unit, Verify, WaitPolicy, differing, name, names, shared,
+    Capacity, Document, Ends, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod,
+    Throughput, Unit, Verify, WaitPolicy, differing, name, names, shared,
 };
 use crate::stats::records::ratio_of;
 
@@ -38,8 +38,11 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let mut sheet = Sheet::default();
     let experiments: Vec<Experiment> =
         document.experiments.iter().filter_map(|about| Experiment::of(document, about)).collect();
-    let experiments: Vec<&Experiment> =
-        experiments.iter().filter(|own| own.records.iter().any(|record| !record.job.is_memory_copy())).collect();
+    // What bounds the others stands in the summary.
+    let bounds =
+        |own: &&Experiment| own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies());
+    let (bounds, shown): (Vec<&Experiment>, Vec<&Experiment>) = experiments.iter().partition(bounds);
+    let experiments = if shown.is_empty() { bounds } else { shown };
     let machine = [vec![format!("pipemark {}", document.suite)], words::machine(document)].concat();
     sheet.text(Style::Heading, machine);
     sheet.text(Style::Caution, words::partial(document));
@@ -406,9 +409,39 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     if let Some((record, own)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
         row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
     }
+    let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
+    // On a busy machine ends that spin are slower than ends that sleep: then it bounds nothing.
+    let bounds = |bound: &&&Record| {
+        let mut beside = streams.iter().filter(|own| {
+            own.job.place() == bound.job.place() && own.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
+        });
+        bound.job.is_two_copies() && beside.all(|own| speed(own) <= speed(bound))
+    };
+    if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
+        let what = format!("two copies, {}", name(&record.job, &[Key::Block, Key::Place]).replace(" · ", ", "));
+        let details = "bound: both ends spin";
+        rows.push(vec![Cell::shown(what), figure(speed(record)), Cell::shown(details)]);
+    }
     if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
-        let figure = Cell::shown(Unit::BytesPerSecond.show(copy.median)).style(Style::Heading);
-        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure, Cell::default()]);
+        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure(copy.median), Cell::default()]);
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
+        let mut document = fixture::quick();
+        let said = |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("two copies"));
+        assert!(said(&document));
+        let pipe = document.trials.iter().position(|own| own.job.place().to_string() == "cross").unwrap();
+        document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();
+        let bound = document.trials.len() - 1;
+        document.trials[bound].estimate = document.trials[1].estimate.clone();
+        assert!(!said(&document));
+    }
 }

@@ -249,6 +249,8 @@ pub fn quick() -> Document {
         Some("the sink was killed by signal 9 after 12 ms; 65536 of 65536 bytes were in the pipe, the source waited for room"),
     ));
     trials.extend(senders);
+    let shared = [("link", "shm"), ("wait", "spin"), ("place", "cross")];
+    trials.push(measured("two copies", &shared, 7.1, Some(0.02), 0.31));
     let mut document = document("quick", "how fast pipes are here, and what makes them faster", trials);
     document.findings = vec![
         finding(
