@@ -21,9 +21,9 @@ PROGRAMS = {"static": ROOT / "build/stage/static", "ordinary": ROOT / "build/sta
 # What copies in the kernel, what copies in user space (memcpy), and what asks for memory.
 CELLS = {
     "pipe, 64 KiB": [],
-    "vmsplice, 256 KiB": ["--send", "vmsplice", "--write-block", "256k", "--read-block", "256k", "--capacity", "1m"],
+    "vmsplice, 256 KiB": ["--send", "vmsplice", "--block", "256k", "--read-block", "256k", "--capacity", "1m"],
     "shared memory, copied": ["--link", "shm"],
-    "Unix socket": ["--link", "unix"],
+    "Unix socket": ["--link", "unix-stream"],
 }
 WITHIN = 0.03
 
@@ -33,8 +33,8 @@ def throughput(program, flags):
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, words))}: {done.stderr}")
-    trials = {trial["params"]["link"]: trial["estimates"]["throughput"]["value"] for trial in json.loads(done.stdout)["trials"] if trial["status"] == "ok"}
-    return trials
+    done = [trial for trial in json.loads(done.stdout)["trials"] if trial["status"] == "ok"]
+    return {trial["params"]["link"]: trial["estimate"]["throughput"]["median"] for trial in done}
 
 
 def main():
