@@ -27,8 +27,11 @@ pub use workshop::{Runnable, Workshop};
 const FOLDER: &str = "entrants";
 
 /// The filters that come with the program, by their folders, as they are in the source tree.
-const EMBEDDED: [(&str, &str); 2] =
-    [("tools", include_str!("../../entrants/tools.toml")), ("lines", include_str!("../../entrants/lines.toml"))];
+const EMBEDDED: [(&str, &str); 3] = [
+    ("tools", include_str!("../../entrants/tools.toml")),
+    ("lines", include_str!("../../entrants/lines.toml")),
+    ("spark", include_str!("../../entrants/spark.toml")),
+];
 
 /// What is known of the filters that come with the program.
 pub static FILTERS: LazyLock<Vec<(Filter, ProgramForm)>> = LazyLock::new(|| {

@@ -1,7 +1,7 @@
 //! The suites that come with the program.
 
 /// Name and text of each, in the order in which `pipemark list` shows them.
-pub const EMBEDDED: [(&str, &str); 7] = [
+pub const EMBEDDED: [(&str, &str); 8] = [
     ("quick", include_str!("../../suites/quick.toml")),
     ("block-size", include_str!("../../suites/block-size.toml")),
     ("languages", include_str!("../../suites/languages.toml")),
@@ -9,6 +9,7 @@ pub const EMBEDDED: [(&str, &str); 7] = [
     ("pipe-speed", include_str!("../../suites/pipe-speed.toml")),
     ("large-pipe", include_str!("../../suites/large-pipe.toml")),
     ("lines", include_str!("../../suites/lines.toml")),
+    ("spark", include_str!("../../suites/spark.toml")),
 ];
 
 /// The text of the suite called `name`.

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The transform of `pipemark lines` on Spark, in each way that Spark has: filter.py WAY, from a file on standard input to
+standard output. With --version, the version of Spark, once it has been seen to run.
+
+The JVM and its executors are this machine's. `damage` says what each way makes of bytes that are no tidy text."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+
+HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parents[1] / "engines"))
+HOSTILE = b"crlf \r\nlone\rcr \nbad \xff utf-8\nnul \0\n\nno end"
+
+
+def ranges(context, source, output, pipemark):
+    import line_job
+
+    context.addPyFile(line_job.__file__)
+    with line_job.Job([source], output, ["lines"], pipemark=pipemark) as job:
+        job.run(lambda function, tasks: context.parallelize(tasks, len(tasks)).map(function).collect())
+
+
+def jvm_pipe(context, source, output, pipemark):
+    lines = context._jsc.sc().textFile(f"file://{source}", context.defaultParallelism).toJavaRDD()
+    lines.pipe(f"{pipemark} lines").saveAsTextFile(output)
+
+
+def python_pipe(context, source, output, pipemark):
+    # Without checkCode a filter that fails is taken for one that has nothing to say.
+    command = f"{shlex.quote(pipemark)} lines"
+    context.textFile(f"file://{source}").pipe(command, checkCode=True).saveAsTextFile(output)
+
+
+def sql(context, source, output, _):
+    from pyspark.sql import SparkSession, functions
+
+    line = functions.col("value")
+    spaces = functions.length(line) - functions.length(functions.translate(line, " ", ""))
+    number = functions.when(spaces > 6, ">6").otherwise(spaces.cast("string"))
+    header = functions.concat(functions.lit("[spaces: "), number, functions.lit("]"), line)
+    SparkSession(context).read.text(f"file://{source}").select(header).write.text(output)
+
+
+def python_map(context, source, output, _):
+    def transform(line):
+        spaces = line.count(" ")
+        return f"[spaces: {spaces if spaces <= 6 else '>6'}]{line}"
+
+    context.textFile(f"file://{source}").map(transform).saveAsTextFile(output)
+
+
+WAYS = {"ranges": ranges, "jvm-pipe": jvm_pipe, "python-pipe": python_pipe, "sql": sql, "map": python_map}
+
+
+def parts(output):
+    return sorted(path for path in Path(output).iterdir() if path.name.startswith("part-"))
+
+
+@contextlib.contextmanager
+def spark(master="local[*]"):
+    conf = SparkConf().setMaster(master).setAppName("pipemark lines")
+    for name, value in [("log.level", "ERROR"), ("ui.enabled", "false"), ("ui.showConsoleProgress", "false")]:
+        conf.set(f"spark.{name}", value)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    context = SparkContext(conf=conf)
+    try:
+        yield context
+    finally:
+        context.stop()
+
+
+def memory():
+    """A folder in memory if there is one."""
+    return tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+
+def damage(context, pipemark):
+    """For each way, what of hostile bytes comes out otherwise than by the filter alone."""
+    found = {}
+    with memory() as folder:
+        source = Path(folder, "in")
+        source.write_bytes(HOSTILE)
+        whole = subprocess.run([pipemark, "lines", source], stdout=subprocess.PIPE, check=True).stdout
+        kept = [b"\r\n", b"lone\rcr", b"\xff", b"\0", b"[spaces: 0]\n"]
+        for way, run in WAYS.items():
+            run(context, str(source), f"{folder}/{way}", pipemark)
+            made = b"".join(path.read_bytes() for path in parts(f"{folder}/{way}"))
+            missing = [piece for piece in kept if piece not in made]
+            missing += [] if made.endswith(b"no end") else ["the end without newline"]
+            found[way] = [] if made == whole else missing or ["other bytes"]
+    return found
+
+
+def main(way):
+    if way == "--version":
+        with spark() as context:
+            print(f"Spark {context.version} of Python {sys.version.split()[0]}")
+        return
+    # Whoever measures is the filter.
+    pipemark = os.environ.get("PIPEMARK") or os.readlink(f"/proc/{os.getppid()}/exe")
+    with spark() as context:
+        if way == "damage":
+            for name, missing in damage(context, pipemark).items():
+                print(f"{name:12} {'the same bytes' if not missing else f'changed: {missing}'}")
+            return
+        with memory() as folder:
+            # Standard input may be a file without a name.
+            WAYS[way](context, f"/proc/{os.getpid()}/fd/0", f"{folder}/out", pipemark)
+            for path in parts(f"{folder}/out"):
+                with open(path, "rb") as part:
+                    shutil.copyfileobj(part, sys.stdout.buffer, 1 << 20)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in [*WAYS, "damage", "--version"]:
+        sys.exit(f"usage: {sys.argv[0]} {'|'.join(WAYS)}|damage|--version; pyspark {pyspark.__version__}")
+    main(sys.argv[1])
