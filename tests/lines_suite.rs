@@ -118,6 +118,7 @@ fn what_is_not_here_is_skipped_with_a_reason() {
     let folder = TempDir::new().unwrap();
     for (feed, filter, words) in [
         ("file", "mawk", "mawk is missing (mawk: not found); to install it: apt install mawk"),
+        ("file", "spark-sql", "spark is missing (../../build/spark/bin/python filter.py: not found"),
         ("yes-short", "lines-1", "yes, which feeds the filter, is not installed"),
         ("zcat", "lines-1", "gzip, which feeds the filter, is not installed"),
         ("file", "std-baseline", "there is no folder 'entrants/lines' here; start this in pipemark's source tree"),

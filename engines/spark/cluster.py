@@ -55,6 +55,12 @@ def cluster(executors=2):
         yield master
 
 
+def executors():
+    """Their processes."""
+    found = subprocess.run(["pgrep", "-f", "[C]oarseGrainedExecutorBackend"], stdout=subprocess.PIPE, text=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
 def submit(master, script, *words, conf=(), **options):
     """The process of a driver."""
     settings = [word for setting in ["spark.log.level=WARN", *conf] for word in ("--conf", setting)]

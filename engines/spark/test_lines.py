@@ -15,16 +15,11 @@ HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent))
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
-from cluster import cluster, submit  # noqa: E402
+from cluster import cluster, executors, submit  # noqa: E402
 from test_line_job import PIPEMARK, Folder, local  # noqa: E402
 
 HOSTILE = b"a b\r\n\n\rc\0d \n\xff\xc3( e  \n" + b"x" * 3000 + b"\n" + b"\n" * 50
 SPECULATION = ["spark.speculation=true", "spark.speculation.quantile=0.1", "spark.speculation.interval=100ms"]
-
-
-def executors():
-    found = subprocess.run(["pgrep", "-f", "[C]oarseGrainedExecutorBackend"], stdout=subprocess.PIPE, text=True)
-    return [int(pid) for pid in found.stdout.split()]
 
 
 class OnSpark(Folder):
@@ -113,6 +108,17 @@ class OnSpark(Folder):
         driver.wait()
         self.no_filter_remains()
         self.assertFalse(self.out.exists())
+
+
+class Damage(unittest.TestCase):
+    def test_what_the_other_ways_of_spark_do_to_bytes(self):
+        command = [sys.executable, HERE.parents[1] / "entrants/spark/filter.py", "damage"]
+        said = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+        print(said, file=sys.stderr)
+        ways = dict(line.split(maxsplit=1) for line in said.splitlines())
+        self.assertEqual(ways.pop("ranges"), "the same bytes")
+        self.assertEqual({way.split(":")[0] for way in ways.values()}, {"changed"})
+        self.assertIn(r"b'\r\n', b'lone\rcr', b'\xff'", ways["jvm-pipe"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What the line job promises on Apache Spark, on a standalone master with two executors of one core each, against as many
+processes without it; then the job of 4 GiB, whole and with an executor killed.
+
+    make test-spark && bench/spark.py [--only WORD] [--rounds N]
+
+Prints and exits as bench/run.py does. Needs 10 GiB of memory for the files."""
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import run
+from run import ROOT, in_turns, promise
+
+PYTHON = ROOT / "build/spark/bin/python"
+if sys.prefix != str(ROOT / "build/spark"):
+    if not PYTHON.exists():
+        sys.exit("no Spark in build/spark, so nothing is measured: make test-spark installs it")
+    os.execv(PYTHON, [PYTHON, *sys.argv])
+
+sys.path += [str(ROOT / "engines"), str(ROOT / "engines/spark")]
+os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+import line_job  # noqa: E402
+from cluster import cluster, executors, submit  # noqa: E402
+from pyspark import SparkConf, SparkContext  # noqa: E402
+
+PIPEMARK = os.environ.get("PIPEMARK", str(run.PIPEMARK))
+SIZE = 1 << 30
+LINE = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284] + "\n"
+
+
+def write(path, size):
+    block = LINE.encode() * ((1 << 20) // len(LINE))
+    with open(path, "wb") as file:
+        while file.tell() < size:
+            file.write(block)
+    return path
+
+
+class Bench:
+    def __init__(self, context, folder):
+        self.context, self.folder, self.out = context, folder, folder / "out"
+        context.addPyFile(line_job.__file__)
+
+    def spark(self, source, split, slots):
+        """Seconds for the job on so many executors."""
+
+        def each(function, tasks):
+            partitions = len(tasks) if slots > 1 else 1
+            return self.context.parallelize(tasks, partitions).map(function).collect()
+
+        start = time.monotonic()
+        with line_job.Job([source], self.out, ["lines"], split, PIPEMARK) as job:
+            job.run(each)
+        elapsed = time.monotonic() - start
+        shutil.rmtree(self.out)
+        return elapsed
+
+    def local(self, source, split, slots):
+        """Seconds for the same ranges by so many processes at once, each writing a file."""
+        self.out.mkdir()
+        ranges = [f"{low}:{low + split}" for low in range(0, source.stat().st_size, split)]
+        start = time.monotonic()
+        while ranges:
+            running = []
+            for part in [ranges.pop(0) for _ in range(min(slots, len(ranges)))]:
+                with open(self.out / part, "wb") as file:
+                    command = [PIPEMARK, "lines", "--threads", "1", "--range", part, source]
+                    running.append(subprocess.Popen(command, stdout=file))
+            if any(process.wait() for process in running):
+                sys.exit("pipemark lines failed")
+        elapsed = time.monotonic() - start
+        shutil.rmtree(self.out)
+        return elapsed
+
+
+def throughput(bench, rounds):
+    source = write(bench.folder / "in", 2 * SIZE)
+    once = lambda how, slots: 1 / how(source, SIZE + (1 << 20), slots)
+    for slots in (1, 2):
+        once(bench.spark, slots)
+        ratios = in_turns(rounds, lambda: once(bench.spark, slots), lambda: once(bench.local, slots))
+        promise(f"1 GiB a task: {slots} executors / {slots} processes", ratios, least=0.8)
+    gain = lambda how: once(how, 2) / once(how, 1)
+    ratios = in_turns(rounds, lambda: gain(bench.spark), lambda: gain(bench.local))
+    promise("from 1 to 2 executors / from 1 to 2 processes", ratios, least=0.9)
+    source.unlink()
+
+
+def per_task(bench, rounds):
+    source = write(bench.folder / "in", 1 << 20)
+    seconds = lambda tasks: bench.spark(source, -(-source.stat().st_size // tasks), 2)
+    seconds(100)
+    costs = [2 * (seconds(202) - seconds(2)) / 200 * 1000 for _ in range(rounds)]
+    promise("fixed cost of a task on an executor", costs, most=30, unit=" ms")
+    promise("a job of two tasks, executors there", [seconds(2) * 1000 for _ in range(rounds)], unit=" ms")
+    source.unlink()
+
+
+def commit(bench, _):
+    """What the driver does alone, without an engine."""
+    tasks = 10_000
+    source = write(bench.folder / "in", 1 << 20)
+    with line_job.Job([source], bench.out, ["lines"], -(-source.stat().st_size // tasks), PIPEMARK) as job:
+        attempts = [line_job.Attempt(task.index, str(task.index), 0) for task in job.tasks]
+        for attempt in attempts:
+            Path(job.attempts, attempt.name).touch()
+        start = time.monotonic()
+        job.commit(attempts)
+        elapsed = time.monotonic() - start
+    shutil.rmtree(bench.out)
+    promise("commit of a task by the driver, a folder in memory", [elapsed / len(attempts) * 1e6], unit=" µs")
+    source.unlink()
+
+
+def same(source, out):
+    """Whether the parts are what the filter makes alone."""
+    alone = subprocess.Popen([PIPEMARK, "lines", source], stdout=subprocess.PIPE)
+    parts = subprocess.Popen(["cat", *sorted(out.iterdir())], stdout=subprocess.PIPE)
+    total = 0
+    while True:
+        one, other = alone.stdout.read(1 << 20), parts.stdout.read(1 << 20)
+        if one != other:
+            return False
+        if not one:
+            return alone.wait() == parts.wait() == 0 and total > 0
+        total += len(one)
+
+
+def whole(master, folder):
+    """The done-when: spark-submit on 4 GiB, by itself and with an executor killed when half of the attempts are there."""
+    source, out = write(folder / "in", 4 * SIZE), folder / "out"
+    for kill in (False, True):
+        start = time.monotonic()
+        words = ["--pipemark", PIPEMARK, source, out, "--", "lines", "spaces"]
+        driver = submit(
+            master, ROOT / "engines/spark/lines.py", *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        killed = None
+        while kill and driver.poll() is None and killed is None:
+            if len(list(folder.glob(".out.*.partial/attempts/*"))) >= 8:
+                killed = executors()[0]
+                os.kill(killed, signal.SIGKILL)
+            time.sleep(0.01)
+        code = driver.wait()
+        elapsed = time.monotonic() - start
+        good = code == 0 and (killed is not None) == kill and same(source, out)
+        what = "an executor killed" if kill else "nobody killed"
+        promise(f"spark-submit of 4 GiB, {what}: the same bytes, after {elapsed:.1f} s", [float(good)], least=1)
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    parts = [throughput, per_task, commit]
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as folder, cluster() as master:
+        if chosen := [part for part in parts if options.only in part.__name__]:
+            settings = {"master": master, "log.level": "ERROR", "ui.showConsoleProgress": "false", "app.name": "bench"}
+            conf = SparkConf().setAll([(f"spark.{name}", value) for name, value in settings.items()])
+            context = SparkContext(conf=conf)
+            for part in chosen:
+                part(Bench(context, Path(folder)), options.rounds)
+            context.stop()
+        if options.only in "whole":
+            whole(master, Path(folder))
+    sys.exit(1 if run.BROKEN else 0)
+
+
+if __name__ == "__main__":
+    main()
