@@ -28,6 +28,7 @@ if sys.prefix != str(ROOT / "build/spark"):
 sys.path += [str(ROOT / "engines"), str(ROOT / "engines/spark")]
 os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
 import line_job  # noqa: E402
+import lines  # noqa: E402
 from cluster import cluster, executors, submit  # noqa: E402
 from pyspark import SparkConf, SparkContext  # noqa: E402
 
@@ -46,19 +47,14 @@ def write(path, size):
 
 class Bench:
     def __init__(self, context, folder):
-        self.context, self.folder, self.out = context, folder, folder / "out"
-        context.addPyFile(line_job.__file__)
+        self.each, self.folder, self.out = lines.on(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
         """Seconds for the job on so many executors."""
 
-        def each(function, tasks):
-            partitions = len(tasks) if slots > 1 else 1
-            return self.context.parallelize(tasks, partitions).map(function).collect()
-
         start = time.monotonic()
         with line_job.Job([source], self.out, ["lines"], split, PIPEMARK) as job:
-            job.run(each)
+            job.run(lambda function, tasks: self.each(function, tasks, 1 if slots == 1 else len(tasks)))
         elapsed = time.monotonic() - start
         shutil.rmtree(self.out)
         return elapsed

@@ -17,16 +17,16 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[1] / "engines"))
+sys.path += [str(HERE.parents[1] / "engines"), str(HERE.parents[1] / "engines/spark")]
 HOSTILE = b"crlf \r\nlone\rcr \nbad \xff utf-8\nnul \0\n\nno end"
 
 
 def ranges(context, source, output, pipemark):
     import line_job
+    import lines
 
-    context.addPyFile(line_job.__file__)
     with line_job.Job([source], output, ["lines"], pipemark=pipemark) as job:
-        job.run(lambda function, tasks: context.parallelize(tasks, len(tasks)).map(function).collect())
+        job.run(lines.on(context))
 
 
 def jvm_pipe(context, source, output, pipemark):
