@@ -26,7 +26,7 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 18] = [
+const TOPICS: [Topic; 22] = [
     topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
     topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
     topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
@@ -44,6 +44,10 @@ const TOPICS: [Topic; 18] = [
     topic("links", "pipes against sockets, queues and shared memory", page!("links.md"), None),
     topic("chains", "what one more process costs", page!("chains.md"), None),
     topic("large-pipe", "an experiment of 2002, repeated", page!("large-pipe.md"), None),
+    topic("quick", "the suite that runs where none is named", page!("quick.md"), None),
+    topic("entrants", "the same pipe in nine languages", page!("languages.md"), None),
+    topic("claims", "what documents conclude, and how it is answered", page!("suites.md"), Some("Claims")),
+    topic("sources", "the five documents that are measured again", page!("sources.md"), None),
     topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
 ];
 

@@ -90,7 +90,7 @@ type Fact = fn(&Document, &Record) -> String;
 /// What is neither a parameter nor a figure. Empty where there is nothing. `memory_copy` and `published` are bytes per second;
 /// `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; what the kernel granted is that of the first run, in
 /// bytes.
-const FACTS: [(&str, Fact); 30] = [
+const FACTS: [(&str, Fact); 31] = [
     ("suite", |document, _| words(&document.suite)),
     ("started", |document, _| words(&document.started)),
     ("host", |document, _| words(&document.host.name)),
@@ -124,7 +124,13 @@ const FACTS: [(&str, Fact); 30] = [
     }),
     ("baseline", |_, record| words(record.baseline.as_deref().unwrap_or_default())),
     ("memory_copy", |document, _| optional(document.memory_copy.map(|copy| copy.median))),
-    ("published", |_, record| optional(record.published.as_ref().map(|published| published.throughput))),
+    ("published", |_, record| {
+        let known = record.published.as_ref().filter(|published| !published.relative);
+        optional(known.map(|published| published.throughput))
+    }),
+    ("published_ns", |_, record| {
+        optional(record.published.as_ref().and_then(|published| published.figures.get("elapsed_ns").copied()))
+    }),
     ("published_source", |_, record| words(record.published.as_ref().map_or("", |published| &published.source))),
     ("warnings", |_, record| {
         let warnings: Vec<String> = record.warnings.iter().map(ToString::to_string).collect();

@@ -247,8 +247,12 @@ mod tests {
     fn the_document_s_own_table_is_read_as_it_is() {
         let outcomes = PIPE_SPEED.map(|(length, seconds)| {
             let mut outcome = chain(length, seconds / 2.0, 0.0);
-            let published =
-                Published { throughput: 1.05e9 / seconds, source: "pipe-speed".to_owned(), relative: false };
+            let published = Published {
+                throughput: 1.05e9 / seconds,
+                source: "pipe-speed".to_owned(),
+                relative: false,
+                ..Published::default()
+            };
             outcome.trial.published = Some(published);
             outcome
         });

@@ -248,7 +248,8 @@ mod tests {
         let seconds = |name: &str, ours: f64, seconds: f64| {
             let mut outcome = filter("zcat", name, ours, 1.0, 1);
             let source = "stress.sh".to_owned();
-            outcome.trial.published = Some(Published { throughput: super::GIB / seconds, source, relative: true });
+            outcome.trial.published =
+                Some(Published { throughput: super::GIB / seconds, source, relative: true, ..Published::default() });
             outcome
         };
         let found =

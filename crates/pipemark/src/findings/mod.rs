@@ -334,6 +334,7 @@ mod tests {
                     throughput,
                     source: "a paper".to_owned(),
                     relative: false,
+                    ..Default::default()
                 });
                 Some(records(vec![outcome]).remove(0))
             },

@@ -102,8 +102,12 @@ mod tests {
         let outcomes = PIPE_BANDWIDTH.iter().zip(figures).map(|((block, published), figure)| {
             let mut outcome = outcome("e", &[("block", block)], figure / 1024.0, runs);
             let throughput = published * 1024.0 * 1024.0;
-            outcome.trial.published =
-                Some(Published { throughput, source: "pipe_bandwidth.c".to_owned(), relative: false });
+            outcome.trial.published = Some(Published {
+                throughput,
+                source: "pipe_bandwidth.c".to_owned(),
+                relative: false,
+                ..Published::default()
+            });
             outcome
         });
         of_rule("published", &records(outcomes.collect()))
@@ -139,8 +143,12 @@ mod tests {
         for (index, (block, published)) in PIPE_BANDWIDTH.iter().enumerate() {
             let runs = if index == 5 { &wild[..] } else { &STEADY[..] };
             let mut outcome = outcome("e", &[("block", block)], noisy[index] / 1024.0, runs);
-            outcome.trial.published =
-                Some(Published { throughput: *published, source: "a paper".to_owned(), relative: false });
+            outcome.trial.published = Some(Published {
+                throughput: *published,
+                source: "a paper".to_owned(),
+                relative: false,
+                ..Published::default()
+            });
             all.extend(records(vec![outcome]));
         }
         let found = &of_rule("published", &all)[0];

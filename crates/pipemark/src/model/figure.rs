@@ -151,6 +151,12 @@ figures! {
     };
     /// Pipe capacity in bytes that the kernel granted.
     Granted["granted", "granted", "capacity", Bytes, Neither] = |sample| sample.capacity_granted.and_then(whole);
+    /// Nanoseconds of the measured window.
+    Elapsed["elapsed_ns", "elapsed_ns", "time", Nanoseconds, Lower] = |sample| whole(sample.ns);
+    /// Calls that the sources made.
+    Calls["calls", "calls", "calls", Count, Lower] = |sample| {
+        sample.sources.first().and_then(|_| whole(sample.sources.iter().map(|source| source.calls).sum()))
+    };
     /// Context switches of all processes per MiB moved, voluntary and not.
     SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches /MiB", PerMib, Lower] =
         |sample| Some(sample.switches_per_mib());
@@ -192,6 +198,31 @@ figures! {
     /// Branches predicted wrongly, of a pipeline of lines.
     BranchMisses["counters"."branch_misses", "branch_misses", "branch misses", Count, Lower] =
         |sample| sample.pipeline?.sum().branch_misses.and_then(whole);
+    /// Cache lines that had to come from memory, of a pipeline of lines.
+    CacheMisses["counters"."cache_misses", "cache_misses", "cache misses", Count, Lower] =
+        |sample| sample.pipeline?.sum().cache_misses.and_then(whole);
+    /// Instructions per cycle of a pipeline of lines.
+    Ipc["counters"."ipc", "ipc", "insn/cycle", Count, Higher] = |sample| {
+        let all = sample.pipeline?.sum();
+        Some(all.instructions? as f64 / all.cycles? as f64)
+    };
+    /// Cycles of a pipeline of lines per nanosecond of its CPU time: GHz.
+    Ghz["counters"."ghz", "ghz", "GHz", Count, Neither] = |sample| {
+        let all = sample.pipeline?.sum();
+        Some(all.cycles? as f64 / all.task_clock_ns() as f64)
+    };
+    /// The share of cycles, in per cent, in which a pipeline of lines could begin no instruction.
+    StalledFrontend["counters"."stalled_frontend_percent", "stalled_frontend_percent", "stalled, front", Percent, Lower] =
+        |sample| {
+            let all = sample.pipeline?.sum();
+            Some(100.0 * all.stalled_frontend? as f64 / all.cycles? as f64)
+        };
+    /// The share of cycles, in per cent, in which instructions of a pipeline of lines waited for what they need.
+    StalledBackend["counters"."stalled_backend_percent", "stalled_backend_percent", "stalled, back", Percent, Lower] =
+        |sample| {
+            let all = sample.pipeline?.sum();
+            Some(100.0 * all.stalled_backend? as f64 / all.cycles? as f64)
+        };
     /// The median round trip of a run, in nanoseconds.
     P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
         |sample| whole(sample.told_latency()?.p50);

@@ -71,6 +71,15 @@ pub struct ProcessStats {
     pub branches: Option<u64>,
     /// Branches predicted wrongly.
     pub branch_misses: Option<u64>,
+    /// Cache lines that had to come from memory.
+    #[serde(default)]
+    pub cache_misses: Option<u64>,
+    /// Cycles in which no instruction could be begun.
+    #[serde(default)]
+    pub stalled_frontend: Option<u64>,
+    /// Cycles in which instructions waited for what they need.
+    #[serde(default)]
+    pub stalled_backend: Option<u64>,
 }
 
 impl ProcessStats {
@@ -91,6 +100,9 @@ impl ProcessStats {
             instructions: both(self.instructions, other.instructions),
             branches: both(self.branches, other.branches),
             branch_misses: both(self.branch_misses, other.branch_misses),
+            cache_misses: both(self.cache_misses, other.cache_misses),
+            stalled_frontend: both(self.stalled_frontend, other.stalled_frontend),
+            stalled_backend: both(self.stalled_backend, other.stalled_backend),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A trial before it is run, and the record that is kept of it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::document::Warning;
@@ -32,7 +34,7 @@ impl Trial {
 }
 
 /// A figure from a document, measured on other hardware.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Published {
     /// Bytes per second.
@@ -43,6 +45,10 @@ pub struct Published {
     /// and means something only beside others of the same source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub relative: bool,
+    /// What else was published: by the figure's column in the CSV and in its unit, or by a word of the document's own where
+    /// we have no such figure.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
 }
 
 /// How a trial ended.

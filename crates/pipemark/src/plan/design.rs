@@ -1,5 +1,6 @@
 //! An experiment before it is expanded: what is fixed, what varies, what it is held against.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::gains::GainsDesign;
@@ -103,4 +104,6 @@ pub struct PublishedFigure {
     pub setting: Setting,
     /// Bytes per second.
     pub throughput: f64,
+    /// See [`crate::model::Published::figures`].
+    pub figures: BTreeMap<String, f64>,
 }

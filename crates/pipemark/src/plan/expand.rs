@@ -242,7 +242,8 @@ impl<'a> PublishedTables<'a> {
             let by = table.figures.first()?.setting.key();
             let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
             *used = true;
-            Some(Published { throughput: figure.throughput, source: table.source.clone(), relative: table.relative })
+            let (source, figures) = (table.source.clone(), figure.figures.clone());
+            Some(Published { throughput: figure.throughput, source, relative: table.relative, figures })
         })
     }
 

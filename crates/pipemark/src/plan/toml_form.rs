@@ -139,6 +139,9 @@ struct PublishedForm {
     total: Option<u64>,
     by: Spanned<String>,
     values: Table<f64>,
+    /// What else was published of each, by what it is.
+    #[serde(default)]
+    figures: Table<Table<f64>>,
     #[serde(default)]
     when: Table<Scalar>,
 }
@@ -251,6 +254,14 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     }
     let mut figures = Vec::new();
     let mut seen = HashSet::new();
+    for (what, table) in entries(&form.figures) {
+        let refuse = |sentence| Refusal::new(sentence, Some(what.span()));
+        check_line("figure", what.as_ref(), MAX_VALUE_CHARS).map_err(refuse)?;
+        let unknown = |word: &&Spanned<String>| !form.values.keys().any(|known| known.as_ref() == word.as_ref());
+        if let Some(word) = table.as_ref().keys().find(unknown) {
+            return Err(Refusal::new(format!("'{}' is not among the values", word.as_ref()), Some(word.span())));
+        }
+    }
     for (word, figure) in entries(&form.values) {
         let setting = setting_of(by, word.as_ref(), word)?;
         if !seen.insert(setting.value.clone()) {
@@ -260,7 +271,12 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         if !(throughput.is_finite() && throughput > 0.0) {
             return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
         }
-        figures.push(PublishedFigure { setting, throughput });
+        let of_value = |(what, table): (&Spanned<String>, &Spanned<Table<f64>>)| {
+            let (_, figure) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref())?;
+            Some((what.as_ref().clone(), *figure.as_ref()))
+        };
+        let others = form.figures.iter().filter_map(of_value).collect();
+        figures.push(PublishedFigure { setting, throughput, figures: others });
     }
     if figures.is_empty() {
         return Err(Refusal::new("a table of published figures needs values", Some(form.by.span())));

@@ -7,22 +7,49 @@ use rustix::process::Pid;
 
 use crate::model::ProcessStats;
 
-/// The counters of one process: migrations, cycles, instructions, branches and those predicted wrongly.
-pub struct Counters([Option<Counter>; 5]);
+/// The counters of one process: migrations, cycles, instructions, branches and those predicted wrongly, cache misses and
+/// stalled cycles.
+pub struct Counters([Option<Counter>; 8]);
 
 impl Counters {
     /// Counts from when `process` begins its next program.
     pub fn of(process: Pid) -> Counters {
-        let hardware =
-            [Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS, Hardware::BRANCH_INSTRUCTIONS, Hardware::BRANCH_MISSES];
-        let [cycles, instructions, branches, branch_misses] = hardware.map(|event| counter(event, process));
-        Counters([counter(Software::CPU_MIGRATIONS, process), cycles, instructions, branches, branch_misses])
+        let of = |event: Hardware| counter(event, process);
+        Counters([
+            counter(Software::CPU_MIGRATIONS, process),
+            of(Hardware::CPU_CYCLES),
+            of(Hardware::INSTRUCTIONS),
+            of(Hardware::BRANCH_INSTRUCTIONS),
+            of(Hardware::BRANCH_MISSES),
+            of(Hardware::CACHE_MISSES),
+            of(Hardware::STALLED_CYCLES_FRONTEND),
+            of(Hardware::STALLED_CYCLES_BACKEND),
+        ])
     }
 
     /// Puts what was counted until now into `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
-        let [migrations, cycles, instructions, branches, branch_misses] = self.0.map(counted);
-        ProcessStats { migrations, cycles, instructions, branches, branch_misses, ..stats }
+        let [
+            migrations,
+            cycles,
+            instructions,
+            branches,
+            branch_misses,
+            cache_misses,
+            stalled_frontend,
+            stalled_backend,
+        ] = self.0.map(counted);
+        ProcessStats {
+            migrations,
+            cycles,
+            instructions,
+            branches,
+            branch_misses,
+            cache_misses,
+            stalled_frontend,
+            stalled_backend,
+            ..stats
+        }
     }
 }
 

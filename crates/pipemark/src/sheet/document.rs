@@ -46,6 +46,7 @@ pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &model::Expe
         group.caption = if group.caption.is_empty() { run.to_owned() } else { format!("{run} · {}", group.caption) };
     }
     grids.into_iter().for_each(|grid| sheet.grid(grid));
+    experiment.published_figures().into_iter().for_each(|grid| sheet.grid(grid));
     sheet.notes(notes);
 }
 

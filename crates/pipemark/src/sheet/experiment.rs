@@ -1,5 +1,7 @@
 //! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
 
+use std::collections::BTreeSet;
+
 use super::marks::{Mark, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
@@ -158,6 +160,7 @@ impl<'a> Experiment<'a> {
             let shown = match figure {
                 Figure::Throughput | Figure::Ratio | Figure::P50 => false,
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
+                Figure::Elapsed | Figure::Calls => false,
                 Figure::Real | Figure::SwitchesPerMib => chained,
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
@@ -191,6 +194,48 @@ impl<'a> Experiment<'a> {
             parts.push((Column::bars(""), Box::new(|record| self.bar(record))));
         }
         (labels, parts)
+    }
+
+    /// What else was published, each figure as `ours (published)`; `None` where there is nothing.
+    pub(super) fn published_figures(&self) -> Option<Grid> {
+        let of =
+            |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
+        let words: BTreeSet<String> = self.records.iter().flat_map(|record| of(record).into_keys()).collect();
+        let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
+        // In the order of the other tables; what only the document has comes last.
+        let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
+        words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
+        let mut columns = vec![Column::words("", "ours (published)")];
+        let heading = |(figure, word): &(Option<Figure>, String)| {
+            Column::figures("", &figure.map_or_else(|| neutral(word), |figure| figure.heading().to_owned()))
+        };
+        columns.extend(words.iter().map(heading));
+        let row = |record: &&Record| {
+            let cell = |(figure, word): &(Option<Figure>, String)| {
+                let show = |value: f64| match figure {
+                    Some(figure) if figure.unit() != Unit::Count => figure.unit().show(value),
+                    _ if value.fract() == 0.0 => format!("{value}"),
+                    _ => three_digits(value),
+                };
+                let theirs = of(record).get(word).map(|value| format!("({})", show(*value)));
+                let ours = figure.map(|figure| {
+                    let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(figure));
+                    estimate.map_or_else(
+                        || "–".to_owned(),
+                        |estimate| {
+                            show(match figure.unit() {
+                                Unit::Count if estimate.median >= 1000.0 => estimate.median.round(),
+                                _ => estimate.median,
+                            })
+                        },
+                    )
+                });
+                Cell::shown([ours, theirs].into_iter().flatten().collect::<Vec<_>>().join(" "))
+            };
+            [vec![Cell::shown(&record.name)], words.iter().map(cell).collect()].concat()
+        };
+        let rows: Vec<Vec<Cell>> = self.records.iter().filter(|record| !of(record).is_empty()).map(row).collect();
+        (!rows.is_empty()).then(|| Grid::new(columns, rows))
     }
 
     /// Throughput beside the highest of those that wait in the same way.

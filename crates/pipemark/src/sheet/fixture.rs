@@ -281,6 +281,7 @@ pub fn block_size() -> Document {
             throughput: published * MIB,
             source: "pipe_bandwidth.c, average of three runs".to_owned(),
             relative: false,
+            ..Default::default()
         });
         trials.push(record);
     }
@@ -311,7 +312,8 @@ pub fn hostile() -> Document {
     broken.reason = Some(format!("byte 4096 is wrong {evil}"));
     let mut record = measured(evil, &[("block", "64k")], 2.0, Some(0.01), 0.5);
     record.name = "=HYPERLINK(\"http://evil\")\u{9b}31m".to_owned();
-    record.published = Some(Published { throughput: GIB, source: evil.to_owned(), relative: false });
+    record.published =
+        Some(Published { throughput: GIB, source: evil.to_owned(), relative: false, ..Published::default() });
     record.warnings.push(Warning::NoHugePages { reason: evil.to_owned() });
     let mut document = document(evil, evil, vec![broken, record]);
     document.host.cpu = evil.to_owned();
@@ -520,6 +522,7 @@ pub fn chains() -> Document {
                 throughput: GIB / seconds,
                 source: "pipe-speed, on its author's machine".to_owned(),
                 relative: false,
+                ..Default::default()
             });
             if length != "0" || stage == "cat" {
                 trials.push(record);

@@ -248,7 +248,8 @@ mod tests {
     #[test]
     fn what_was_planned_is_kept() {
         let mut planned = outcome("e", &[("verify", "full")], 1.0, &STEADY);
-        planned.trial.published = Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false });
+        planned.trial.published =
+            Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false, ..Published::default() });
         planned.verified = Some(true);
         let record = one(planned.clone());
         assert_eq!((record.id, record.job), (planned.trial.id, planned.trial.job));
