@@ -60,7 +60,10 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     if evidence.is_empty() {
         let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
-        return cant_tell(format!("not measured: {}", reason.as_deref().unwrap_or("too few runs, or this machine doesn't count it")));
+        return cant_tell(format!(
+            "not measured: {}",
+            reason.as_deref().unwrap_or("too few runs, or this machine doesn't count it")
+        ));
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
