@@ -153,7 +153,7 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
 fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results, Stop> {
     let interrupt = catch_interrupts()?;
     let total = sides.len() as u64 * (u64::from(options.runs) + 1) * u64::from(options.sessions);
-    let mut progress = Progress::new(options.output.quiet, total);
+    let mut progress = Progress::new(options.output.quiet);
     let mut sides = sides.to_vec();
     // What each wrote first, by which all others are judged; and of each the runs that count, one session after the other.
     let mut first: Vec<PipelineRun> = Vec::new();
@@ -173,7 +173,7 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results,
                         format!("{} ≈ {} so far", NAMES[side], Unit::Nanoseconds.show(estimate(own, elapsed).median))
                     }
                 };
-                progress.update(done, total, None, &shown);
+                progress.update(done, total, &shown);
                 done += 1;
                 let ran = sides[side].1.run(options.limit, round == 0, &interrupt).map_err(|error| match error {
                     RunError::Interrupted => Stop::with(exit::INTERRUPTED, "interrupted; no result"),

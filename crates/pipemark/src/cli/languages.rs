@@ -1,12 +1,11 @@
 //! `pipemark languages`: which entrants there are, building them, and running them against each other.
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output::{FormatOption, OutputOptions};
 use super::schedule::ScheduleOptions;
@@ -14,6 +13,7 @@ use super::{Ending, Stop, exit, measure, suite_file};
 use crate::entrant::{Absent, Entrants, Rebuild, Step};
 use crate::model::{Filter, Language, Program};
 use crate::plan::{Plan, Scale};
+use crate::run::Progress;
 use crate::sheet::{self, LanguageChoice, neutral};
 
 /// The name of the suite that `languages run` runs.
@@ -117,9 +117,9 @@ fn build(chosen: &Chosen) -> Ending {
     let mut failed = false;
     let mut begun = Instant::now();
     let mut told = Ok(());
-    let waiting = Waiting::new(false, languages.len());
+    let mut waiting = waiting(false, languages.len());
     entrants.prepare(&languages.iter().collect(), &BTreeSet::<&Filter>::new(), Rebuild::Always, |step| {
-        waiting.show(&step);
+        waiting(&step);
         let line = match step {
             Step::Begun(_) => {
                 begun = Instant::now();
@@ -139,11 +139,9 @@ fn build(chosen: &Chosen) -> Ending {
                 format!("{name}: failed: {reason}")
             }
         };
-        waiting.bar.suspend(|| {
-            if told.is_ok() {
-                told = writeln!(io::stdout(), "{line}");
-            }
-        });
+        if told.is_ok() {
+            told = writeln!(io::stdout(), "{line}");
+        }
     });
     if failed { Err(Stop::code(exit::FAILED)) } else { Ok(told?) }
 }
@@ -187,38 +185,19 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;
-    let waiting = Waiting::new(quiet, wanted.len() + filters.len());
-    entrants.prepare(&wanted, &filters, Rebuild::IfStale, |step| waiting.show(&step));
+    let mut waiting = waiting(quiet, wanted.len() + filters.len());
+    entrants.prepare(&wanted, &filters, Rebuild::IfStale, |step| waiting(&step));
     Ok(entrants)
 }
 
-/// A line for who waits for the builds, on a terminal.
-struct Waiting {
-    bar: ProgressBar,
-}
-
-impl Waiting {
-    fn new(quiet: bool, languages: usize) -> Waiting {
-        let bar = match !quiet && io::stderr().is_terminal() {
-            true => ProgressBar::new(languages as u64),
-            false => ProgressBar::hidden(),
-        };
-        let style = ProgressStyle::with_template("{spinner} {pos} of {len} built · {msg} · {elapsed}");
-        bar.set_style(style.expect("the template is constant"));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Waiting { bar }
-    }
-
-    fn show(&self, step: &Step<'_>) {
-        match step {
-            Step::Begun(name) => self.bar.set_message(name.to_string()),
-            Step::Ready { .. } | Step::Absent(..) => self.bar.inc(1),
+/// Tells whoever waits what is being built.
+fn waiting(quiet: bool, all: usize) -> impl FnMut(&Step<'_>) {
+    let (mut progress, mut done) = (Progress::new(quiet), 0);
+    move |step| match step {
+        Step::Begun(name) => progress.show(&format!("{done} of {all} built · {name}")),
+        Step::Ready { .. } | Step::Absent(..) => {
+            done += 1;
+            progress.clear();
         }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
     }
 }

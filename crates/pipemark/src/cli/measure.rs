@@ -100,7 +100,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
         let mut progress = match lines {
             true => Progress::in_lines(),
-            false => Progress::new(output.export.quiet, plan.trials.len() as u64),
+            false => Progress::new(output.export.quiet),
         };
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));

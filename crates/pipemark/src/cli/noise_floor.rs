@@ -89,7 +89,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<Floors, Stop> {
     let interrupt = catch_interrupts()?;
     let machine = host::survey();
-    let mut progress = Progress::new(quiet, 2 * u64::from(options.rounds));
+    let mut progress = Progress::new(quiet);
     let mut sides: [Vec<Vec<f64>>; 2] = Default::default();
     for _ in 0..options.sessions {
         let measurement = run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);

@@ -111,7 +111,7 @@ pub fn measure(
             }
             let turn = &mut turns[i];
             let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
-            progress.update(done, done + to_come as u64, None, latest.as_ref().unwrap_or(&words[i]));
+            progress.update(done, done + to_come as u64, latest.as_ref().unwrap_or(&words[i]));
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let Some(conditions) = &mut turn.conditions else { continue };
             conditions.seed = seed;
