@@ -169,13 +169,19 @@ fn of_notes(notes: &[Note]) -> Json {
 
 fn table(grid: &Grid, group: &Group) -> Json {
     let columns = grid.without_bars();
-    let side = |index: usize| if grid.columns[index].side == Side::Right { "f" } else { "" };
+    let figures = |index: usize| grid.columns[index].side == Side::Right;
+    // Most cells are figures, and a page has thousands: they have no class, but where they name the row.
+    let side = |index: usize, names: bool| match (figures(index), names) {
+        (true, true) => "f",
+        (false, false) => "w",
+        _ => "",
+    };
     let cell = |row: &Row, index: usize| {
         let cell = &row.cells[index];
         let class = match cell.style {
-            Style::Success if side(index) == "f" => "f best",
+            Style::Success if figures(index) && index != columns[0] => "best",
             Style::Failure => "failure",
-            _ => side(index),
+            _ => side(index, index == columns[0]),
         };
         json!({"text": format!("{}{}", cell.text, cell.mark), "class": class, "span": 1})
     };
@@ -184,11 +190,11 @@ fn table(grid: &Grid, group: &Group) -> Json {
         let mut cells: Vec<Json> = shown.map(|&index| cell(row, index)).collect();
         if let Some((style, reason)) = &row.instead {
             let span = (columns.len() - cells.len()).max(1);
-            cells.push(json!({"text": reason, "class": class(*style), "span": span}));
+            cells.push(json!({"text": reason, "class": format!("w {}", class(*style)), "span": span}));
         }
         cells
     };
-    let head = |&index: &usize| json!({"text": grid.columns[index].heading, "class": side(index)});
+    let head = |&index: &usize| json!({"text": grid.columns[index].heading, "class": side(index, true)});
     let rows: Vec<_> = group.rows.iter().map(row).collect();
     let head: Vec<_> = columns.iter().map(head).collect();
     json!({"kind": "table", "caption": group.caption, "head": head, "rows": rows})
