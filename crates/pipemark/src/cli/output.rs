@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::PathBufValueParser;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use super::console::{say, say_error};
 use super::{Ending, Stop, exit};
@@ -352,11 +353,23 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
             file: format!("pipemark-{}.json", index + 1),
             label: if documents.len() > 1 { format!("{}. {}", index + 1, document.suite) } else { String::new() },
             content: serde_json::to_vec(document)?,
-            shorter: serde_json::to_vec(&short)?,
+            shorter: serde_json::to_vec(&rounded(serde_json::to_value(&short)?))?,
         })
     };
     let attachments = documents.iter().enumerate().map(attachment).collect::<io::Result<Vec<_>>>()?;
     render::html(&sheet::report(documents), &attachments)
+}
+
+/// With figures of six digits, which take half of the space.
+fn rounded(json: Value) -> Value {
+    match json {
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().and_then(|figure| format!("{figure:.5e}").parse::<f64>().ok()).into()
+        }
+        Value::Array(values) => values.into_iter().map(rounded).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
+        other => other,
+    }
 }
 
 /// A file, or `-`.
