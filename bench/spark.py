@@ -25,7 +25,7 @@ if sys.prefix != str(ROOT / "build/spark"):
         sys.exit("no Spark in build/spark, so nothing is measured: make test-spark installs it")
     os.execv(PYTHON, [PYTHON, *sys.argv])
 
-sys.path += [str(ROOT / "engines"), str(ROOT / "engines/spark")]
+sys.path[:0] = [str(ROOT / "engines"), str(ROOT / "engines/spark")]
 os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
 import line_job  # noqa: E402
 import lines  # noqa: E402
@@ -158,6 +158,8 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    # Files of this size are not left in memory.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = [throughput, per_task, commit]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as folder, cluster() as master:
