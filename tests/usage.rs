@@ -104,7 +104,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
         (&["chain", "--stage", "cat", "--stage", "cat"], "given twice"),
         (&["lines", "field", "0"], "the first field is 1"),
         (&["history", "--limit", "x"], "is not a whole number from 0"),
-        (&["compare", "--aa", "--rounds", "5"], "is not a whole number from 6 to 1000"),
+        (&["compare", "--aa", "--rounds", "3"], "is not a whole number from 4 to 1000"),
     ] {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
