@@ -21,7 +21,16 @@ word_enum! {
 impl Feed {
     /// Whether it never ends by itself.
     pub fn endless(self) -> bool {
-        matches!(self, Feed::YesShort | Feed::YesLong)
+        self.line_bytes().is_some()
+    }
+
+    /// How long its lines are, newline included, where all are alike.
+    pub fn line_bytes(self) -> Option<u32> {
+        match self {
+            Feed::YesShort => Some(8),
+            Feed::YesLong => Some(285),
+            Feed::File | Feed::Zcat => None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::grid;
 use super::terminal::{Colour, abridge, pad, width, wrap};
 use crate::model::Unit;
-use crate::sheet::{Axis, Cell, Chart, Column, Grid, Kind, Point, Role, Scale, Side, Style};
+use crate::sheet::{Axis, Cell, Chart, Column, Grid, Kind, Point, Role, Scale, Series, Side, Style};
 
 /// Rows of a chart with two axes.
 const ROWS: usize = 16;
@@ -47,18 +47,35 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     points.sort_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
     let longest = points.iter().map(|(_, point)| point.x).fold(f64::MIN_POSITIVE, f64::max);
     let several = chart.series.iter().filter(|series| series.role == Role::Measured).count() > 1;
+    let theirs = |label: &str, row: f64| {
+        let named = chart.points().filter(|(series, _)| series.role == Role::Published && series.label == label);
+        named.map(|(_, point)| point).find(|point| point.y == row)
+    };
     let rows = points.iter().map(|&(series, point)| {
         let (row, share) = (&chart.y.names[point.y as usize], point.x / longest);
+        let elsewhere = theirs(&chart.series[series].label, point.y);
         let label = if several { format!("{row} ({})", chart.series[series].label) } else { row.clone() };
         vec![
             Cell::shown(abridge(&label, room * 2 / 5)),
             Cell::bar(share, share).style(Style::Series(series)),
-            Cell::shown(&point.figure),
+            Cell::shown(
+                elsewhere
+                    .map_or_else(|| point.figure.clone(), |theirs| format!("{} ({})", point.figure, theirs.figure)),
+            ),
         ]
     });
     let columns =
         vec![Column::words("", "").fit(crate::sheet::Fit::Elastic), Column::bars(""), Column::figures("", "")];
-    grid::lines(&Grid::new(columns, rows.collect()), room, colour)
+    let mut lines = grid::lines(&Grid::new(columns, rows.collect()), room, colour);
+    let published = chart.points().filter(|(series, _)| series.role == Role::Published);
+    let sources: std::collections::BTreeSet<&str> = published.map(|(_, point)| point.name.as_str()).collect();
+    lines.extend(
+        sources
+            .into_iter()
+            .flat_map(|source| wrap(&format!("in brackets, {source}"), room))
+            .map(|line| colour.paint(Style::Aside, &line)),
+    );
+    lines
 }
 
 fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
@@ -74,8 +91,11 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     for (index, series) in shown.iter().take(SYMBOLS.chars().count()).enumerate() {
         let place = |point: &Point| (x.share(point.x), y.share(point.y));
         let placed: Vec<_> = series.points.iter().map(place).filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-        if series.role != Role::Published {
-            placed.windows(2).for_each(|pair| canvas.join(pair[0], pair[1], index));
+        let fitted = |other: &&Series| other.role == Role::Fit && other.label == series.label;
+        let fit = chart.series.iter().find(fitted);
+        if let Some(line) = fit.or(Some(*series).filter(|series| series.role != Role::Published)) {
+            let line: Vec<_> = line.points.iter().map(place).collect();
+            line.windows(2).for_each(|pair| canvas.join(pair[0], pair[1], index));
         }
         placed.into_iter().for_each(|point| canvas.mark(point, index));
     }

@@ -21,7 +21,8 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let names = |published: bool| {
         let mut names: Vec<&str> = Vec::new();
         for series in &chart.series {
-            let fits = series.role != Role::Limit && (series.role == Role::Published) == published;
+            let drawn = !matches!(series.role, Role::Limit | Role::Fit);
+            let fits = drawn && (series.role == Role::Published) == published;
             if fits && !names.contains(&series.label.as_str()) {
                 names.push(&series.label);
             }
@@ -104,7 +105,11 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
     let up = Figures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
     let values = chart.points().map(|(series, point)| {
-        let mut datum = datum(point, &series.label, word(series.role));
+        let role = match series.role == Role::Fit && !names.contains(&series.label.as_str()) {
+            true => "published fit",
+            false => word(series.role),
+        };
+        let mut datum = datum(point, &series.label, role);
         datum["x"] = across.value(point.x);
         datum["y"] = up.value(point.y);
         if let Some((low, high)) = point.interval {

@@ -129,7 +129,9 @@ mod tests {
 
     #[test]
     fn lines_are_as_long_as_they_are_said_to_be() {
-        assert_eq!((SHORT_LINE.len() + 1, LONG_LINE.len() + 1), (8, 285));
+        let bytes = |line: &str| u32::try_from(line.len() + 1).ok();
+        assert_eq!(Feed::YesShort.line_bytes(), bytes(SHORT_LINE));
+        assert_eq!(Feed::YesLong.line_bytes(), bytes(LONG_LINE));
     }
 
     #[test]

@@ -575,6 +575,21 @@ pub fn lines() -> Document {
         }
         trials.push(record);
     }
+    trials[1].published = Some(Published {
+        throughput: 0.4 * GIB,
+        source: "results of 2026".to_owned(),
+        relative: false,
+        ..Default::default()
+    });
+    for (feed, seconds) in [("yes-short", 20.0), ("yes-long", 1.5)] {
+        for (filter, factor) in [("awk", 1.0), ("perl", 1.3)] {
+            let params = [("feed", feed), ("filter", filter), ("time", "500ms"), ("place", "free")];
+            let mut record = measured("line-length", &params, 0.2, Some(0.02), 6.0);
+            let estimates = record.estimate.as_mut().expect("measured");
+            estimates.set(Figure::FilterCpu, estimate(seconds * factor, Some(0.05)));
+            trials.push(record);
+        }
+    }
     document("lines", "lines through a filter, built in several ways", trials)
 }
 

@@ -89,6 +89,11 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     notes
 }
 
+/// How many times as fast as its base a cell is, and that as the table shows it; `None` where it was not measured.
+pub(super) fn gain(cell: &GainsCell, about: &model::Experiment, records: &[Record]) -> Option<(f64, String)> {
+    Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, shown(&gain)))
+}
+
 /// One cell of a table of gains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Gain {

@@ -5,8 +5,8 @@ use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use super::{MOST_CURVES, Scene, at_most, capitalised, number, published, spread, thinned, title_of};
-use crate::model::{Figure, Key, Sample, Unit};
+use super::{MOST_CURVES, Scene, Trial, at_most, capitalised, number, published, spread, thinned, title_of};
+use crate::model::{Estimate, Figure, Key, Sample, Unit};
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::experiment::published_real;
 use crate::stats::estimate::median;
@@ -68,11 +68,34 @@ pub(super) fn chains(scene: &Scene) -> Chart {
         series.push(Series { label, role: Role::Measured, points });
         series.extend(line);
     }
-    series.extend(elsewhere);
+    let fits: Vec<Series> = elsewhere.iter().filter_map(|curve| fit(&curve.label, &curve.points)).collect();
+    series.extend(elsewhere.into_iter().chain(fits));
     let title = "Real time by length of the chain; the thin lines are fits";
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
     Chart { left_out, ..Chart::new(title, Kind::Curves, x, y, series) }
+}
+
+/// The filter's own CPU time for each line, against the length of the lines.
+pub(super) fn lines(scene: &Scene) -> Option<Chart> {
+    let point = |trial: &Trial| {
+        let cost = trial.estimates.get(Figure::FilterCpu)?;
+        let length = f64::from(trial.job().lines()?.feed.line_bytes()?);
+        let ns = |seconds: f64| seconds * length * 1e9 / (1u64 << 30) as f64;
+        let per_line = Estimate { median: ns(cost.median), low: cost.low.map(ns), high: cost.high.map(ns), ..*cost };
+        Some(scene.point_of(trial, length, &per_line, Unit::Nanoseconds))
+    };
+    let (groups, left_out) = at_most(scene.grouped(&[Key::Feed]), MOST_CURVES, "curves");
+    let curve = |(label, trials): (String, Vec<&Trial>)| {
+        let points: Vec<Point> = trials.into_iter().filter_map(point).collect();
+        (points.len() > 1).then(|| Series { label, role: Role::Measured, points: sorted(points) })
+    };
+    let series: Vec<Series> = groups.into_iter().filter_map(curve).collect();
+    let x = Axis::new("length of a line", Unit::Bytes, Scale::Log);
+    let y = Axis::new("the filter's CPU time per line", Unit::Nanoseconds, Scale::Log);
+    let drawn = !series.is_empty();
+    let chart = Chart::new("Cost of a line by its length", Kind::Curves, x, y, series);
+    drawn.then_some(Chart { left_out, ..chart })
 }
 
 /// The line through the points, which is a curve on these axes.

@@ -1,9 +1,10 @@
 //! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
 
 use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
-use crate::model::{Key, Unit};
+use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit};
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
-use crate::sheet::distinct;
+use crate::sheet::gains::gain;
+use crate::sheet::{distinct, neutral};
 
 /// The most columns that can be read.
 const MOST_COLUMNS: usize = 24;
@@ -69,6 +70,46 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
         Chart { panel: panel.title, left_out: left_out.clone(), ..chart }
     };
     panels.into_iter().map(chart).collect()
+}
+
+/// A table of gains for each of its parts, in the shape of the published one: coloured by the gain, what was published in
+/// brackets.
+pub(super) fn gains(scene: &Scene) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (&run, document) in scene.section.runs.iter().map(|run| (run, &scene.documents[*run])) {
+        let about = document.experiments.iter().find(|about| about.name == scene.section.name);
+        for (about, gains) in about.into_iter().filter_map(|about| Some((about, about.gains.as_ref()?))) {
+            let parts: Vec<_> = gains.blocks.iter().map(|part| (part, cells(scene, (run, about), part))).collect();
+            let values = parts.iter().flat_map(|(_, cells)| cells).filter_map(|cell| cell.value);
+            let most = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / value)).fold(1.1, f64::max);
+            for (part, points) in parts.into_iter().filter(|(_, cells)| !cells.is_empty()) {
+                let columns = part.columns.iter().map(|column| column.name.clone()).collect();
+                let rows = gains.rows.iter().map(|row| neutral(row)).collect();
+                let series = vec![Series { label: String::new(), role: Role::Measured, points }];
+                let (x, y) = (Axis::named(&gains.corner, columns), Axis::named("", rows));
+                let title = "Per cent over the base, in brackets as published";
+                let chart = Chart::new(title, Kind::Heat(Colouring::Diverging { most }), x, y, series);
+                let panel = match scene.several_runs() {
+                    true => format!("{} · {}", part.title, scene.labels[run]),
+                    false => part.title.clone(),
+                };
+                charts.push(Chart { panel: neutral(&panel), ..chart });
+            }
+        }
+    }
+    charts
+}
+
+fn cells(scene: &Scene, (run, about): (usize, &Experiment), part: &GainsBlock) -> Vec<Point> {
+    let columns = part.columns.iter().enumerate();
+    let all = columns.flat_map(|(x, column)| column.cells.iter().enumerate().map(move |(y, cell)| (x, y, cell)));
+    let point = |(x, y, cell): (usize, usize, &Option<GainsCell>)| {
+        let cell = cell.as_ref()?;
+        let trial = scene.ranked().find(|trial| trial.run == run && trial.record.id == cell.trial)?;
+        let (ratio, brief) = gain(cell, about, &scene.documents[run].trials)?;
+        Some(Point { x: x as f64, y: y as f64, value: Some(ratio), brief, ..scene.point(trial, 0.0) })
+    };
+    all.filter_map(point).collect()
 }
 
 /// The values across the top: numbers in their order, words in the order of the suite.

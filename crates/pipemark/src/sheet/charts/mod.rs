@@ -26,8 +26,16 @@ pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String
     }
     let distributions = || section.latency.then(|| curves::distributions(&scene)).flatten();
     let has = |key: Key| section.keys.contains(&key);
+    let gains = heat::gains(&scene);
+    if !gains.is_empty() {
+        return gains;
+    }
     if has(Key::Length) {
         return vec![curves::chains(&scene)];
+    }
+    let costs = has(Key::Feed).then(|| curves::lines(&scene)).flatten();
+    if let Some(costs) = costs {
+        return vec![costs, bars::trials(&scene)];
     }
     let numeric = scene.numeric();
     if has(Key::Language) && numeric.is_none() {
