@@ -265,6 +265,8 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             let end = near.try_clone().unwrap();
             let reader = collect(far);
             let arrived = move || {
+                // The reader may be behind, and the descriptor one that doesn't wait.
+                end.set_nonblocking(false).unwrap();
                 end.send(&[]).unwrap();
                 Some(reader.join().unwrap())
             };
