@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::past::Past;
 use crate::program::pipemark;
@@ -197,7 +197,7 @@ fn documents_are_compared_with_themselves() {
     }
 }
 
-/// What the program of then found is found today, trial by trial.
+/// What the program of then found is found today, trial by trial; verdicts only where sessions allow one.
 #[test]
 fn comparisons_are_as_they_were() {
     let (bw, after) = (path("bw.json"), path("bw-after.json"));
@@ -218,7 +218,12 @@ fn comparisons_are_as_they_were() {
             changes.map(told).collect()
         };
         let report = pipemark(&[&["compare"], &words[..], &["--json", "-"]].concat()).measured();
-        assert_eq!(told(&report), told(&read(kept)), "{kept}");
+        let mut then = told(&read(kept));
+        if kept == "compare.json" {
+            // One session against one: that they differ was said then, and isn't known.
+            then.iter_mut().for_each(|told| told[5] = json!("cant-tell"));
+        }
+        assert_eq!(told(&report), then, "{kept}");
     }
 }
 
