@@ -83,7 +83,8 @@ impl RunningStages {
     pub fn reason_behind(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
         while !self.stages.is_empty() {
-            for stage in &mut self.stages {
+            // The last first: a stage that is seen to have ended because the one before it had finds that one ended as well.
+            for stage in self.stages.iter_mut().rev() {
                 let _ = stage.wait(Instant::now(), None);
             }
             // Those before it die of the pipe that it broke, or go on if they do not write.
