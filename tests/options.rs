@@ -176,6 +176,20 @@ fn pairs_run_at_once_and_add_up() {
 }
 
 #[test]
+fn records_up_to_pipe_buf_are_never_cut_by_other_writers_and_larger_ones_are() {
+    let document = bw("--writers 2,4 --block 512,4095,4096,128k --total 64m --place free --runs 1");
+    for trial in trials(&document) {
+        assert_eq!((&trial["verified"], &trial["touched"]), (&true.into(), &true.into()), "{trial}");
+        let (block, writers) = (number(&trial["params"]["block"]), number(&trial["params"]["writers"]));
+        for sample in samples(trial) {
+            assert_eq!(sample["sources"].as_array().unwrap().len() as u64, writers);
+            let cut = sample["interleaved_percent"].as_f64().unwrap();
+            assert_eq!(cut > 0.0, block > 4096, "{cut} % of records of {block} bytes were cut");
+        }
+    }
+}
+
+#[test]
 fn many_pairs_start_together() {
     let document = bw("--pairs 40 --time 5ms");
     let sample = &samples(only(&document))[0];

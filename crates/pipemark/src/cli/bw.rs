@@ -20,8 +20,8 @@ impl KeySet for BwKeys {
     const KEYS: &'static [Key] = {
         use Key::*;
         &[
-            Mode, Link, Pairs, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq, Rate, Gap,
-            WriteDelay, ReadDelay, Total, Blocks, Time, ReadBlock, Block,
+            Mode, Link, Pairs, Writers, Place, Verify, Send, Recv, Wait, Pages, Align, Capacity, Buffer, Rseq, Rate,
+            Gap, WriteDelay, ReadDelay, Total, Blocks, Time, ReadBlock, Block,
         ]
     };
     const DEFAULTS: &'static [(Key, &'static str)] = &[

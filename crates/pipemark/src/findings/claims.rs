@@ -100,7 +100,10 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
                 Some(figure / bases.get(&round)?).filter(|ratio| ratio.is_normal())
             });
             let ratio = Estimate::of(&figures.collect::<Vec<_>>())?;
-            (ratio, family.interval(&ratio))
+            // What was the same in every run is counted, not estimated.
+            let counted = ratio.min == ratio.max && ratio.runs as usize >= FEWEST_RUNS;
+            let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
+            (ratio, together)
         }
     };
     let shown = |figure: f64| if claim.figure == "gain" { (figure - 1.0) * 100.0 } else { figure };
@@ -302,6 +305,18 @@ mod tests {
         let each = answer(&asked("gain", Some(5.0), None));
         assert_eq!(each.verdict, Verdict::DoesntHold);
         assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); of 4: holds 3, reversed 1");
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_run_is_known_and_not_estimated() {
+        let mut records = measured([1.0, 1.2, 0.9, 1.0], &STEADY);
+        let none = asked("interleaved_percent", Some(0.0), Some(0.0));
+        for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
+            sample.interleaved_percent = Some(0.0);
+        }
+        assert_eq!(answer(&none, &records).verdict, Verdict::Holds);
+        records[1].samples[0].interleaved_percent = Some(0.1);
+        assert_ne!(answer(&none, &records).verdict, Verdict::Holds, "one record was cut");
     }
 
     #[test]

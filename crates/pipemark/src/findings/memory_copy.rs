@@ -8,8 +8,12 @@ use crate::model::{Estimate, Throughput, WaitPolicy, three_digits};
 
 /// The fastest of the trials in which every byte is copied into the pipe and out of it, against the limit.
 pub(super) fn share(streams: &[Measured], limit: Option<&Estimate>) -> Option<Candidate> {
-    let copying =
-        |one: &Measured| one.ends().work().copies == 2 && one.ends().wait != WaitPolicy::Spin && one.ends().pairs == 1;
+    let copying = |one: &Measured| {
+        one.ends().work().copies == 2
+            && one.ends().wait != WaitPolicy::Spin
+            && one.ends().pairs == 1
+            && one.ends().writers == 1
+    };
     let (best, limit) = (fastest(streams.iter().copied().filter(copying))?, limit?);
     let share = best.throughput() / limit.median;
     let text = format!(

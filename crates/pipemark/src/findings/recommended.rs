@@ -20,7 +20,12 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
         [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<Measured<'a>> {
             let usable = |ends: &Ends| {
                 let undelayed = (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default());
-                ends.verify == verify && ends.wait != WaitPolicy::Spin && ends.pairs == 1 && undelayed && wanted(ends)
+                ends.verify == verify
+                    && ends.wait != WaitPolicy::Spin
+                    && ends.pairs == 1
+                    && ends.writers == 1
+                    && undelayed
+                    && wanted(ends)
             };
             streams.iter().copied().filter(|one| usable(one.ends())).collect()
         })

@@ -4,7 +4,7 @@ use super::Measured;
 use crate::model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
 /// What is told of a setting in brackets, in this order.
-const DETAILS: [Key; 14] = [
+const DETAILS: [Key; 15] = [
     Key::Link,
     Key::Block,
     Key::ReadBlock,
@@ -14,6 +14,7 @@ const DETAILS: [Key; 14] = [
     Key::Align,
     Key::Wait,
     Key::Pairs,
+    Key::Writers,
     Key::Stage,
     Key::WriteDelay,
     Key::ReadDelay,

@@ -46,7 +46,10 @@ pub enum Handle {
 
 impl Handle {
     /// The descriptor of a link that has one.
-    fn fd(self) -> io::Result<OwnedFd> {
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn fd(self) -> io::Result<OwnedFd> {
         match self {
             Handle::Fd(fd) => Ok(fd),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "this link's handle is a descriptor")),

@@ -151,6 +151,9 @@ figures! {
     };
     /// Pipe capacity in bytes that the kernel granted.
     Granted["granted", "granted", "capacity", Bytes, Neither] = |sample| sample.capacity_granted.and_then(whole);
+    /// Of several writers on one pipe, the share of their records, in per cent, that bytes of others cut.
+    Interleaved["interleaved_percent", "interleaved_percent", "interleaved", Percent, Lower] =
+        |sample| sample.interleaved_percent;
     /// Nanoseconds of the measured window.
     Elapsed["elapsed_ns", "elapsed_ns", "time", Nanoseconds, Lower] = |sample| whole(sample.ns);
     /// Calls that the sources made.

@@ -135,6 +135,8 @@ ends! {
     align: u32 = 0,
     /// How many pairs of source and sink run at once.
     pairs: u32 = 1,
+    /// How many sources write to one sink's link.
+    writers: u32 = 1,
     /// What the bytes are.
     content: Content = Content::Pattern,
     /// Mean busy work after each call of the sink.
@@ -240,12 +242,13 @@ impl Ends {
     /// Whether the sink looks at the bytes: moving a page reference is not reading a page. In place, looking at them is all
     /// there is to receiving them.
     pub fn touched(&self) -> bool {
-        self.recv.touches() && self.verify.looks() || self.recv == RecvMethod::InPlace
+        self.recv.touches() && (self.verify.looks() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
     /// Whether each byte is written anew before it is sent. In place, writing them is all there is to sending them.
     pub fn fresh(&self) -> bool {
-        self.verify == Verify::Full && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
+        let fresh = self.verify == Verify::Full || self.writers > 1;
+        fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
     }
 
     /// What is done to each byte. Only those with the same work are alike.
@@ -277,6 +280,14 @@ impl Ends {
         refuse_if!(
             *capacity != Capacity::DEFAULT && !link.has_capacity(),
             "--capacity {capacity} is of pipes and rings, and --link {link} is neither; leave it out, or use --buffer for sockets"
+        );
+        let plain = (*link, *send, *recv, self.wait)
+            == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
+        refuse_if!(
+            self.writers > 1 && !(plain && self.pairs == 1 && !looks),
+            "--writers {} share one pipe, and say in each byte whose it is; use --link pipe --send write --recv read --wait \
+             block --pairs 1 --verify count",
+            self.writers
         );
         if let Some(size) = self.buffer {
             refuse_if!(!link.is_socket(), "--buffer {size} is of sockets, and --link {link} is none; leave it out");
@@ -705,6 +716,9 @@ mod tests {
             ("mode=latency verify=xor", "for streams"),
             ("mode=latency length=2", "passes a stream on"),
             ("length=2 pairs=2", "--pairs 1"),
+            ("writers=2 link=fifo", "--link pipe"),
+            ("writers=2 verify=full", "--verify count"),
+            ("writers=2 length=1", "writers"),
             ("exit=1", "use --length"),
             ("feed=file", "needs a filter"),
             ("feed=file filter=sed place=free", "give one"),

@@ -39,7 +39,7 @@ pub use link::LinkKind;
 pub(crate) use link::each_link;
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
-pub use parameter::{Key, MAX_LENGTH, Settings, Value};
+pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use pipeline::{
     Access, Phase, PipeFigures, PipelineReport, PipelineVerdict, StageFigures, StageMoment, VerdictKind,
 };

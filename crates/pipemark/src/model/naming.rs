@@ -133,6 +133,7 @@ pub fn phrase(value: &Value) -> String {
         Value::Pages(kind) => format!("{kind} pages"),
         Value::Length(length) => count(*length, "stage"),
         Value::Pairs(pairs) => count(*pairs, "pair"),
+        Value::Writers(writers) => count(*writers, "writer"),
         Value::Total(_) | Value::Time(_) => format!("{value} per run"),
         _ => format!("{} {value}", value.key().to_string().replace('-', " ")),
     }

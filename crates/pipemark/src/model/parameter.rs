@@ -23,11 +23,15 @@ use super::value::{Word, Words, bounded, named, word};
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
 /// The largest number of pairs that run at once.
 pub const MAX_PAIRS: u32 = 256;
+/// The largest number of writers on one pipe.
+pub const MAX_WRITERS: u32 = 8;
 /// The longest chain.
 pub const MAX_LENGTH: u32 = 4096;
 
 /// Kinds of job with two ends of ours.
 const ENDS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain];
+/// Kinds of job that only stream.
+const STREAMS: &[Kind] = &[Kind::Stream];
 /// Kinds of job that are paced.
 const PACED: &[Kind] = &[Kind::RoundTrip];
 /// Kinds of job that pass bytes through other programs.
@@ -198,6 +202,8 @@ parameters! {
     };
     /// How many pairs of writer and reader run at once
     Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| bounded("number of pairs", text, 1, MAX_PAIRS);
+    /// How many writers share one pipe, each writing records of one block; records that others cut are counted
+    Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| bounded("number of writers", text, 1, MAX_WRITERS);
     /// A stage: a command with its arguments, or relay
     ///
     /// 'a | b' is a chain of a and b in turns. There is no shell; use sh -c '…' for what only a shell can do.
@@ -422,6 +428,7 @@ mod tests {
             (Key::Total, "1 GiB"),
             (Key::Time, "100 ms"),
             (Key::Pairs, "4"),
+            (Key::Writers, "4"),
         ] {
             assert_eq!(value(key, text).to_string(), text);
             assert_eq!(value(key, text).exact(), text);
@@ -453,6 +460,7 @@ mod tests {
             (Key::Place, "0:9999", "placement"),
             (Key::Place, "0:-1", "placement"),
             (Key::Pairs, "0", "256"),
+            (Key::Writers, "9", "8"),
             (Key::Pairs, "x", "whole number"),
             (Key::Pairs, "-1", "whole number"),
             (Key::Exit, "300", "whole number"),

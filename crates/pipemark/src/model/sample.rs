@@ -44,6 +44,9 @@ pub struct Sample {
     /// The most bytes one message of this link takes, where there is a limit; larger blocks are split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_limit: Option<u64>,
+    /// Of several writers on one pipe, how many of their records the bytes of others cut, in per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interleaved_percent: Option<f64>,
     /// Round trips, in latency mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,

@@ -218,7 +218,7 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
-             buffer, block, read-block, align, pairs, stage, length, content, exit, read-delay, write-delay, rate, gap, \
+             buffer, block, read-block, align, pairs, writers, stage, length, content, exit, read-delay, write-delay, rate, gap, \
              verify, rseq, total, blocks, time, language, program, feed, filter (did you mean send?)",
             "sned",
         ),

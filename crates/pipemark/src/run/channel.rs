@@ -159,6 +159,8 @@ pub struct Done {
     pub made: u64,
     /// Bytes looked at, likewise.
     pub looked: u64,
+    /// Of a sink with several writers, how many of their records others cut, in per cent.
+    pub interleaved_percent: Option<f64>,
     /// Round trips, of a source in latency mode.
     pub latency: Option<Latency>,
     /// What the sender has to say about how its bytes went.

@@ -6,6 +6,7 @@ mod meter;
 mod sink;
 mod source;
 mod text;
+mod writers;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -74,6 +75,8 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
     match (end.assignment.role, &end.assignment.job) {
         (Role::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
         (_, Job::RoundTrip(_)) => latency::answer(&end, link, next()?, next()?),
+        (Role::Source, _) if end.ends.writers > 1 => writers::write(&end, next()?.fd()?),
+        (_, _) if end.ends.writers > 1 => writers::read(&end, next()?.fd()?),
         (Role::Source, _) => source::run(&end, link, next()?),
         (_, _) => sink::run(&end, link, next()?),
     }

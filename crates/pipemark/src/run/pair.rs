@@ -80,7 +80,10 @@ struct Run {
 impl Run {
     fn start(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Run, RunError> {
         let link = link::of(ends.link);
-        let roles: &[Role] = if link.is_some() { &[Role::Source, Role::Sink] } else { &[Role::Copy] };
+        let roles = match link {
+            Some(_) => [vec![Role::Source; ends.writers as usize], vec![Role::Sink]].concat(),
+            None => vec![Role::Copy],
+        };
         let count = roles.len() * ends.pairs as usize;
         let (page, control) = Control::create(count).map_err(failed("no shared memory for the run"))?;
         let mut run = Run {
@@ -91,12 +94,12 @@ impl Run {
             granted: Granted::default(),
         };
         for pair in 0..ends.pairs {
-            let mut handles = match link {
+            let handles = match link {
                 Some(link) => run.connect(link, job, ends, conditions)?,
                 None => [Vec::new(), Vec::new()],
             };
-            for &role in roles {
-                let handles = std::mem::take(&mut handles[usize::from(role == Role::Sink)]);
+            for &role in &roles {
+                let handles = &handles[usize::from(role == Role::Sink)];
                 let assignment = Assignment {
                     role,
                     parent: std::process::id(),
@@ -265,6 +268,7 @@ fn measured(
         notes.push(Warning::Sender { text });
     }
     let capacity = sinks.first().and_then(|done| done.capacity);
+    let interleaved_percent = sinks.first().and_then(|done| done.interleaved_percent);
     let latency = sources.first().and_then(|done| done.latency.clone());
     let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
     let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
@@ -293,6 +297,7 @@ fn measured(
         send_buffer: granted.buffers.map(|(send, _)| send),
         recv_buffer: granted.buffers.map(|(_, recv)| recv),
         message_limit: granted.message_limit,
+        interleaved_percent,
         latency,
         stages,
         sources,
@@ -326,7 +331,11 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
             }
         }
         let (source, sink) = (&source.stats, &sink.stats);
-        let (sent, arrived) = (source.bytes_in_all, sink.bytes_in_all);
+        let sent: u64 = match ends.writers {
+            1 => source.bytes_in_all,
+            _ => sources.iter().map(|source| source.stats.bytes_in_all).sum(),
+        };
+        let arrived = sink.bytes_in_all;
         if sent != arrived {
             return Err(RunError::Unverified(format!("{sent} bytes were sent and {arrived} arrived")));
         }

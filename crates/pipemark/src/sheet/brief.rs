@@ -231,7 +231,8 @@ type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
 /// Throughput or round trips by a number, where every combination of the others was measured with each.
 fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
-    if experiment.records.iter().any(|record| record.published.is_some()) {
+    let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
+    if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
         return None;
     }
     let keys = experiment.varying();
@@ -323,6 +324,9 @@ fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
         let more = match (latency, record.job.chain().is_some()) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
             (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
+            _ if of(Figure::Interleaved).is_some() => {
+                of(Figure::Interleaved).map(|cut| format!("{cut} of records cut"))
+            }
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
         let published = match (published_real(record).filter(|_| record.job.chain().is_some()), &record.published) {

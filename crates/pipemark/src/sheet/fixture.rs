@@ -66,6 +66,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         send_buffer: None,
         recv_buffer: None,
         message_limit: None,
+        interleaved_percent: None,
         latency: None,
         stages: Vec::new(),
         sources: vec![end.clone()],
