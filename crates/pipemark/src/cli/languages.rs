@@ -11,7 +11,7 @@ use super::output::{FormatOption, OutputOptions};
 use super::schedule::ScheduleOptions;
 use super::{Ending, Stop, exit, measure, suite_file};
 use crate::entrant::{Absent, Entrants, Rebuild, Step};
-use crate::model::{Filter, Language, Program};
+use crate::model::{Filter, Key, Language, Program, Value};
 use crate::plan::{Plan, Scale};
 use crate::run::Progress;
 use crate::sheet::{self, LanguageChoice, neutral};
@@ -70,6 +70,9 @@ struct RunOptions {
     /// Multiply the totals by F: 0.1 streams 1 GiB instead of 10
     #[arg(long, value_name = "F")]
     scale: Option<Scale>,
+    /// What is checked: full is a checksum that sees lost and moved blocks, xor the document's XOR over 0 to 255
+    #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], default_value = "full")]
+    verify: String,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -157,6 +160,7 @@ fn measured(options: &RunOptions) -> Ending {
         languages.extend(named.filter(|language| !languages.contains(language)).collect::<BTreeSet<_>>());
     }
     suite.of_languages(&languages);
+    suite.verify(Value::parse(Key::Verify, &options.verify).map_err(|error| error.to_string())?);
     suite.schedule = options.schedule.choices().or(suite.schedule);
     let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE))?;
     plan.precede_with_memory_copy();

@@ -52,6 +52,7 @@ pub fn survey() -> Host {
         page_size: u64::try_from(rustix::param::page_size()).expect("a few KiB"),
         huge_page_size,
         huge_pages: huge_page_policy(&files, huge_page_size),
+        pipe_default_size: pipeio::pipe::Pipe::new().and_then(|pipe| pipe.capacity()).ok().map(|bytes| bytes as u64),
         pipe_max_size,
         pipe_user_pages_soft: files.value("/proc/sys/fs/pipe-user-pages-soft").unwrap_or(DEFAULT_PIPE_USER_PAGES_SOFT),
         pipe_user_pages_hard: files.value("/proc/sys/fs/pipe-user-pages-hard").unwrap_or(0),
@@ -128,6 +129,7 @@ mod tests {
         assert!(host.memory > 1 << 20);
         assert!(host.page_size.is_power_of_two());
         assert!(host.pipe_max_size >= host.page_size);
+        assert!(host.pipe_default_size.is_some_and(|size| size >= host.page_size && size % host.page_size == 0));
         assert!(!host.kernel.trim().is_empty() && !host.cpu.is_empty());
         assert!(host.load >= 0.0 && host.load < 1e6);
         assert!(host.caches.iter().all(|cache| cache.size > 0 && cache.shared_by > 0));

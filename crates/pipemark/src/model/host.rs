@@ -41,6 +41,9 @@ pub struct Host {
     pub huge_page_size: Option<u64>,
     /// Policy for transparent huge pages: always, madvise or never.
     pub huge_pages: Option<String>,
+    /// Capacity in bytes that a new pipe has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pipe_default_size: Option<u64>,
     /// /proc/sys/fs/pipe-max-size in bytes.
     pub pipe_max_size: u64,
     /// /proc/sys/fs/pipe-user-pages-soft in pages; 0 is no limit.

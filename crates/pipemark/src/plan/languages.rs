@@ -11,6 +11,12 @@ impl Suite {
         axes.flat_map(|axis| &axis.values).map(|setting| setting.value.to_string()).collect()
     }
 
+    /// Has all experiments that don't say how much they prove prove so much.
+    pub fn verify(&mut self, level: Value) {
+        self.defaults.retain(|setting| setting.value.key() != level.key());
+        self.defaults.push(level.into());
+    }
+
     /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
     /// others. Figures published for what is no longer wanted are left out, and claims about it.
     pub fn of_languages(&mut self, wanted: &[Language]) {
@@ -46,6 +52,7 @@ impl Suite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Verify;
     use crate::plan::{Scale, embedded};
 
     fn languages(wanted: &[&str]) -> Vec<String> {
@@ -61,6 +68,16 @@ mod tests {
             }
         }
         seen
+    }
+
+    #[test]
+    fn entrants_check_as_is_asked_and_other_experiments_as_they_say() {
+        let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
+        suite.verify(Value::Verify(Verify::Xor));
+        let plan = suite.expand(Scale::ONE).unwrap();
+        let (entrants, others): (Vec<_>, Vec<_>) = plan.trials.iter().partition(|trial| trial.job.entrant().is_some());
+        assert!(entrants.len() > 50 && entrants.iter().all(|trial| trial.job.verify() == Verify::Xor));
+        assert!(others.iter().any(|trial| trial.job.verify() == Verify::None));
     }
 
     #[test]

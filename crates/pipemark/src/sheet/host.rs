@@ -111,6 +111,11 @@ fn pages(host: &Host) -> String {
 }
 
 fn pipes(host: &Host) -> String {
+    let usual = host.pipe_default_size.map_or_else(String::new, |size| format!("{} when new, ", ByteSize(size)));
+    usual + &largest_pipes(host)
+}
+
+fn largest_pipes(host: &Host) -> String {
     let largest = ByteSize(host.pipe_max_size);
     if host.pipe_limits_lifted {
         return format!("no limit for this process (CAP_SYS_RESOURCE); {largest} for others");
@@ -175,15 +180,20 @@ mod tests {
             cpu_limit: Some(1.5),
             memory: 8 << 30,
             memory_limit: Some(1 << 30),
+            pipe_default_size: Some(64 << 10),
             pipe_max_size: 1 << 20,
             pipe_user_pages_soft: 16384,
             page_size: 4096,
             ..Host::default()
         };
         let text = text(&host).split_whitespace().collect::<Vec<_>>().join(" ");
-        for words in
-            ["(0-1): 1 core in 1 package", "the time of 1.5", "may use 1 GiB", "64 MiB per user in all, then 8 KiB"]
-        {
+        for words in [
+            "(0-1): 1 core in 1 package",
+            "the time of 1.5",
+            "may use 1 GiB",
+            "64 KiB when new, up to",
+            "64 MiB per user in all, then 8 KiB",
+        ] {
             assert!(text.contains(words), "{words}\n{text}");
         }
     }
