@@ -264,7 +264,8 @@ class Bench:
 
 def split(told, name, better):
     """How many of what was told are false, and whether the plant was."""
-    hits = [one for one in told if f"{PLANTED} tuned" in name(one) and better(one)]
+    plant = f"language={PLANTED} program=tuned"
+    hits = [one for one in told if plant in name(one) and better(one)]
     return len(told) - len(hits), bool(hits)
 
 
