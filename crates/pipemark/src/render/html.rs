@@ -120,7 +120,9 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             }
             Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
-            Block::Notes(notes) => items.push(of_notes(notes)),
+            Block::Notes(notes) => {
+                items.extend(notes.chunk_by(|one, next| list_of(one) == list_of(next)).map(of_notes))
+            }
             Block::Gap => {}
             Block::Chart(chart) => {
                 let Chart { title, panel, caption, left_out, .. } = &**chart;
@@ -156,12 +158,16 @@ fn class(style: Style) -> &'static str {
     }
 }
 
-fn of_notes(notes: &[Note]) -> Json {
-    let class = match notes.first() {
-        Some(note) if note.mark == "•" => "findings",
-        Some(note) if note.mark == "!" => "warnings",
+fn list_of(note: &Note) -> &'static str {
+    match note.mark.as_str() {
+        "•" => "findings",
+        "!" => "warnings",
         _ => "notes",
-    };
+    }
+}
+
+fn of_notes(notes: &[Note]) -> Json {
+    let class = notes.first().map_or("notes", list_of);
     let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
     let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
     json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})
