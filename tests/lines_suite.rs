@@ -23,7 +23,11 @@ fn trial(feed: &str, filter: &str, tools: &[(&str, &str)]) -> (Value, Output) {
 }
 
 fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Output) {
-    let volume = if feed.starts_with("yes") { "time = \"50ms\"" } else { "total = \"1m\"" };
+    let volume = match feed {
+        "timed" => "time = \"200ms\", rate = 2000",
+        _ if feed.starts_with("yes") => "time = \"50ms\"",
+        _ => "total = \"1m\"",
+    };
     let suite = format!(
         "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[defaults]\nplace = \"free\"\n[[experiment]]\nname = \"e\"\n\
          title = \"E\"\nparams = {{ feed = \"{feed}\", filter = \"{filter}\", {volume} }}\n"
@@ -44,7 +48,7 @@ fn measured(folder: &Path, feed: &str, filter: &str, path: &str) -> (Value, Outp
 
 #[test]
 fn each_feed_through_ours_and_the_top_line() {
-    for feed in ["yes-short", "yes-long", "file", "zcat"] {
+    for feed in ["yes-short", "yes-middle", "yes-long", "file", "zcat"] {
         for filter in ["sink", "lines-1", "lines-all"] {
             let (record, output) = trial(feed, filter, &[]);
             assert_eq!(output.status.code(), Some(0), "{feed} {filter}: {record}");
@@ -64,6 +68,51 @@ fn each_feed_through_ours_and_the_top_line() {
             assert!(counters["task_clock_ns"]["median"].as_f64().unwrap() > 0.0);
         }
     }
+}
+
+#[test]
+fn lines_are_timed_on_their_way_through_a_filter() {
+    let latency = |filter: &str, tools: &[(&str, &str)]| {
+        let (record, output) = trial("timed", filter, tools);
+        assert_eq!(record["status"], "ok", "{filter}: {}", record["reason"]);
+        assert_eq!(output.status.code(), Some(0));
+        let latency = record["samples"][0]["latency"].clone();
+        let lines = latency["round_trips"].as_u64().unwrap() + latency["held"].as_u64().unwrap();
+        assert_eq!(record["samples"][0]["bytes"], lines * 64);
+        (record, latency)
+    };
+    for filter in ["cat", "lines-1"] {
+        let (record, latency) = latency(filter, &[]);
+        assert!(latency["round_trips"].as_u64() > Some(0), "{filter}: {latency}");
+        assert_eq!(latency["due"], 400);
+        assert_eq!(record["params"]["mode"], "latency");
+    }
+    // What comes out when the input ends was held back, however many lines that are.
+    let (record, held) = latency("cat", &[("cat", "input=$(/bin/cat; echo .); printf %s \"${input%.}\"")]);
+    assert_eq!(held["round_trips"], 0);
+    assert!(record["estimate"]["latency"]["p50"].is_null(), "{record}");
+    // On a busy machine the rate isn't reached either.
+    let kinds: Vec<_> = record["warnings"].as_array().unwrap().iter().map(|warning| &warning["kind"]).collect();
+    assert!(kinds.iter().any(|kind| *kind == "held" || *kind == "behind"), "{record}");
+}
+
+#[test]
+fn a_timed_line_that_is_lost_or_changed_is_found() {
+    // Each passes the proof, which has no line that begins like these.
+    for (script, words) in [
+        ("exec sed -u 's/^0000\\(.*\\)x$/0000\\1y/'", "line 1 came out as '0000"),
+        ("exec sed -u '/^000000000000002/d'", "line 33 came out as '000000000000003"),
+        ("exec perl -e '$| = 1; while (<>) { last if /^000000000000002/; print } 1 while <>'", "32 came out of cat"),
+        ("exec perl -e '$| = 1; while (<>) { exit 5 if /^000000000000002/; print }'", "ended with exit code 5"),
+    ] {
+        let (record, output) = trial("timed", "cat", &[("cat", script)]);
+        assert_eq!(record["status"], "failed", "{script}");
+        let reason = record["reason"].as_str().unwrap();
+        assert!(reason.contains(words), "{reason}");
+        assert_eq!(output.status.code(), Some(if script.contains("exit 5") { 1 } else { 3 }), "{reason}");
+    }
+    let (record, _) = trial("timed", "sink", &[]);
+    assert_eq!(record["reason"], "sink passes no lines on that could be timed");
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), Absent> {
     }
     if let Some(Lines { feed, filter, .. }) = job.lines() {
         let tools: &[&str] = match feed {
-            Feed::YesShort | Feed::YesLong => &["yes"],
-            Feed::File => &[],
+            Feed::YesShort | Feed::YesMiddle | Feed::YesLong => &["yes"],
+            Feed::File | Feed::Timed => &[],
             Feed::Zcat => &["gzip", "zcat"],
         };
         installed(tools.iter().copied(), "which feeds the filter")?;

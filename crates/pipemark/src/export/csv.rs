@@ -110,7 +110,7 @@ const FACTS: [(&str, Fact); 31] = [
     ("wall_ns", |_, record| sum(record, |sample| sample.wall_ns)),
     ("user_ns", |_, record| sum(record, |sample| sample.user_ns)),
     ("sys_ns", |_, record| sum(record, |sample| sample.sys_ns)),
-    ("round_trips", |_, record| match record.job.is_round_trip() {
+    ("round_trips", |_, record| match record.job.is_latency() {
         true => sum(record, |sample| sample.latency.as_ref().map_or(0, |latency| latency.round_trips)),
         false => String::new(),
     }),
@@ -226,7 +226,7 @@ mod tests {
             let figure = |figure| record.estimate.as_ref().and_then(|estimate| estimate.get(figure));
             assert_eq!(at(row, "p50_ns").parse().ok(), figure(Figure::P50).map(|trip| trip.median));
             assert_eq!(at(row, "p99_ns_high").parse().ok(), figure(Figure::P99).and_then(|trip| trip.high));
-            assert_eq!(at(row, "round_trips").is_empty(), !record.job.is_round_trip() || record.samples.is_empty());
+            assert_eq!(at(row, "round_trips").is_empty(), !record.job.is_latency() || record.samples.is_empty());
         }
     }
 

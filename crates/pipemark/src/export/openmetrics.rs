@@ -52,8 +52,7 @@ pub fn openmetrics(document: &Document) -> io::Result<String> {
             let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
             of_trials(&name, unit, &format!("{which}{}", figure.help()), &|record| {
                 // Where round trips are measured, the bytes that they move are not what is asked about.
-                let aside =
-                    matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_round_trip();
+                let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
                 let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
                 Some(value(estimate)? * factor)
             })?;

@@ -1,12 +1,14 @@
 //! Filters of lines: what batching alone brings, what a second core brings, what a scheduler and queues cost, how much of
 //! the cost is the line's, and how much of the published order of the programs is found again.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
-use crate::model::{Feed, Figure, Filter, Lines, Published, three_digits};
+use crate::model::{Feed, Figure, Filter, Lines, Published, Record, Warning, three_digits};
 
 /// Bytes of the lines that yes writes.
 const SHORT: f64 = 8.0;
@@ -14,13 +16,18 @@ const LONG: f64 = 285.0;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// What is to be said of filters, of groups of those that were fed alike.
-pub(super) fn of_lines(groups: &[Vec<Measured>]) -> Vec<Vec<Candidate>> {
+pub(super) fn of_lines(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+    let (timed, groups): (Vec<&Vec<Measured>>, Vec<&Vec<Measured>>) =
+        groups.iter().partition(|group| lines(&group[0]).rate.is_some());
     let each = |rule: &dyn Fn(&[Measured]) -> Option<Candidate>| {
         groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
     let steps = compared.map(|(filter, finding)| each(&|group| step(filter, finding, group)));
-    let mut rules = vec![per_line(groups).into_iter().collect()];
+    let mut rules = vec![
+        per_line(&groups).into_iter().collect(),
+        timed.into_iter().filter_map(|group| delay(group, records)).collect(),
+    ];
     rules.extend(steps);
     rules.extend([each(&top_line), each(&published)]);
     rules
@@ -50,9 +57,11 @@ fn switches(one: Measured) -> Option<f64> {
 fn fed_by(group: &[Measured]) -> &'static str {
     match lines(&group[0]).feed {
         Feed::YesShort => "fed by yes with lines of 8 bytes",
+        Feed::YesMiddle => "fed by yes with lines of 48 bytes",
         Feed::YesLong => "fed by yes with lines of 285 bytes",
         Feed::File => "from a file in memory",
         Feed::Zcat => "fed by zcat",
+        Feed::Timed => "fed line by line",
     }
 }
 
@@ -81,7 +90,7 @@ fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Ca
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
-fn per_line(groups: &[Vec<Measured>]) -> Option<Candidate> {
+fn per_line(groups: &[&Vec<Measured>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
         let ns_per_byte = |feed: Feed| {
@@ -110,6 +119,29 @@ fn per_line(groups: &[Vec<Measured>]) -> Option<Candidate> {
     let figures = |(line, byte): (f64, f64)| json!({ "ns_per_line": line, "ns_per_byte": byte });
     let evidence = json!({ "std_baseline": figures(theirs), "lines_1": ours.map(figures) });
     Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
+}
+
+/// How long a line takes through the quickest filter of those at a rate and through the slowest, and which hold lines back.
+fn delay(group: &[Measured], records: &[Record]) -> Option<Candidate> {
+    let rate = lines(&group[0]).rate?;
+    let transform = |filter: &Filter| does(filter) == Does::Transform;
+    let filters = || group.iter().copied().filter(|one| transform(&lines(one).filter));
+    let (best, slowest) = (fastest(filters())?, filters().min_by(|one, other| one.speed().total_cmp(&other.speed()))?);
+    let through = |one: Measured| format!("{} through {}", one.headline(), lines(&one).filter);
+    let told = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
+    let mut told: Vec<String> = told.map(through).collect();
+    told.dedup();
+    let held = records.iter().filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
+    let held = held.filter_map(|record| record.job.lines()).filter(|lines| lines.rate == Some(rate));
+    let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
+    let also = match held.len() {
+        0 => String::new(),
+        _ => format!("; held back until more come by {}", Vec::from_iter(held.iter().copied()).join(", ")),
+    };
+    let text = format!("At {rate} lines per second a line takes {} (medians){also}.", told.join(", "));
+    let evidence =
+        json!({ "rate": rate, "quickest": best.evidence(), "slowest": slowest.evidence(), "held_back_by": held });
+    (told.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
 }
 
 /// The fastest filter and the slowest, as shares of what only counts.

@@ -58,6 +58,7 @@ pub const TOPICS: [(&str, &[&str]); 7] = [
             "lines-conjecture",
             "lines-top-line",
             "lines-published",
+            "lines-latency",
         ],
     ),
 ];
@@ -92,7 +93,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     };
 
     let mut rules = languages::of_entrants(&entrants, records);
-    rules.extend(filters::of_lines(&lines));
+    rules.extend(filters::of_lines(&lines, records));
     rules.extend([
         links(&of_streams, link::best),
         links(&of_trips, link::best),
@@ -117,7 +118,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         cost::of_calls(&streams, &of_streams),
         memory_copy::share(&streams, memory_copy).into_iter().collect(),
         chain::published(&chains),
-        published::against(&of(|job| !job.is_round_trip())),
+        published::against(&of(|job| !job.is_latency())),
         each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], harness::share),
     ]);
     for rule in &mut rules {
@@ -156,7 +157,7 @@ impl<'a> Measured<'a> {
         let estimates = record.estimate.as_ref()?;
         let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
         let sound = sound(estimates.throughput()) && sound(estimates.headline());
-        let consistent = record.job.is_round_trip() == estimates.round_trip().is_some();
+        let consistent = record.job.is_latency() == estimates.round_trip().is_some();
         (record.status == Status::Ok && record.verified != Some(false) && sound && consistent).then_some(Measured {
             record,
             job: &record.job,
@@ -187,7 +188,7 @@ impl<'a> Measured<'a> {
 
     /// The CPU time that it is told with.
     fn cost(self) -> Figure {
-        if self.job.is_round_trip() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
+        if self.job.is_latency() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
     }
 
     fn evidence(self) -> Json {

@@ -136,9 +136,15 @@ pub enum Warning {
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
     #[error(
-        "{sent} of {due} messages that were due were sent, so their times say nothing of the link and are left out; lower --rate"
+        "only {sent} of {due} messages or lines that were due were sent, so their times are left out; lower --rate"
     )]
     Behind { sent: u64, due: u64 },
+    /// A filter kept lines until the end of its input.
+    #[error(
+        "{held} of {lines} lines came out only when the input ended: it holds lines back until more come, so their times are left \
+         out; raise --rate or --time"
+    )]
+    Held { held: u64, lines: u64 },
     /// Some runs are outliers.
     #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
     Outliers { count: u32, runs: u32 },

@@ -241,13 +241,16 @@ figures! {
         |sample| sample.told_latency()?.p999.and_then(whole);
     /// The slowest round trip of a run.
     Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.told_latency()?.max);
-    /// Round trips per second.
+    /// Of lines at a fixed rate, how many the filter held back until more of them or none would come.
+    Held["latency"."held", "held", "lines held", Count, Lower] = |sample| sample.latency.as_ref()?.held.and_then(whole);
+    /// Round trips per second, or lines.
     RoundTripsPerSecond["latency"."round_trips_per_second", "round_trips_per_second", "trips /s", PerSecond, Higher] =
         |sample| Some(sample.latency.as_ref()?.round_trips as f64 * 1e9 / sample.ns as f64);
-    /// CPU seconds of both ends per million messages; a round trip is two messages.
+    /// CPU seconds of both ends per million messages, of which a round trip is two, or of a filter per million lines.
     CpuSecondsPerMillion["latency"."cpu_seconds_per_million", "cpu_seconds_per_million", "CPU s / M msgs",
         SecondsPerMillion, Lower] = |sample| {
-        let messages = 2.0 * sample.latency.as_ref()?.round_trips as f64;
+        let ways = if sample.pipeline.is_some() { 1.0 } else { 2.0 };
+        let messages = ways * sample.latency.as_ref()?.round_trips as f64;
         Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages * 1e6)
     };
 }

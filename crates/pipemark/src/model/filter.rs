@@ -9,12 +9,16 @@ word_enum! {
     pub enum Feed {
         /// yes(1) with a line of 8 bytes, for a time.
         YesShort,
+        /// yes(1) with a line of 48 bytes, for a time.
+        YesMiddle,
         /// yes(1) with a line of 285 bytes, for a time.
         YesLong,
         /// A web server's log in a file in memory.
         File,
         /// The same log, compressed by gzip, through zcat(1).
         Zcat,
+        /// pipemark's own lines of 64 bytes, for a time, --rate in each second, each timed until it is behind the filter.
+        Timed,
     }
 }
 
@@ -28,7 +32,9 @@ impl Feed {
     pub fn line_bytes(self) -> Option<u32> {
         match self {
             Feed::YesShort => Some(8),
+            Feed::YesMiddle => Some(48),
             Feed::YesLong => Some(285),
+            Feed::Timed => Some(64),
             Feed::File | Feed::Zcat => None,
         }
     }

@@ -218,6 +218,8 @@ pub struct Lines {
     pub filter: Filter,
     /// A time for a feed without an end, a total for the others.
     pub volume: Volume,
+    /// Lines per second, of the feed that times them.
+    pub rate: Option<u32>,
 }
 
 impl Ends {
@@ -393,10 +395,18 @@ impl Job {
 
     /// What it is measured by.
     pub fn mode(&self) -> Mode {
-        if self.kind() == Kind::RoundTrip { Mode::Latency } else { Mode::Throughput }
+        match self {
+            Job::RoundTrip(_) | Job::Lines(Lines { rate: Some(_), .. }) => Mode::Latency,
+            _ => Mode::Throughput,
+        }
     }
 
-    /// Whether it is told by the time of round trips.
+    /// Whether it is told by times, of round trips or of lines, and not by throughput.
+    pub fn is_latency(&self) -> bool {
+        self.mode() == Mode::Latency
+    }
+
+    /// Whether it is a conversation between two ends of ours.
     pub fn is_round_trip(&self) -> bool {
         self.kind() == Kind::RoundTrip
     }
@@ -616,7 +626,13 @@ fn lines(settings: Settings, volume: Volume) -> Result<Lines, BadValue> {
     if settings.place != Some(Place::Free) {
         return refuse(format!("the filter {filter} may have several threads; use place free"));
     }
-    Ok(Lines { feed, filter, volume })
+    let rate = settings.rate.unwrap_or_default().0;
+    match (feed == Feed::Timed, rate) {
+        (true, None) => return refuse("the feed timed writes so many lines per second; give a rate"),
+        (false, Some(_)) => return refuse(format!("the feed {feed} has no rate; use the feed timed")),
+        _ => {}
+    }
+    Ok(Lines { feed, filter, volume, rate })
 }
 
 impl From<&Job> for Settings {
@@ -649,6 +665,7 @@ impl From<&Job> for Settings {
             Job::Lines(lines) => {
                 settings.feed = Some(lines.feed);
                 settings.filter = Some(lines.filter.clone());
+                settings.rate = lines.rate.map(|rate| Rate(Some(rate)));
             }
         }
         settings
@@ -725,6 +742,8 @@ mod tests {
             ("feed=yes-long filter=sed total=1m place=free", "give a time"),
             ("feed=yes-long filter=sed", "use place free"),
             ("feed=yes-long filter=sed place=free block=1k", "the filter sed does not take block 1 KiB"),
+            ("feed=timed filter=sed place=free", "give a rate"),
+            ("feed=yes-long filter=sed place=free rate=10", "use the feed timed"),
         ] {
             let error = job(words).expect_err(words);
             assert!(error.contains(sentence), "{words}: {error}");
@@ -785,6 +804,7 @@ mod tests {
             "stage=relay length=0",
             "total=1m language=c program=tuned place=free verify=full",
             "feed=yes-long filter=sed place=free",
+            "feed=timed filter=sed place=free rate=10",
         ] {
             let job = job(words).unwrap_or_else(|error| panic!("{words}: {error}"));
             assert_eq!(Job::try_from(job.settings()).unwrap(), job, "{words}");

@@ -32,8 +32,12 @@ pub const MAX_LENGTH: u32 = 4096;
 const ENDS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain];
 /// Kinds of job that only stream.
 const STREAMS: &[Kind] = &[Kind::Stream];
-/// Kinds of job that are paced.
-const PACED: &[Kind] = &[Kind::RoundTrip];
+/// Kinds of job with two ends of ours, and those that may be told by times as they are.
+const MODES: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Lines];
+/// Kinds of job that may be paced.
+const PACED: &[Kind] = &[Kind::RoundTrip, Kind::Lines];
+/// Kinds of job that go there and back.
+const TRIPS: &[Kind] = &[Kind::RoundTrip];
 /// Kinds of job that pass bytes through other programs.
 const CHAINED: &[Kind] = &[Kind::Chain];
 /// Entrants, which have a block, and all that have ends.
@@ -161,7 +165,7 @@ macro_rules! parameters {
 
 parameters! {
     /// throughput: a stream one way. latency: a block there and one back, over and over
-    Mode mode: Mode ["WHAT", Word, ENDS] = Some(Mode::Throughput), |text| word("mode", text);
+    Mode mode: Mode ["WHAT", Word, MODES] = Some(Mode::Throughput), |text| word("mode", text);
     /// The mechanism between the ends
     Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
     /// How the writer sends
@@ -228,7 +232,7 @@ parameters! {
     /// Pause between messages, such as 0,100us,1ms
     ///
     /// Back-to-back messages keep both ends awake; after a pause a round trip can take several times as long.
-    Gap gap: Nanos ["TIME", Nanoseconds, PACED] = Some(Nanos(0)),
+    Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
     /// How much is proven about the bytes
     ///

@@ -104,7 +104,7 @@ impl Sample {
 
     /// The round trips, where their times say something.
     pub fn told_latency(&self) -> Option<&Latency> {
-        self.latency.as_ref().filter(|latency| !latency.behind())
+        self.latency.as_ref().filter(|latency| !latency.behind() && !latency.held_back())
     }
 
     /// The share of the time, in per cent, that the ends' own loops took around the calls: of the end that it took most of,
@@ -148,7 +148,7 @@ pub struct Pieces {
     pub sink_ns: Vec<u64>,
 }
 
-/// The round trips of one run, in nanoseconds.
+/// The round trips of one run in nanoseconds, or the times of lines on their way through a filter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
@@ -169,6 +169,9 @@ pub struct Latency {
     /// Messages that were due in the window, where they were sent at a fixed rate; those beyond `round_trips` were not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
+    /// Lines that the filter held back at the end of the window, until more of them or none would come; no part of the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<u64>,
     /// The whole distribution: an HDR histogram with three significant digits, V2 with DEFLATE, in base 64.
     pub histogram: String,
 }
@@ -177,7 +180,12 @@ impl Latency {
     /// Whether the rate that was asked for was not reached: less than 99 % of what was due was sent. The times of what was
     /// sent then say how long the run was, and nothing of the link.
     pub fn behind(&self) -> bool {
-        self.due.is_some_and(|due| (self.round_trips as f64) < 0.99 * due as f64)
+        self.due.is_some_and(|due| ((self.round_trips + self.held.unwrap_or(0)) as f64) < 0.99 * due as f64)
+    }
+
+    /// Whether more lines were held back than came out, so that the times are not known.
+    pub fn held_back(&self) -> bool {
+        self.held.is_some_and(|held| held > self.round_trips)
     }
 }
 

@@ -149,6 +149,10 @@ impl Record {
 
     /// The mechanism in words, see [`Ends::mechanism`](super::job::Ends::mechanism).
     pub fn mechanism(&self) -> String {
-        self.job.ends().map_or_else(|| self.job.link().to_string(), |ends| ends.mechanism())
+        match (&self.job, self.job.ends()) {
+            (_, Some(ends)) => ends.mechanism(),
+            (Job::Lines(lines), _) => lines.filter.to_string(),
+            _ => self.job.link().to_string(),
+        }
     }
 }

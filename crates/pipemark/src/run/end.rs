@@ -21,6 +21,7 @@ use super::control::Control;
 use super::{child, keeper};
 use crate::link;
 use crate::model::{Cpu, Delay, EndStats, Ends, Job, PageKind, Verify};
+pub(super) use latency::{LONGEST_NS, summary};
 use meter::Busy;
 
 /// What every role works with.

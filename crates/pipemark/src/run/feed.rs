@@ -18,6 +18,9 @@ use crate::model::{ByteSize, Feed};
 /// The document's line, 8 bytes with its newline.
 pub const SHORT_LINE: &str = "abcdefg";
 
+/// 48 bytes with its newline: the middle of the two on an axis of ratios.
+pub const MIDDLE_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick fox ";
+
 /// 285 bytes with its newline, as a line of a log has them.
 pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
 brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
@@ -59,9 +62,11 @@ impl Feeds {
         let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
         let command = match feed {
             Feed::YesShort => return Ok(Input { command: words(&["yes", SHORT_LINE]), file: None }),
+            Feed::YesMiddle => return Ok(Input { command: words(&["yes", MIDDLE_LINE]), file: None }),
             Feed::YesLong => return Ok(Input { command: words(&["yes", LONG_LINE]), file: None }),
             Feed::File => None,
             Feed::Zcat => words(&["zcat"]),
+            Feed::Timed => unreachable!("its lines are written here, not by another program"),
         };
         if !self.logs.contains_key(&total) {
             // One after the other: experiments of different totals do not add up.
@@ -131,6 +136,7 @@ mod tests {
     fn lines_are_as_long_as_they_are_said_to_be() {
         let bytes = |line: &str| u32::try_from(line.len() + 1).ok();
         assert_eq!(Feed::YesShort.line_bytes(), bytes(SHORT_LINE));
+        assert_eq!(Feed::YesMiddle.line_bytes(), bytes(MIDDLE_LINE));
         assert_eq!(Feed::YesLong.line_bytes(), bytes(LONG_LINE));
     }
 

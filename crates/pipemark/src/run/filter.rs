@@ -16,7 +16,7 @@ use super::counters::Counters;
 use super::error::{RunError, explained};
 use super::feed::{Feeds, Input};
 use super::pair::{Conditions, Measured};
-use super::proof;
+use super::{proof, timed};
 use crate::entrant::Entrants;
 use crate::model::{ByteSize, Filter, Lines, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
@@ -31,7 +31,7 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// # Errors
 /// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
 pub fn run(
-    Lines { feed, filter, volume }: &Lines,
+    Lines { feed, filter, volume, rate }: &Lines,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     state: &mut State,
@@ -40,6 +40,9 @@ pub fn run(
     if !state.proven.contains(filter.as_str()) {
         proof::prove(filter, does, &runnable.words, conditions)?;
         state.proven.insert(filter.to_string());
+    }
+    if let (Some(rate), Volume::Time(time)) = (*rate, *volume) {
+        return timed::run((filter, does, &runnable.words), (rate, time), conditions);
     }
     let total = if let Volume::Total(total) = *volume { total } else { ByteSize(0) };
     let input = state.feeds.input(*feed, total, conditions.interrupt)?;
@@ -61,15 +64,7 @@ pub fn run(
     let ns = Nanos::from(clock.elapsed()).0;
     let bytes = pipeline.bytes()?;
     let usages = pipeline.reap(deadline, feed.endless(), conditions)?;
-    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| {
-        counters.into_stats(ProcessStats {
-            user_ns: usage.user_ns,
-            sys_ns: usage.sys_ns,
-            context_switches: usage.voluntary_switches + usage.involuntary_switches,
-            page_faults: usage.minor_faults + usage.major_faults,
-            ..ProcessStats::default()
-        })
-    });
+    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| counters.into_stats(used(usage)));
     let stats = PipelineStats { filter: stats.next().unwrap_or_default(), feed: stats.next() };
     let sample = Sample {
         bytes,
@@ -83,6 +78,17 @@ pub fn run(
         ..Sample::default()
     };
     Ok(Measured { sample, notes: Vec::new() })
+}
+
+/// What a process used, as far as its usage tells.
+pub fn used(usage: &Usage) -> ProcessStats {
+    ProcessStats {
+        user_ns: usage.user_ns,
+        sys_ns: usage.sys_ns,
+        context_switches: usage.voluntary_switches + usage.involuntary_switches,
+        page_faults: usage.minor_faults + usage.major_faults,
+        ..ProcessStats::default()
+    }
 }
 
 /// What all runs of a measurement share.

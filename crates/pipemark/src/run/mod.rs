@@ -19,6 +19,7 @@ mod proof;
 mod schedule;
 mod stage;
 mod supervisor;
+mod timed;
 
 use crate::child::{self, error, interrupt};
 

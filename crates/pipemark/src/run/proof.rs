@@ -82,7 +82,7 @@ fn text() -> Vec<u8> {
 }
 
 /// What becomes of the text.
-fn expected(text: &[u8]) -> Vec<u8> {
+pub fn expected(text: &[u8]) -> Vec<u8> {
     let mut output = Vec::with_capacity(text.len() * 2);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
         match line.iter().filter(|&&byte| byte == b' ').count() {

@@ -60,7 +60,7 @@ impl Turn<'_> {
 /// What the runs of a trial have shown until now.
 fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
-    let unit = if job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+    let unit = if job.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
     let (own, usual) = (job.settings(), Job::default().settings());
     let plain = Key::iter().filter(|key| !key.is_volume()).all(|key| own.effective(key) == usual.effective(key));
     let words = if plain { "plain pipe" } else { words };

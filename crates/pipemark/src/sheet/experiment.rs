@@ -68,10 +68,10 @@ impl<'a> Experiment<'a> {
         shared(&self.jobs())
     }
 
-    /// Whether its trials are told by their round trips.
+    /// Whether its trials are told by their times, though those of a rate that was not reached are left out.
     pub(super) fn is_latency(&self) -> bool {
-        let mut measured = self.records.iter().filter_map(|record| record.estimate.as_ref()).peekable();
-        measured.peek().is_some() && measured.all(|estimates| estimates.headline_figure() == Figure::P50)
+        let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
+        measured.peek().is_some() && measured.all(|record| record.job.is_latency())
     }
 
     /// The table and what has to stand below it.
@@ -126,10 +126,18 @@ impl<'a> Experiment<'a> {
             let text = estimate.map_or_else(String::new, |estimate| headline.unit().show(estimate.median));
             Cell::shown(text).mark(marks(record))
         };
-        parts.push((Column::figures("", headline.heading()), Box::new(cell)));
-        parts.push(figure("95\u{a0}% interval", |estimates, _, _| {
+        let of_lines = latency && self.records.iter().all(|record| record.job.lines().is_some());
+        let heading = |figure: Figure| match figure {
+            Figure::P50 if of_lines => "median time",
+            Figure::RoundTripsPerSecond if of_lines => "lines /s",
+            Figure::CpuSecondsPerMillion if of_lines => "CPU s / M lines",
+            figure => figure.heading(),
+        };
+        parts.push((Column::figures("", heading(headline)), Box::new(cell)));
+        parts.push(figure("95\u{a0}% interval", |estimates, own, _| {
             let unit = estimates.headline_figure().unit();
-            Some(interval(estimates.headline(), |end| unit.show(end)))
+            let told = own.is_latency() == (unit == Unit::Nanoseconds);
+            told.then(|| interval(estimates.headline(), |end| unit.show(end)))
         }));
         parts.push(figure("runs", |estimates, _, _| Some(estimates.headline().runs.to_string())));
         if chained {
@@ -174,7 +182,7 @@ impl<'a> Experiment<'a> {
             }
             if shown {
                 let cell = move |record: &Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
-                parts.push((Column::figures("", figure.heading()), Box::new(cell)));
+                parts.push((Column::figures("", heading(figure)), Box::new(cell)));
             }
         }
         if has(Figure::StartUp) {

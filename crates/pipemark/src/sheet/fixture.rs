@@ -332,6 +332,7 @@ fn spoken(experiment: &str, params: &[(&str, &str)], ns: f64, margin: Option<f64
     for sample in &mut record.samples {
         sample.latency = Some(Latency {
             due: None,
+            held: None,
             round_trips: (sample.ns as f64 / ns) as u64,
             min: (ns * 0.8) as u64,
             p50: ns as u64,

@@ -135,6 +135,8 @@ fn magnitude(warning: &Warning) -> Option<f64> {
         Warning::Outliers { count, runs } => Some(f64::from(*count) / f64::from((*runs).max(1))),
         Warning::Steal { percent } | Warning::CpuPressure { percent } => Some(*percent),
         Warning::Load { busy } => Some(*busy),
+        Warning::Behind { sent, due } => Some(1.0 - *sent as f64 / *due as f64),
+        Warning::Held { held, lines } => Some(*held as f64 / *lines as f64),
         _ => None,
     }
 }

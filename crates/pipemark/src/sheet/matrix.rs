@@ -4,13 +4,13 @@ use super::experiment::Experiment;
 use super::marks::warnings_by_trial;
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Style, distinct, grouped, neutral};
-use crate::model::{Better, Estimate, Key, LinkKind, Record, Unit, differing};
+use crate::model::{Better, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing};
 
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
 pub(super) const NONE: &str = "–";
 
 /// What a row is told by; the rest of what varies makes groups.
-const ROW: [Key; 3] = [Key::Link, Key::Send, Key::Recv];
+const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
 /// The table and what has to stand below it; `None` if the experiment does not ask for it.
 pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
@@ -47,7 +47,7 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
         })
         .collect();
     let cell = |record: &Record, column: usize| match headline(record) {
-        None => Cell::shown(NONE),
+        None => Cell::shown(untold(record).unwrap_or_else(|| NONE.to_owned())),
         Some((unit, estimate)) => {
             let cell = Cell::shown(unit.brief(estimate.median));
             let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
@@ -65,7 +65,18 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
 /// What the cell shows: the median round trip, or throughput.
 pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
-    Some((estimates.headline_figure().unit(), estimates.headline()))
+    let told = !record.job.is_latency() || estimates.round_trip().is_some();
+    told.then_some((estimates.headline_figure().unit(), estimates.headline()))
+}
+
+/// What stands in the place of times that are left out: the rate that was reached, or that lines were held back.
+fn untold(record: &Record) -> Option<String> {
+    let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
+    let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
+    Some(match record.warnings.iter().any(behind) {
+        true => format!("{}/s", Unit::Count.brief(reached.median)),
+        false => "held".to_owned(),
+    })
 }
 
 fn better(one: &Record, other: &Record) -> bool {
@@ -91,7 +102,13 @@ pub(super) fn short(value: &str) -> String {
 
 /// What the figures and marks mean, why cells are empty, and what to keep in mind.
 fn notes(records: &[&Record]) -> Vec<String> {
-    let mut notes = vec![match records.iter().any(|record| record.job.is_round_trip()) {
+    let latency = records.iter().any(|record| record.job.is_latency());
+    let mut notes = vec![match latency {
+        true if records.iter().any(|record| record.job.lines().is_some()) => {
+            "median time of a line in seconds (n, µ, m); * the shortest of the column, or tied with it; held: lines were held back \
+             until more came; N/s: no more than N lines per second were reached"
+                .to_owned()
+        }
         true => "median round trip in seconds (n, µ, m); * the shortest of the column, or tied with it".to_owned(),
         false => "bytes per second (K, M, G, T: KiB/s and so on); * the best of the column, or tied with it".to_owned(),
     }];

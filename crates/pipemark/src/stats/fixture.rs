@@ -47,6 +47,7 @@ pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[
         }
         sample.latency = Some(Latency {
             due: None,
+            held: None,
             round_trips,
             min: p50 / 2,
             p50,

@@ -47,6 +47,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
             warnings.push(Warning::Harness { percent: harness.median });
         }
         warnings.extend(behind(samples));
+        warnings.extend(held(samples));
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(regimes(samples, ends.block.0));
         }
@@ -72,12 +73,23 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> V
     warnings
 }
 
+/// Lines that a filter held back, so that their times are not known.
+fn held(samples: &[Sample]) -> Option<Warning> {
+    let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
+    let lines: Vec<&Latency> = lines.filter(|lines| lines.held_back() && !lines.behind()).collect();
+    let held = lines.iter().filter_map(|lines| lines.held).sum();
+    let all = held + lines.iter().map(|lines| lines.round_trips).sum::<u64>();
+    (held > 0).then_some(Warning::Held { held, lines: all })
+}
+
 /// A fixed rate that most runs did not reach.
 fn behind(samples: &[Sample]) -> Option<Warning> {
     let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
     let late = trips.iter().filter(|trips| trips.behind()).count();
-    let (sent, due) =
-        (trips.iter().map(|trips| trips.round_trips).sum(), trips.iter().filter_map(|trips| trips.due).sum());
+    let (sent, due) = (
+        trips.iter().map(|trips| trips.round_trips + trips.held.unwrap_or(0)).sum(),
+        trips.iter().filter_map(|trips| trips.due).sum(),
+    );
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
@@ -309,6 +321,26 @@ mod tests {
         let estimates = record.estimate.unwrap();
         assert!(estimates.round_trip().is_none() && estimates.get(Figure::Slowest).is_none());
         assert!(estimates.get(Figure::RoundTripsPerSecond).is_some(), "what was reached");
+    }
+
+    #[test]
+    fn lines_that_were_held_back_have_no_times() {
+        let mut spoken = conversation("e", &[("rate", "1000")], 5_000.0, &STEADY);
+        let held = |outcome: &mut Outcome, out: u64, held: u64| {
+            for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
+                (latency.round_trips, latency.held, latency.due) = (out, Some(held), Some(1000));
+            }
+        };
+        held(&mut spoken, 500, 500);
+        assert_eq!(kinds(&one(spoken.clone())), [""; 0], "as many came out as were held, and all were sent");
+        held(&mut spoken, 499, 501);
+        let (record, runs) = (one(spoken), STEADY.len() as u64);
+        assert!(
+            record.warnings.contains(&Warning::Held { held: 501 * runs, lines: 1000 * runs }),
+            "{:?}",
+            record.warnings
+        );
+        assert!(record.estimate.unwrap().round_trip().is_none());
     }
 
     #[test]

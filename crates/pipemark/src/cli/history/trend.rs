@@ -74,7 +74,7 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
         trials.iter().map(|trial| (trial.clone(), points(&trial.key, &runs, trials.len(), &criterion))).collect();
     let sheet = match (found.as_slice(), one) {
         ([(trial, points)], Some(_)) if !options.trial.is_empty() => {
-            let unit = if trial.job.is_round_trip() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
+            let unit = if trial.job.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
             sheet::trend(&trial.key, unit, points)
         }
         _ => sheet::trials(&found),

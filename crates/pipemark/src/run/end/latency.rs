@@ -27,7 +27,7 @@ const WARM_UP_TRIPS: u32 = 16;
 const RUN_IN_NS: u64 = 3_000_000;
 
 /// The longest round trip that is told apart; a run is ended by its limit long before.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+pub(in crate::run) const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Sleep until so shortly before a message is due, and watch the clock from there: waking up takes its own time, which
 /// is not the link's.
@@ -203,8 +203,7 @@ pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: H
         return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
     }
     side.sender.finish()?;
-    let latency = Latency { due, ..summary(&trips)? };
-    Ok(Done { stats, latency: Some(latency), ..side.done() })
+    Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })
 }
 
 /// The sink: answers.
@@ -332,7 +331,8 @@ impl Timer {
     }
 }
 
-fn summary(trips: &Histogram<u64>) -> io::Result<Latency> {
+/// What a histogram of times says; `due` is how many there were to be.
+pub(in crate::run) fn summary(trips: &Histogram<u64>, due: Option<u64>) -> io::Result<Latency> {
     let at = |share: f64| trips.value_at_quantile(share);
     let count = usize::try_from(trips.len()).unwrap_or(usize::MAX);
     let supported = |share: f64| percentile::supports(count, share * 100.0).then(|| at(share));
@@ -347,6 +347,7 @@ fn summary(trips: &Histogram<u64>) -> io::Result<Latency> {
         p999: supported(0.999),
         max: trips.max(),
         histogram: BASE64_STANDARD.encode(bytes),
-        due: None,
+        due,
+        held: None,
     })
 }

@@ -42,7 +42,8 @@ pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String
         return bars::languages(&scene);
     }
     if let Some(across) = section.across.filter(|key| has(*key)) {
-        return heat::charts(&scene, across);
+        let curves = has(Key::Filter).then(|| curves::sweep(&scene, across));
+        return curves.into_iter().chain(heat::charts(&scene, across)).collect();
     }
     match numeric {
         Some(key) if scene.curves_by(key) > MOST_CURVES / 2 => heat::charts(&scene, key),
@@ -62,7 +63,8 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Trials that move bytes: what does not is not ranked with what does.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
-        self.section.trials.iter().filter(|trial| trial.job().link().transfers())
+        let told = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
+        self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(told)
     }
 
     fn several_runs(&self) -> bool {
@@ -115,7 +117,11 @@ impl<'a> Scene<'a> {
     }
 
     fn measure(&self) -> &'static str {
-        if self.section.latency { "round trip, median" } else { "throughput" }
+        match self.section.latency {
+            true if self.section.keys.contains(&Key::Filter) => "time of a line, median",
+            true => "round trip, median",
+            false => "throughput",
+        }
     }
 
     fn point(&self, trial: &Trial, x: f64) -> Point {

@@ -73,7 +73,7 @@ impl<'a> Section<'a> {
                     title,
                     about: neutral(&about.about),
                     across: about.across,
-                    latency: records.iter().all(|record| record.job.is_round_trip()),
+                    latency: records.iter().all(|record| record.job.is_latency()),
                     keys: about.varies.clone(),
                     trials: trials.collect(),
                     runs: vec![run],
