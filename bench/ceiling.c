@@ -3,7 +3,7 @@
  *   ceiling copy|make|look BLOCK MILLISECONDS
  *
  * Prints the bytes per second of one core that copies a block to another, writes the words of pipemark's pattern into a
- * block (word i is seed + i * STEP), or compares each word of a block with the one that belongs there. */
+ * block (word i is seed + i * STEP), or compares each byte of a block with the one that belongs at its position. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -27,18 +27,75 @@ static int64_t now(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
+/* Four vectors at a time, each with its own sum: one sum alone would be waited for. */
+typedef uint64_t vector __attribute__((vector_size(64), aligned(8), may_alias));
+enum { LANES = 8, WORDS = 4 * LANES };
+
+static inline __attribute__((always_inline)) void begin_at(vector *v, uint64_t first)
+{
+	const vector steps = {0, STEP, 2 * STEP, 3 * STEP, 4 * STEP, 5 * STEP, 6 * STEP, 7 * STEP};
+
+	for (int k = 0; k < 4; k++)
+		v[k] = steps + (first + k * LANES * STEP);
+}
+
 WIDEST static void make(uint64_t *words, size_t count, uint64_t first)
 {
-	for (size_t i = 0; i < count; i++)
-		words[i] = first, first += STEP;
+	vector v[4];
+	size_t i = 0;
+
+	begin_at(v, first);
+	for (; i + WORDS <= count; i += WORDS)
+		for (int k = 0; k < 4; k++)
+			*(vector *)(words + i + k * LANES) = v[k], v[k] += WORDS * STEP;
+	for (; i < count; i++)
+		words[i] = first + i * STEP;
 }
 
 WIDEST static uint64_t look(const uint64_t *words, size_t count, uint64_t first)
 {
+	vector v[4], off[4] = {{0}};
 	uint64_t wrong = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i < count; i++)
-		wrong |= words[i] ^ first, first += STEP;
+	begin_at(v, first);
+	for (; i + WORDS <= count; i += WORDS)
+		for (int k = 0; k < 4; k++)
+			off[k] |= *(const vector *)(words + i + k * LANES) ^ v[k], v[k] += WORDS * STEP;
+	off[0] |= off[1] | off[2] | off[3];
+	for (int k = 0; k < LANES; k++)
+		wrong |= off[0][k];
+	for (; i < count; i++)
+		wrong |= words[i] ^ (first + i * STEP);
+	return wrong;
+}
+
+static unsigned char byte_at(uint64_t position)
+{
+	return (position / 8 * STEP) >> position % 8 * 8;
+}
+
+/* The bytes at any position of the stream, which need not begin with a word. */
+static void make_at(unsigned char *bytes, size_t length, uint64_t position)
+{
+	size_t head = (8 - position % 8) % 8 < length ? (8 - position % 8) % 8 : length, count = (length - head) / 8;
+
+	for (size_t i = 0; i < head; i++)
+		bytes[i] = byte_at(position + i);
+	make((uint64_t *)(bytes + head), count, (position + head) / 8 * STEP);
+	for (size_t i = head + 8 * count; i < length; i++)
+		bytes[i] = byte_at(position + i);
+}
+
+static uint64_t look_at(const unsigned char *bytes, size_t length, uint64_t position)
+{
+	size_t head = (8 - position % 8) % 8 < length ? (8 - position % 8) % 8 : length, count = (length - head) / 8;
+	uint64_t wrong = look((const uint64_t *)(bytes + head), count, (position + head) / 8 * STEP);
+
+	for (size_t i = 0; i < head; i++)
+		wrong |= bytes[i] ^ byte_at(position + i);
+	for (size_t i = head + 8 * count; i < length; i++)
+		wrong |= bytes[i] ^ byte_at(position + i);
 	return wrong;
 }
 
@@ -46,18 +103,18 @@ int main(int argc, char **argv)
 {
 	size_t block = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 
-	if (!block || block % 8) {
+	if (!block) {
 		fprintf(stderr, "usage: ceiling copy|make|look BLOCK MILLISECONDS\n");
 		return 2;
 	}
-	size_t room = (block + 4095) & ~4095ul, count = block / 8;
-	uint64_t *from = aligned_alloc(4096, room), *to = aligned_alloc(4096, room);
+	size_t room = (block + 4095) & ~4095ul;
+	unsigned char *from = aligned_alloc(4096, room), *to = aligned_alloc(4096, room);
 
 	if (!from || !to) {
 		perror("memory");
 		return 1;
 	}
-	make(from, count, 1);
+	make_at(from, block, 0);
 	memset(to, 0, room);
 	int64_t window = atoll(argv[3]) * 1000000, begin = now(), end;
 	uint64_t bytes = 0, wrong = 0, position = 0;
@@ -69,12 +126,13 @@ int main(int argc, char **argv)
 				memcpy(to, from, block);
 				__asm__ volatile("" : : "r"(to) : "memory");
 			} else if (argv[1][0] == 'm') {
-				make(to, count, position);
-				position += count * STEP;
+				make_at(to, block, position);
+				position += block;
 				__asm__ volatile("" : : "r"(to) : "memory");
 			} else {
 				__asm__ volatile("" : : "r"(from) : "memory");
-				wrong |= look(from, count, 1);
+				__asm__ volatile("" : "+r"(position));
+				wrong |= look_at(from, block, position);
 			}
 		}
 		end = now();

@@ -84,7 +84,7 @@ def main():
     for name, figures in state.items():
         truth, step = estimate(figures)[1], len(figures) // MOST
         parts = [
-            [dice.choices(figures, k=MOST) for _ in range(500)],
+            [dice.choices(figures, k=MOST) for _ in range(2000)],
             [figures[at : at + step * MOST : step] for at in range(step)],
             [figures[at : at + MOST] for at in range(0, len(figures) - MOST + 1, MOST // 2)],
         ]

@@ -195,11 +195,13 @@ impl Buffer {
     }
 
     /// The buffer's bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.region.bytes()[self.align..self.align + self.len]
     }
 
     /// The buffer's bytes, to be written.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.region.bytes_mut()[self.align..self.align + self.len]
     }

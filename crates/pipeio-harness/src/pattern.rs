@@ -122,10 +122,15 @@ impl Pattern {
 
     /// Cuts `len` bytes from `position` on at the ends of periods; hands over where each piece is within the period and
     /// within the bytes.
+    #[inline(always)]
     fn pieces(&self, position: u64, len: usize, mut piece: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut done = 0;
         while done < len {
-            let start = (position + done as u64) % self.period;
+            // A division takes as long as a quarter of a page of content.
+            let start = match position + done as u64 {
+                start if start < self.period => start,
+                start => start % self.period,
+            };
             let room = usize::try_from(self.period - start).unwrap_or(usize::MAX);
             let end = len.min(done.saturating_add(room));
             piece(start, done..end);

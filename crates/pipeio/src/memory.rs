@@ -137,11 +137,13 @@ impl Region {
     }
 
     /// The region's bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.mapping[self.start..self.start + self.len]
     }
 
     /// The region's bytes, to be written.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.mapping[self.start..self.start + self.len]
     }

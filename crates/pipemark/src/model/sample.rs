@@ -146,6 +146,9 @@ pub struct Pieces {
     /// CPU time of the sinks in nanoseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sink_ns: Vec<u64>,
+    /// Time in which sources and sinks could have run and others had the CPU, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_ns: Vec<u64>,
 }
 
 /// The round trips of one run in nanoseconds, or the times of lines on their way through a filter.

@@ -26,6 +26,8 @@ struct Look {
     switches: u64,
     /// CPU time of sources and sinks.
     cpu_ns: [u64; 2],
+    /// Time in which they waited for a CPU.
+    waiting_ns: u64,
 }
 
 /// What passed between two looks, for whoever watches.
@@ -77,9 +79,10 @@ impl Sampler {
         let mut look = Look { ns: monotonic_ns(), ..Look::default() };
         for (line, arrives, side, file) in &self.ends {
             look.bytes += if *arrives { control.bytes(*line) } else { 0 };
-            if let Some([cpu_ns, _, slices]) = file.as_ref().and_then(statistics) {
+            if let Some([cpu_ns, waiting_ns, slices]) = file.as_ref().and_then(statistics) {
                 look.switches += slices;
                 look.cpu_ns[*side] += cpu_ns;
+                look.waiting_ns += waiting_ns;
             }
         }
         if let (Some(begun), Some(last)) = (control.begun_at(), self.last)
@@ -119,6 +122,7 @@ impl Sampler {
             switches: if_known(|look| look.switches),
             source_ns: if_known(|look| look.cpu_ns[0]),
             sink_ns: if_known(|look| look.cpu_ns[1]),
+            waiting_ns: if_known(|look| look.waiting_ns),
         })
     }
 }
@@ -142,10 +146,12 @@ mod tests {
 
     #[test]
     fn pieces_lie_wholly_in_the_window() {
-        let look = |ns: u64| Look { ns, bytes: 10 * ns, switches: ns / 10, cpu_ns: [ns / 2, ns / 4] };
+        let look =
+            |ns: u64| Look { ns, bytes: 10 * ns, switches: ns / 10, cpu_ns: [ns / 2, ns / 4], waiting_ns: ns / 5 };
         let pieces = sampler((0..10).map(|n| look(100 * n)).collect()).pieces(250, 350).unwrap();
         assert_eq!((pieces.ns, pieces.bytes), (vec![100; 3], vec![1000; 3]));
         assert_eq!((pieces.switches, pieces.source_ns, pieces.sink_ns), (vec![10; 3], vec![50; 3], vec![25; 3]));
+        assert_eq!(pieces.waiting_ns, vec![20; 3]);
         assert_eq!(sampler(vec![look(100)]).pieces(0, 1000), None);
     }
 

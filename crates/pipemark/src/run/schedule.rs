@@ -14,10 +14,13 @@ use super::progress::Progress;
 use crate::available;
 use crate::entrant::{Absent, Entrants};
 use crate::model::{
-    Chain, Cpu, Estimate, Host, Job, Key, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Unit, Verify, Warning,
-    names,
+    Chain, Cpu, Estimate, Host, Job, Key, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Unit, Verify, Volume,
+    Warning, names,
 };
 use crate::plan::{Plan, Runs, Schedule};
+
+/// How often a run is looked at, at most, unless that was asked for.
+const LEAST_INTERVAL: Duration = Duration::from_millis(4);
 
 /// What the runs of a plan gave.
 pub struct Measurement {
@@ -185,8 +188,14 @@ fn turn<'a>(
             {
                 turn.outcome.notes.push(Warning::Nodes { writer, reader });
             }
-            turn.conditions =
-                Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval: schedule.interval, interrupt })
+            // A short window has a few pieces as well.
+            let interval = match trial.job.volume() {
+                Volume::Time(time) if !schedule.by_interval => {
+                    schedule.interval.min((Duration::from(time) / 5).max(LEAST_INTERVAL))
+                }
+                _ => schedule.interval,
+            };
+            turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval, interrupt })
         }
         Err(Absent::Missing(reason)) => turn.end(Status::Skipped, reason),
         Err(Absent::Broken(reason)) => turn.end(Status::Failed, reason),

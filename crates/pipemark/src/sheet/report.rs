@@ -1,6 +1,6 @@
 //! A report: documents laid over one another, with charts above their tables; and the main charts alone.
 
-use super::charts::{Section, charts, labels};
+use super::charts::{Section, charts, labels, over_time};
 use super::document::{heading, tables, warnings};
 use super::{
     Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, timeline, words,
@@ -43,6 +43,7 @@ pub fn report(documents: &[Document]) -> Sheet {
             let (run, finding) = findings.remove(at);
             chart.caption = told(finding, &labels[run], several);
         }
+        charts.extend(over_time(section, &labels));
         drawn.push(charts);
     }
     documents.iter().filter_map(|document| document.watched.as_ref()).for_each(|watched| timeline(&mut sheet, watched));

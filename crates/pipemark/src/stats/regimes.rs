@@ -3,8 +3,9 @@
 //! The pieces of all runs are pooled. That their speeds have more than one peak is asked by the dip test (Hartigan and
 //! Hartigan, 1985: the distance of what was seen from the nearest distribution with one peak). Pieces of one run are alike,
 //! so they count as no more than they are worth: fewer by how much runs differ from each other (the intraclass
-//! correlation) and by how much a piece says of the next (the first autocorrelation). Where the test says so, the two speeds
-//! are told apart where their spread within is least (Otsu, 1979).
+//! correlation) and by how much a piece says of the next (the first autocorrelation). Where the test says so, or where some
+//! runs are far from the others, the two speeds are told apart where their spread within is least (Otsu, 1979). Nothing from
+//! outside makes a link faster, so a speed far above the usual one is told however rare, if it moves the mean.
 
 use crate::model::{Pieces, Sample, Warning};
 
@@ -19,6 +20,15 @@ const LEAST: usize = 20;
 const LEAST_SHARE: f64 = 0.1;
 const LEAST_RATIO: f64 = 1.25;
 
+/// How many times the spread within lies between two speeds that runs are in, and how many runs have to be in each.
+const APART: f64 = 7.0;
+const LEAST_RUNS: usize = 3;
+
+/// A rare speed is twice the usual one, as many times the spread above it, and takes the mean so far off.
+const RARE_RATIO: f64 = 2.0;
+const RARE_SPREADS: f64 = 4.0;
+const RARE_EFFECT: f64 = 0.03;
+
 /// One of two speeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Regime {
@@ -27,6 +37,11 @@ struct Regime {
     switches: f64,
     /// Time off the CPU, of sources and of sinks.
     idle_ns: [f64; 2],
+    /// Of that, time in which an end could have run and others had the CPU.
+    waiting_ns: f64,
+    /// Pieces and runs that are in it.
+    pieces: usize,
+    runs: usize,
 }
 
 impl Regime {
@@ -36,6 +51,8 @@ impl Regime {
         self.ns += ns;
         self.bytes += at(&pieces.bytes);
         self.switches += at(&pieces.switches);
+        self.waiting_ns += at(&pieces.waiting_ns);
+        self.pieces += 1;
         for (idle, used) in self.idle_ns.iter_mut().zip([&pieces.source_ns, &pieces.sink_ns]) {
             *idle += (ns - at(used)).max(0.0);
         }
@@ -53,37 +70,67 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let speeds: Vec<Vec<f64>> = pieces.iter().map(|run| run.iter().map(|(_, speed)| *speed).collect()).collect();
     let mut pooled = speeds.concat();
     pooled.sort_by(f64::total_cmp);
-    if pooled.len() < LEAST || dip(&pooled) * worth(&speeds).sqrt() < CRITICAL {
+    if pooled.len() < LEAST {
         return None;
     }
-    let border = split(&pooled)?;
-    let (mut slow, mut fast) = (Regime::default(), Regime::default());
-    for (run, pieces) in runs.iter().zip(&pieces) {
-        for (nth, speed) in pieces {
-            (if *speed < border { &mut slow } else { &mut fast }).add(run, *nth);
+    let parted = |border: f64| {
+        let mut parts = [Regime::default(); 2];
+        for (run, pieces) in runs.iter().zip(&pieces) {
+            let before = parts.map(|part| part.pieces);
+            pieces.iter().for_each(|(nth, speed)| parts[usize::from(*speed >= border)].add(run, *nth));
+            parts.iter_mut().zip(before).for_each(|(part, before)| part.runs += usize::from(part.pieces > before));
         }
-    }
-    let share = slow.ns / (slow.ns + fast.ns);
-    if !(LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&share) || fast.speed() < LEAST_RATIO * slow.speed() {
+        parts
+    };
+    let several = || {
+        let (border, apart) = split(&pooled)?;
+        let [slow, fast] = parted(border);
+        let share = slow.ns / (slow.ns + fast.ns);
+        let runs_apart = apart >= APART && slow.runs.min(fast.runs) >= LEAST_RUNS;
+        let told = runs_apart || dip(&pooled) * worth(&speeds).sqrt() >= CRITICAL;
+        let apart = fast.speed() >= LEAST_RATIO * slow.speed();
+        (told && apart && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&share)).then_some([slow, fast])
+    };
+    let rare = || {
+        let usual = pooled[pooled.len() / 2];
+        let mut off: Vec<f64> = pooled.iter().map(|speed| (speed - usual).abs()).collect();
+        off.sort_by(f64::total_cmp);
+        let spread = 1.4826 * off[off.len() / 2];
+        let [slow, fast] = parted(usual + RARE_RATIO.ln().max(RARE_SPREADS * spread));
+        let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
+        let often = fast.pieces >= 3 && fast.runs >= runs.len().min(2);
+        (often && mean >= (1.0 + RARE_EFFECT) * slow.speed()).then_some([slow, fast])
+    };
+    let [slow, fast] = several().or_else(rare)?;
+    let slow_percent = 100.0 * slow.ns / (slow.ns + fast.ns);
+    Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause: cause(&slow, &fast, block) })
+}
+
+/// What is different between the two, where the kernel counted it.
+fn cause(slow: &Regime, fast: &Regime, block: u64) -> Option<String> {
+    let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
+    let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
+    if slow.switches + fast.switches == 0.0 {
         return None;
     }
-    let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
-    let known = slow.switches + fast.switches > 0.0;
+    match waiting(fast) - waiting(slow) {
+        more if more > 0.3 => return Some("faster while both ends shared a CPU".to_owned()),
+        less if less < -0.2 => return Some("slower while others had the CPUs".to_owned()),
+        _ => {}
+    }
     // Who waits in the slow time more than in the fast one is who sleeps.
     let [source, sink] = [0, 1].map(|side| slow.idle_ns[side] / slow.ns - fast.idle_ns[side] / fast.ns);
-    let cause = match (per_block(&slow), per_block(&fast)) {
-        _ if !known => None,
-        (slow, fast) if slow < 1.5 * fast => Some("the ends slept about as often in both".to_owned()),
+    Some(match (per_block(slow), per_block(fast)) {
+        (slow, fast) if slow < 1.5 * fast => "the ends slept about as often in both".to_owned(),
         (slow, fast) => {
             let who = match source - sink {
                 more if more > 0.1 => "mostly the source",
                 less if less < -0.1 => "mostly the sink",
                 _ => "both",
             };
-            Some(format!("the ends slept ({who}), {slow:.2} context switches per block and {fast:.2}"))
+            format!("the ends slept ({who}), {slow:.2} context switches per block and {fast:.2}")
         }
-    };
-    Some(Warning::Regimes { slow: slow.speed(), slow_percent: 100.0 * share, fast: fast.speed(), cause })
+    })
 }
 
 /// The speed of each piece; where nothing arrived, others had the CPUs, and that is no speed of the link.
@@ -122,19 +169,20 @@ fn worth(runs: &[Vec<f64>]) -> f64 {
     worth.min(count / (1.0 + (per_run - 1.0) * alike))
 }
 
-/// Where to part sorted figures so that their spread within the parts is least.
-fn split(sorted: &[f64]) -> Option<f64> {
+/// Where to part sorted figures so that their spread within the parts is least, and how many times that lies between them.
+fn split(sorted: &[f64]) -> Option<(f64, f64)> {
     let (count, sum) = (sorted.len() as f64, sorted.iter().sum::<f64>());
+    let all = sorted.iter().map(|figure| (figure - sum / count).powi(2)).sum::<f64>();
     let mut before = 0.0;
     let between = |(nth, figure): (usize, &f64)| {
         before += figure;
         let below = nth as f64 + 1.0;
         let apart = before / below - (sum - before) / (count - below);
-        (below * (count - below) * apart * apart, nth + 1)
+        (below * (count - below) / count * apart * apart, apart.abs(), nth + 1)
     };
     let parts = sorted[..sorted.len() - 1].iter().enumerate().map(between);
-    let (_, first) = parts.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(sorted[first])
+    let (between, apart, first) = parts.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some((sorted[first], apart / ((all - between).max(0.0) / count).sqrt()))
 }
 
 /// The dip of sorted figures: how far their distribution is from the nearest that has one peak, 0 to 0.25. The interval in
@@ -313,6 +361,28 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_are_each_in_one_of_two_speeds_are_found() {
+        let mut dice = Dice::new(13);
+        // Four of twelve runs.
+        let few = found(200, || runs(12, 5, |run, _| 0.15 * dice.normal() + if run % 3 == 0 { 1.35 } else { 0.0 }));
+        assert!(few > 0.9, "{few}");
+    }
+
+    #[test]
+    fn a_rare_speed_that_moves_the_mean_is_found_and_an_outlier_is_none() {
+        let mut dice = Dice::new(14);
+        let rare = found(200, || {
+            runs(20, 10, |_, nth| 0.15 * dice.normal() + if nth == 3 && dice.uniform() < 0.5 { 1.9 } else { 0.0 })
+        });
+        // A single run that was fast, and fast pieces too few to matter.
+        let one = found(200, || runs(20, 10, |run, _| 0.15 * dice.normal() + if run == 7 { 1.9 } else { 0.0 }));
+        let no_matter = found(200, || {
+            runs(20, 20, |run, nth| 0.15 * dice.normal() + if run % 10 == 0 && nth == 3 { 1.0 } else { 0.0 })
+        });
+        assert!(rare > 0.9 && one == 0.0 && no_matter == 0.0, "{rare} {one} {no_matter}");
+    }
+
+    #[test]
     fn each_speed_has_its_share_and_its_cause() {
         let mut samples =
             runs(5, 20, |_, nth| if nth % 10 < 7 { 0.02 * (nth % 7) as f64 } else { 1.4 + 0.01 * (nth % 3) as f64 });
@@ -334,6 +404,11 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("mostly the sink") && text.contains("per block and 0.00"), "{text}");
+        for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
+            pieces.waiting_ns = (0..20).map(|nth| if nth % 10 < 7 { 0 } else { 9_000_000 }).collect();
+        }
+        let text = regimes(&samples, 65536).unwrap().to_string();
+        assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
         assert_eq!(regimes(&samples[..0], 65536), None);
     }
 }

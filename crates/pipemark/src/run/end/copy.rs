@@ -16,9 +16,11 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
     let buffer = || Buffer::new(block, ends.align as usize, link::pages(ends.pages));
     let (mut from, mut to) = (buffer()?, buffer()?);
     end.pattern(0).fill(0, from.bytes_mut());
+    // What is called for each block is the copy alone: a small one takes 20 ns.
+    let (from, to) = (from.bytes(), to.bytes_mut());
     let mut copy = || {
-        to.bytes_mut().copy_from_slice(black_box(from.bytes()));
-        black_box(to.bytes());
+        to.copy_from_slice(black_box(from));
+        black_box(&*to);
     };
 
     end.control.meet(1)?;
@@ -30,8 +32,8 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
     let begun_ns = meter.begin();
     let mut bytes = 0u64;
     loop {
-        // The clock is read once per 64 KiB or block, whichever is more.
-        for _ in 0..(64 << 10) / block.clamp(1, 64 << 10) {
+        // The clock is read once per 1 MiB or block, whichever is more.
+        for _ in 0..(1 << 20) / block.clamp(1, 1 << 20) {
             copy();
             bytes += block as u64;
         }
@@ -42,6 +44,6 @@ pub(super) fn run(end: &End) -> io::Result<Done> {
     }
     let mut stats = meter.stop(bytes, 0.0, end.stats(None));
     stats.bytes_in_all = bytes;
-    let fault = (to.bytes() != from.bytes()).then(|| "the copy differs from its original".to_owned());
+    let fault = (to != from).then(|| "the copy differs from its original".to_owned());
     Ok(Done { stats, fault, huge_bytes: end.huge_bytes(), ..Done::default() })
 }

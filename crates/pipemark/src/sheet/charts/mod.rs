@@ -4,6 +4,7 @@ mod bars;
 mod curves;
 mod heat;
 mod section;
+mod time;
 
 use self::section::{Trial, number};
 use super::chart::Point;
@@ -11,6 +12,7 @@ use super::{Chart, grouped};
 use crate::model::{Document, Estimate, Key, LinkKind, Unit};
 
 pub(super) use self::section::{Section, labels};
+pub(super) use self::time::over_time;
 
 /// The most that one chart shows, so that it can be read and drawn at once; the table has all.
 const MOST_CURVES: usize = 24;
