@@ -38,6 +38,7 @@ pub(super) fn of_entrants(groups: &[Vec<Measured>], records: &[Record]) -> Vec<V
         main.iter().filter_map(|one| gap(one, main, records)).collect(),
         start_up(main).into_iter().collect(),
         [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| by_block(groups, program)).collect(),
+        [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| best_block(groups, program)).collect(),
     ]
 }
 
@@ -145,6 +146,32 @@ fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candid
     let (programs, parts) = (groups[0].len(), parts.join(", "));
     let text = format!("Of {programs} {program} programs, within 10 % of the fastest are {parts}: {verdict}.");
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
+}
+
+/// For each language the smallest block with which it is as fast as with any.
+fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
+    let mut languages: BTreeMap<&str, Vec<Measured>> = BTreeMap::new();
+    for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
+        languages.entry(entrant(one).language.as_str()).or_default().push(*one);
+    }
+    let mut blocks: BTreeMap<ByteSize, Vec<&str>> = BTreeMap::new();
+    let mut evidence = BTreeMap::new();
+    for (language, all) in languages.into_iter().filter(|(_, all)| all.len() > 2) {
+        let best = fastest(all.iter().copied())?;
+        let as_fast = |one: &&Measured| {
+            let differs = one.record.id != best.record.id;
+            !differs || Contrast::throughput(best, **one).is_some_and(|contrast| !contrast.less())
+        };
+        let smallest = all.iter().filter(as_fast).min_by_key(|one| entrant(one).block)?;
+        blocks.entry(entrant(smallest).block).or_default().push(language);
+        evidence.insert(language, json!({ "smallest": smallest.evidence(), "fastest": best.evidence() }));
+    }
+    let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
+    let parts: Vec<String> =
+        blocks.iter().map(|(block, languages)| format!("{block} for {}", languages.join(", "))).collect();
+    let text = format!("The smallest block with which {program} programs are as fast as with any: {}.", parts.join("; "));
+    let evidence = json!({ "program": program, "languages": evidence });
+    (sure && !parts.is_empty()).then(|| Candidate::new("language-best-block", 1.0, text, evidence))
 }
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let [chains, plain] =
         [chains, plain].map(|all| all.into_iter().map(|one| Measured { family, ..one }).collect::<Vec<_>>());
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
+    let of_experiment =
+        |name: &str| chains.iter().copied().filter(|one| one.record.experiment == name).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
     let entrants = groups(&of(|job| job.entrant().is_some()), &[Key::Language, Key::Program]);
@@ -112,7 +114,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         recommended::settings(&streams),
         each(&trips, &[Key::Gap], gap::against_none),
         each(&trips, &link::VARIES, roundtrip::tail),
-        each(&chains, &[Key::Length], chain::cost),
+        // Chains of one experiment move as much.
+        of_chains.iter().flat_map(|name| each(&of_experiment(name), &[Key::Length], chain::cost)).collect(),
         links(&of_streams, cost::of_links),
         links(&of_trips, cost::of_links),
         cost::of_calls(&streams, &of_streams),
