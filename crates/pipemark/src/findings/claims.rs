@@ -161,14 +161,22 @@ fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> Verdict {
 
 /// `-10.0 % (64 KiB) to +30.0 % (4 KiB); 3 of 10 hold, 7 reversed`.
 fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usize) -> String {
-    let jobs = |of: fn(&Evidence) -> Option<&String>| {
-        let record = move |one: &Evidence| {
-            records.iter().find(|record| record.experiment == one.experiment && Some(&record.id) == of(one))
-        };
-        evidence.iter().filter_map(record).map(|record| &record.job).collect::<Vec<_>>()
+    let record =
+        |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
+    let several = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
+    // Each is told from the others of its experiment: other experiments have other parameters.
+    let name = |one: &Evidence| {
+        let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
+        let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
+        let at = alike.iter().position(|other| std::ptr::eq(*other, one)).unwrap_or_default();
+        let own = if alike.len() > 1 { names(&jobs, &[Key::Total, Key::Time]).swap_remove(at) } else { String::new() };
+        match (several, own.is_empty()) {
+            (true, true) => one.experiment.clone(),
+            (true, false) => format!("{}: {own}", one.experiment),
+            (false, _) => own,
+        }
     };
-    let jobs = jobs(|one| Some(&one.trial));
-    let names = names(&jobs, &[Key::Total, Key::Time]);
+    let names: Vec<String> = evidence.iter().map(name).collect();
     let by = |one: &usize, other: &usize| evidence[*one].figure.total_cmp(&evidence[*other].figure);
     let least = (0..evidence.len()).min_by(by).unwrap_or(0);
     let most = (0..evidence.len()).max_by(by).unwrap_or(0);

@@ -169,7 +169,8 @@ fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
     let parts: Vec<String> =
         blocks.iter().map(|(block, languages)| format!("{block} for {}", languages.join(", "))).collect();
-    let text = format!("The smallest block with which {program} programs are as fast as with any: {}.", parts.join("; "));
+    let text =
+        format!("The smallest block with which {program} programs are as fast as with any: {}.", parts.join("; "));
     let evidence = json!({ "program": program, "languages": evidence });
     (sure && !parts.is_empty()).then(|| Candidate::new("language-best-block", 1.0, text, evidence))
 }
@@ -212,6 +213,22 @@ mod tests {
 
     fn text(found: &[Finding], rule: &str) -> Vec<String> {
         found.iter().filter(|finding| finding.rule == rule).map(|finding| finding.text.clone()).collect()
+    }
+
+    #[test]
+    fn the_best_block_of_each_language_is_the_smallest_that_is_as_fast() {
+        let mut all = Vec::new();
+        for (language, speeds) in [("c", [1.0, 4.0, 4.01]), ("java", [1.0, 2.0, 3.0])] {
+            for (block, speed) in ["4k", "64k", "1m"].into_iter().zip(speeds) {
+                let params = [("language", language), ("program", "tuned"), ("block", block)];
+                let others = [("total", "1g"), ("verify", "full"), ("place", "free")];
+                all.push(outcome("e", &[params, others].concat(), speed, &STEADY));
+            }
+        }
+        assert_eq!(
+            text(&findings(&records(all), None), "language-best-block"),
+            ["The smallest block with which tuned programs are as fast as with any: 64 KiB for c; 1 MiB for java."]
+        );
     }
 
     #[test]

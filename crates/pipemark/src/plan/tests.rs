@@ -76,7 +76,7 @@ fn block_size_is_as_published() {
         assert!((published.throughput / (average * 1024.0 * 1024.0) - 1.0).abs() < 1e-12);
         assert!(published.source.contains("pipe_bandwidth.c") && published.source.contains("other hardware"));
     }
-    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 3, .. }));
+    assert!(matches!(plan.schedule.runs, Runs::Adaptive { min: 7, .. }));
     assert_eq!(plan.experiments[0].varies, [Key::Block], "the totals go with the block sizes");
 }
 
@@ -502,7 +502,7 @@ fn the_suite_large_pipe_has_the_tables_of_its_document() {
     }
     let small = Suite::parse("x", embedded("large-pipe").unwrap()).unwrap().expand("0.01".parse().unwrap()).unwrap();
     let times = small.trials.iter().filter(|trial| trial.experiment == "pipeflex");
-    assert!(times.map(|trial| trial.job.volume()).all(|volume| volume == Volume::Time(Nanos(2_000_000))));
+    assert!(times.map(|trial| trial.job.volume()).all(|volume| volume == Volume::Time(Nanos(1_000_000))));
 }
 
 #[test]
