@@ -4,8 +4,11 @@
 Each task streams a range of a file through `pipemark lines` into a file; no line passes through Python or the JVM. The
 parts of OUT, one after the other, are what `pipemark lines` makes of the files. See docs/scale.md."""
 
+import contextlib
 import gc
+import os
 import re
+import socket
 import sys
 import zipimport
 from pathlib import Path
@@ -18,15 +21,29 @@ import line_job  # noqa: E402
 
 
 def quickly(function):
-    """Between tasks a worker of Spark reads again what pyspark's archive holds and looks through all its objects for what
-    nobody needs: 0.15 s of CPU time. The archive doesn't change, and what there is stays.
+    """Calls it with each task of a partition, without what Spark and its worker wait for or do again in between:
+
+    - The JVM sends the tasks behind a head, and Nagle's algorithm holds them back until the head is acknowledged, which
+      the kernel puts off for 40 ms. When this is called the head has been read, so it is acknowledged here.
+    - The worker reads again what pyspark's archive holds, and looks through all objects for what nobody needs: 0.1 s of
+      CPU time. The archive doesn't change, and what there is stays.
     """
 
-    def call(task):
+    def acknowledge():
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            with contextlib.suppress(OSError):
+                connection = socket.socket(fileno=descriptor)
+                try:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                finally:
+                    connection.detach()
+
+    def call(tasks):
+        acknowledge()
         zipimport.zipimporter.invalidate_caches = lambda importer: None
         if not gc.get_freeze_count():
             gc.freeze()
-        return function(task)
+        return map(function, tasks)
 
     return call
 
@@ -43,7 +60,7 @@ def on(context):
 
     def each(function, tasks, partitions=None):
         try:
-            return context.parallelize(tasks, partitions or len(tasks)).map(quickly(function)).collect()
+            return context.parallelize(tasks, partitions or len(tasks)).mapPartitions(quickly(function)).collect()
         except Py4JJavaError as error:
             # The sentence of the last try, out of what the JVM says around it.
             said = re.findall(r"line_job\.Failed: (.*)", str(error.java_exception))
