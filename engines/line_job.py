@@ -135,9 +135,13 @@ def filtered(task, source, output):
 
     # The - makes a file among the words one too many, which is refused.
     command = [*task.command, "--stats", "--range", f"{task.low}:{task.high}", "-"]
-    with subprocess.Popen(
-        command, stdin=source, stdout=output, stderr=subprocess.PIPE, preexec_fn=die_with_parent
-    ) as process:
+    try:
+        process = subprocess.Popen(
+            command, stdin=source, stdout=output, stderr=subprocess.PIPE, preexec_fn=die_with_parent
+        )
+    except OSError as error:
+        raise Failed(f"{command[0]} can't be run here: {error.strerror}; name where it is by --pipemark") from None
+    with process:
         try:
             said = process.communicate()[1].decode(errors="replace")
         except BaseException:
@@ -178,7 +182,10 @@ class Job:
                 self.tasks.append(Task(*place, tuple(command), terminator, self.attempts))
 
     def __enter__(self):
-        os.mkdir(self.folder)
+        try:
+            os.mkdir(self.folder)
+        except OSError as error:
+            raise Failed(f"{self.output} can't be made: {error.strerror}") from None
         os.mkdir(self.attempts)
         return self
 

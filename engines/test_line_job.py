@@ -91,7 +91,8 @@ class Faults(Folder):
     def test_a_filter_that_fails_or_is_not_there(self):
         self.fails("ended with 1: no luck", self.input, pipemark=self.filter("echo no luck >&2; exit 1"))
         self.fails("ended with -9", self.input, pipemark=self.filter("kill -9 $$"))
-        self.fails("No such file", self.input, pipemark="/no/such/program")
+        self.fails("program can't be run here: No such file.*--pipemark", self.input, pipemark="/no/such/program")
+        self.fails("can't be run here: Permission denied", self.input, pipemark=str(self.input))
         self.fails("unexpected argument '--nonsense'", self.input, words=["lines", "--nonsense"])
         # A file of the worker's own would be read in place of the range.
         self.fails("--range is of one file", self.input, words=["lines", "spaces", str(self.input)])
@@ -135,6 +136,13 @@ class Faults(Folder):
         self.fails("is there already", self.input, each=meanwhile)
         self.assertEqual(list(self.out.iterdir()), [])
         self.left("in", "out")
+
+    def test_an_output_that_has_no_folder(self):
+        self.out = self.folder / "no/out"
+        self.fails("no/out can't be made: No such file", self.input)
+        self.out = self.input / "out"
+        self.fails("in/out can't be made: Not a directory", self.input)
+        self.left("in")
 
     def test_inputs_that_are_none(self):
         for path, sentence in [
