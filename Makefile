@@ -5,6 +5,7 @@
 #   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
 #   make soak    the tests that take minutes each, to try what happens rarely
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
+#   make bench-spark  what the line job promises there; takes 10 GiB of memory for files
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each module
@@ -20,7 +21,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools test-spark soak fuzz bench size install files dist test-dist api clean
+.PHONY: all run build check test lint tests tools test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
 
 all: build
 
@@ -47,6 +48,9 @@ tests: tools lint
 SPARK = build/spark/bin
 test-spark: build $(SPARK)/spark-submit
 	PIPEMARK=$(CURDIR)/$(PIPEMARK) $(SPARK)/python engines/spark/test_lines.py
+
+bench-spark: build $(SPARK)/spark-submit
+	bench/spark.py
 
 $(SPARK)/spark-submit:
 	python3 -m venv build/spark
@@ -76,6 +80,8 @@ lint:
 	@if command -v clang-format >/dev/null; then \
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py; \
+	else echo "no black: the form of Python is not checked"; fi
 
 tools:
 	tests/tools.sh

@@ -7,7 +7,9 @@ processes without it; then the job of 4 GiB, whole and with an executor killed.
 Prints and exits as bench/run.py does. Needs 10 GiB of memory for the files."""
 
 import argparse
+import itertools
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -17,7 +19,7 @@ import time
 from pathlib import Path
 
 import run
-from run import ROOT, in_turns, promise
+from run import ROOT, promise
 
 PYTHON = ROOT / "build/spark/bin/python"
 if sys.prefix != str(ROOT / "build/spark"):
@@ -47,7 +49,7 @@ def write(path, size):
 
 class Bench:
     def __init__(self, context, folder):
-        self.each, self.folder, self.out = lines.on(context), folder, folder / "out"
+        self.context, self.each, self.folder, self.out = context, lines.on(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
         """Seconds for the job on so many executors."""
@@ -58,6 +60,17 @@ class Bench:
         elapsed = time.monotonic() - start
         shutil.rmtree(self.out)
         return elapsed
+
+    def nothing(self, tasks):
+        """Seconds for tasks of Spark's own way from Python that do nothing."""
+        start = time.monotonic()
+        self.context.parallelize(range(tasks), tasks).map(lambda task: task).collect()
+        return time.monotonic() - start
+
+    def driver(self):
+        """Seconds of CPU time of the driver's JVM and of this process."""
+        words = Path(f"/proc/{self.context._gateway.proc.pid}/stat").read_text().rsplit(") ")[1].split()
+        return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
     def local(self, source, split, slots):
         """Seconds for the same ranges by so many processes at once, each writing a file."""
@@ -79,23 +92,39 @@ class Bench:
 
 def throughput(bench, rounds):
     source = write(bench.folder / "in", 2 * SIZE)
-    once = lambda how, slots: 1 / how(source, SIZE + (1 << 20), slots)
-    for slots in (1, 2):
-        once(bench.spark, slots)
-        ratios = in_turns(rounds, lambda: once(bench.spark, slots), lambda: once(bench.local, slots))
-        promise(f"1 GiB a task: {slots} executors / {slots} processes", ratios, least=0.8)
-    gain = lambda how: once(how, 2) / once(how, 1)
-    ratios = in_turns(rounds, lambda: gain(bench.spark), lambda: gain(bench.local))
-    promise("from 1 to 2 executors / from 1 to 2 processes", ratios, least=0.9)
+    ways = list(itertools.product((bench.spark, bench.local), (1, 2)))
+    speeds = {way: [] for way in ways}
+    # The first round is not counted: memory that nobody has used yet is slower.
+    for _ in range(rounds + 1):
+        for way in random.sample(ways, len(ways)):
+            how, slots = way
+            speeds[way].append(1 / how(source, SIZE + (1 << 20), slots))
+    one, two, alone, both = (measured[1:] for measured in speeds.values())
+    ratios = lambda over, under: [a / b for a, b in zip(over, under)]
+    promise("1 GiB a task: 1 executor / 1 process", ratios(one, alone), least=0.8)
+    promise("1 GiB a task: 2 executors / 2 processes", ratios(two, both), least=0.8)
+    gains = ratios(ratios(two, one), ratios(both, alone))
+    promise("from 1 to 2 executors / from 1 to 2 processes", gains, least=0.9)
     source.unlink()
 
 
 def per_task(bench, rounds):
     source = write(bench.folder / "in", 1 << 20)
     seconds = lambda tasks: bench.spark(source, -(-source.stat().st_size // tasks), 2)
-    seconds(100)
-    costs = [2 * (seconds(202) - seconds(2)) / 200 * 1000 for _ in range(rounds)]
-    promise("fixed cost of a task on an executor", costs, most=30, unit=" ms")
+    cost = lambda seconds: 2 * (seconds(202) - seconds(2)) / 200 * 1000
+    seconds(2)
+    promise("the first 200 tasks, each", [cost(seconds)], unit=" ms")
+    # Until the JVMs have compiled what they run.
+    for _ in range(2):
+        cost(seconds)
+    costs = [(cost(seconds), cost(bench.nothing)) for _ in range(rounds)]
+    before = bench.driver()
+    seconds(400)
+    of_driver = (bench.driver() - before) / 400 * 1000
+    promise("fixed cost of a task on an executor", [ours for ours, _ in costs], most=30, unit=" ms")
+    promise("a task of PySpark that does nothing", [nothing for _, nothing in costs], unit=" ms")
+    promise("the one less the other", [ours - nothing for ours, nothing in costs], unit=" ms")
+    promise("CPU time of the driver for a task", [of_driver], unit=" ms")
     promise("a job of two tasks, executors there", [seconds(2) * 1000 for _ in range(rounds)], unit=" ms")
     source.unlink()
 
