@@ -194,7 +194,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="pipemark-spark-", dir=memory) as folder, cluster() as master:
         if chosen := [part for part in parts if options.only in part.__name__]:
             settings = {"master": master, "log.level": "ERROR", "ui.showConsoleProgress": "false", "app.name": "bench"}
-            conf = SparkConf().setAll([(f"spark.{name}", value) for name, value in settings.items()])
+            conf = SparkConf().setAll([(f"spark.{name}", value) for name, value in settings.items()]).set(*lines.JAVA)
             context = SparkContext(conf=conf)
             for part in chosen:
                 part(Bench(context, Path(folder)), options.rounds)

@@ -14,10 +14,13 @@ import zipimport
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 import line_job  # noqa: E402
+
+# An executor's JVM only starts tasks, and soonest with what is compiled quickly rather than well.
+JAVA = "spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1"
 
 
 def quickly(function):
@@ -49,7 +52,9 @@ def quickly(function):
 
 
 def start(stack):
-    context = SparkContext(appName="pipemark lines")
+    # Before this a configuration doesn't know what spark-submit was told.
+    SparkContext._ensure_initialized()
+    context = SparkContext(appName="pipemark lines", conf=SparkConf().setIfMissing(*JAVA))
     stack.callback(context.stop)
     return on(context)
 
