@@ -3,9 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::process::MountInfo;
-use procfs::{FromRead, ProcessCGroups};
-
 use super::files::Files;
 
 /// The control groups this process is in, from its own up to the topmost that can be seen. Limits of all of them bind.
@@ -37,27 +34,24 @@ impl ControlGroups {
     }
 
     fn of(process: &str, files: &Files) -> ControlGroups {
-        let groups = files
-            .text(format!("/proc/{process}/cgroup"))
-            .and_then(|text| ProcessCGroups::from_read(text.as_bytes()).ok());
+        let groups = files.text(format!("/proc/{process}/cgroup")).unwrap_or_default();
         let mounts = files.text("/proc/self/mountinfo").unwrap_or_default();
-        let mounts: Vec<MountInfo> = mounts.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect();
-        let groups = groups.map(|groups| groups.0).unwrap_or_default();
+        let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
         let folders = |controller: &str| {
-            groups
-                .iter()
-                .filter(|group| {
+            let folders = |line: &str| {
+                let (hierarchy, rest) = line.split_once(':')?;
+                let (controllers, path) = rest.split_once(':')?;
+                let mount = match hierarchy {
                     // Version 2 has one group for all controllers.
-                    group.hierarchy == 0 || group.controllers.iter().any(|name| name == controller)
-                })
-                .flat_map(|group| {
-                    let mount = mounts.iter().find(|mount| match group.hierarchy {
-                        0 => mount.fs_type == "cgroup2",
-                        _ => mount.fs_type == "cgroup" && mount.super_options.contains_key(controller),
-                    });
-                    mount.map(|mount| ancestry(&mount.mount_point, &mount.root, &group.pathname)).unwrap_or_default()
-                })
-                .collect()
+                    "0" => mounts.iter().find(|mount| mount.kind == "cgroup2"),
+                    _ if !controllers.split(',').any(|name| name == controller) => None,
+                    _ => mounts.iter().find(|mount| {
+                        mount.kind == "cgroup" && mount.options.split(',').any(|name| name == controller)
+                    }),
+                }?;
+                Some(ancestry(Path::new(mount.point), mount.root, path))
+            };
+            groups.lines().filter_map(folders).flatten().collect()
         };
         ControlGroups { memory: folders("memory"), cpu: folders("cpu"), processes: folders("pids") }
     }
@@ -119,6 +113,23 @@ impl ControlGroups {
     /// How often it did (nr_throttled).
     pub fn times_throttled(&self, files: &Files) -> Option<u64> {
         self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
+    }
+}
+
+/// What is used of a line of /proc/PID/mountinfo, proc_pid_mountinfo(5).
+struct Mount<'a> {
+    root: &'a str,
+    point: &'a str,
+    kind: &'a str,
+    options: &'a str,
+}
+
+impl Mount<'_> {
+    fn parse(line: &str) -> Option<Mount<'_>> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(3);
+        let mut after = after.split(' ');
+        Some(Mount { root: before.next()?, point: before.next()?, kind: after.next()?, options: after.nth(1)? })
     }
 }
 

@@ -4,9 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use procfs::FromRead;
-use procfs::process::Stat;
-
 use super::files::Files;
 use super::limits::ControlGroups;
 use crate::model::{Cpu, Host, Warning};
@@ -71,9 +68,9 @@ fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
 
 /// The time of this process and of those it has waited for, from /proc/self/stat.
 fn own_ticks(stat: &str) -> Option<u64> {
-    let stat = Stat::from_read(stat.as_bytes()).ok()?;
-    let children = u64::try_from(stat.cutime).ok()? + u64::try_from(stat.cstime).ok()?;
-    Some(stat.utime + stat.stime + children)
+    // utime stime cutime cstime, the 14th to the 17th field: the name before the 3rd may hold blanks and parentheses.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').skip(11).take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// What disturbed a measurement that began with one reading and ended with the other, on the CPUs that `host` allows.
