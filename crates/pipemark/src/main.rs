@@ -12,6 +12,7 @@ mod findings;
 mod host;
 mod link;
 mod model;
+mod order;
 mod plan;
 mod render;
 mod run;

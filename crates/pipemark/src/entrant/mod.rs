@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 
 use crate::child::RunError;
 use crate::model::{Filter, Language, Program, nearest};
+use crate::order;
 
 pub use answer::{Answer, Fault, judge, quoted};
 pub use form::{Does, FindingForm};
@@ -103,7 +104,7 @@ impl Entrants {
             (root, _) => root.ok(),
         };
         let mut entrants = Entrants { root: root.clone(), ..Entrants::default() };
-        let mut embedded = BTreeMap::from(EMBEDDED);
+        let mut embedded = order::map(EMBEDDED);
         if let Some(root) = root {
             let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
             for entry in fs::read_dir(&root).map_err(unreadable)? {

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::form::{Form, Program, Tool};
 use super::tool::{self, Found};
 use super::{Absent, Rebuild};
+use crate::order::{self, Order};
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -56,12 +57,12 @@ impl Workshop {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
-        let mut groups: Vec<BTreeMap<String, Program>> = vec![language.collect()];
+        let mut groups: Vec<BTreeMap<String, Program>> = vec![order::map(language)];
         for (name, program) in form.filter {
             let program = (name.to_string(), program);
             match program.1.run.iter().any(|word| word.contains(OUT)) {
                 true => groups[0].extend([program]),
-                false => groups.push(BTreeMap::from([program])),
+                false => groups.push(order::map([program])),
             }
         }
         let workshop = |(index, programs): (usize, BTreeMap<String, Program>)| {
@@ -185,7 +186,7 @@ impl Workshop {
 /// Adds path, size and time of change of every file below `folder`.
 fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    entries.sort_by_key(fs::DirEntry::path);
+    entries.order_by_key(fs::DirEntry::path);
     for entry in entries {
         let (path, about) = (entry.path(), entry.metadata()?);
         if about.is_dir() && depth < MAX_DEPTH && entry.file_name() != "__pycache__" && entry.file_name() != "target" {

@@ -4,11 +4,10 @@
 //! difference* is a range around none, so it takes both bounds to hold, and a wide interval says nothing. All intervals of all
 //! claims of a document hold together.
 
-use std::collections::BTreeMap;
-
 use crate::model::{
     Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Status, Verdict, Which, names, three_digits,
 };
+use crate::order;
 use crate::stats::estimate::FEWEST_RUNS;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
@@ -91,8 +90,8 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
                 Some(figure) if word != "ratio" => figure.of_sample(sample),
                 _ => Some(sample.speed()),
             };
-            let by_round = |record: &Record| -> BTreeMap<u32, f64> {
-                record.samples.iter().filter_map(|sample| Some((sample.round, of(sample)?))).collect()
+            let by_round = |record: &Record| {
+                order::map(record.samples.iter().filter_map(|sample| Some((sample.round, of(sample)?))))
             };
             let bases = base.map(by_round);
             let figures = by_round(own).into_iter().filter_map(|(round, figure)| {

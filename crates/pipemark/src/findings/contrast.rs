@@ -1,6 +1,5 @@
 //! Two records against each other: a ratio with its interval, or nothing.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use super::Measured;
 use super::words::spans;
 use crate::model::{ByteSize, Estimate, Figure, Sample, three_digits};
+use crate::order::{self, Order};
 
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
 const TOLERANCE: f64 = 0.03;
@@ -41,7 +41,7 @@ impl<'a> Contrast<'a> {
 
     pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
         let value = |sample: &Sample| Some((sample.round, figure.of_sample(sample)?));
-        let by_round: BTreeMap<u32, f64> = base.record.samples.iter().filter_map(value).collect();
+        let by_round = order::map(base.record.samples.iter().filter_map(value));
         let news = new.record.samples.iter().filter_map(value);
         let ratios = news.filter_map(|(round, new)| Some(new / by_round.get(&round)?));
         let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect();
@@ -137,7 +137,7 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
             .into_iter()
             .flatten()
             .collect();
-    clauses.sort();
+    clauses.order();
     if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
         let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
         return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));

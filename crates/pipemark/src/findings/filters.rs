@@ -9,6 +9,7 @@ use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
 use crate::model::{Feed, Figure, Filter, Lines, Published, Record, Warning, three_digits};
+use crate::order::Order;
 
 /// Bytes of the lines that yes writes.
 const SHORT: f64 = 8.0;
@@ -170,7 +171,7 @@ fn published(group: &[Measured]) -> Option<Candidate> {
         .iter()
         .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
         .collect();
-    theirs.sort_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
+    theirs.order_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
     let [(first, shortest), others @ ..] = theirs.as_slice() else { return None };
     if others.is_empty() || theirs.iter().any(|(one, _)| one.estimates.throughput().low.is_none()) {
         return None;

@@ -7,6 +7,7 @@ use super::contrast::{Contrast, by_size, evidence_by_block, widest};
 use super::words::{listed, pieces, situation, spans, worked};
 use super::{Candidate, Measured, fastest, groups};
 use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod};
+use crate::order::Order;
 
 /// What rivals differ in.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
@@ -34,7 +35,7 @@ impl<'a> Rivals<'a> {
                 rivals.names.push(name);
             }
         }
-        rivals.sizes.sort_unstable();
+        rivals.sizes.order();
         rivals.sizes.dedup();
         rivals
     }
@@ -190,7 +191,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
             crossovers.extend(crossovers_of(rivals, one, other));
         }
     }
-    crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
+    crossovers.order_by(|one, other| other.effect().total_cmp(&one.effect()));
     // Of links that behave alike one is enough.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {

@@ -29,6 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 
 use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Status, Value};
+use crate::order::Order;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
 
@@ -125,7 +126,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], harness::share),
     ]);
     for rule in &mut rules {
-        rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));
+        rule.order_by(|one, other| other.effect.total_cmp(&one.effect));
     }
     let nth =
         |place: usize| rules.iter().filter_map(move |rule| rule.get(place)).map(|candidate| candidate.finding.clone());

@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json};
 
 use super::sample::Sample;
 use super::units::Unit;
+use crate::order;
 
 /// Whether more or less of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -262,7 +263,7 @@ pub struct Estimates(BTreeMap<Figure, Estimate>);
 impl Estimates {
     /// These estimates; `None` without those that every trial has.
     pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
-        let estimates = BTreeMap::from_iter(estimates);
+        let estimates = order::map(estimates);
         let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
         all.then_some(Estimates(estimates))
     }

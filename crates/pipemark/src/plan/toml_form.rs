@@ -16,6 +16,7 @@ use super::refusal::Refusal;
 use super::schedule::ScheduleChoices;
 use super::suite::Suite;
 use crate::model::{Claim, Key, Value, Which, nearest};
+use crate::order::Order;
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -200,7 +201,7 @@ impl fmt::Display for Scalar {
 /// The entries of a table in the order of the file.
 fn entries<T>(table: &Table<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
     let mut entries: Vec<_> = table.iter().collect();
-    entries.sort_by_key(|(key, _)| key.span().start);
+    entries.order_by_key(|(key, _)| key.span().start);
     entries
 }
 

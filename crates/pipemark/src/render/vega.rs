@@ -120,7 +120,7 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     });
     let measured = chart.points().filter(|(series, _)| series.role == Role::Measured);
     let mut measured: Vec<f64> = measured.map(|(_, point)| point.x).collect();
-    measured.sort_by(f64::total_cmp);
+    measured.sort_unstable_by(f64::total_cmp);
     measured.dedup();
     let mut x = across.channel("x");
     if !measured.is_empty() {

@@ -216,7 +216,7 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
         .filter_map(|message| if let RecvAncillaryMessage::ScmRights(fds) = message { Some(fds) } else { None })
         .flatten()
         .collect();
-    Ok(Some((serde_json::from_slice(&text[..received.bytes])?, descriptors)))
+    Ok(Some((serde_json::from_str(str::from_utf8(&text[..received.bytes]).map_err(io::Error::other)?)?, descriptors)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
@@ -10,6 +10,7 @@ use crate::model::{
     Capacity, Document, Ends, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod,
     Throughput, Unit, Verify, WaitPolicy, differing, name, names, shared,
 };
+use crate::order::{self, Order};
 use crate::stats::records::ratio_of;
 
 /// Lines of the whole, on a terminal of 80 columns.
@@ -87,7 +88,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
     let numbered = findings.iter().enumerate();
     sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
-    let topics: BTreeSet<&str> = findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()).collect();
+    let topics = order::set(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
     let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
     let explained = (!topics.is_empty()).then(|| format!("explained: {explained}"));
     if !pointers.is_empty() {
@@ -239,7 +240,7 @@ fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
         let mut values: Vec<_> = experiment.records.iter().map(|record| record.job.value(key)).collect();
         values.dedup();
-        values.sort();
+        values.order();
         values.dedup();
         let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
         let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
@@ -249,7 +250,7 @@ fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
     let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
     let mut ascending = experiment.records.clone();
-    ascending.sort_by_key(|record| record.job.value(across));
+    ascending.order_by_key(|record| record.job.value(across));
     let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
     let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
     let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
@@ -295,7 +296,7 @@ fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
         if unit == Unit::Nanoseconds { -figure } else { figure }
     };
     let mut best: Vec<&Record> = measured().collect();
-    best.sort_by(|one, other| {
+    best.order_by(|one, other| {
         let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
         first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
     });

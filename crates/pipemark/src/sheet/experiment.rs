@@ -1,7 +1,5 @@
 //! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
 
-use std::collections::BTreeSet;
-
 use super::marks::{Mark, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
@@ -9,6 +7,7 @@ use crate::model::{
     self, COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
     differing, digits, percent, shared, three_digits,
 };
+use crate::order::{self, Order};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
@@ -208,11 +207,11 @@ impl<'a> Experiment<'a> {
     pub(super) fn published_figures(&self) -> Option<Grid> {
         let of =
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
-        let words: BTreeSet<String> = self.records.iter().flat_map(|record| of(record).into_keys()).collect();
+        let words = order::set(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
         // In the order of the other tables; what only the document has comes last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
-        words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
+        words.order_by_key(|(figure, _)| (figure.is_none(), *figure));
         let mut columns = vec![Column::words("", "ours (published)")];
         let heading = |(figure, word): &(Option<Figure>, String)| {
             Column::figures("", &figure.map_or_else(|| neutral(word), |figure| figure.heading().to_owned()))

@@ -1,13 +1,12 @@
 //! The history: its measurements, its trials, and one trial over time.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words, word};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, neutral};
 use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
+use crate::order;
 use crate::stats::changes::FEWEST_SESSIONS;
 use crate::stats::compare::Comparison;
 use crate::stats::sessions::Spread;
@@ -156,7 +155,7 @@ pub struct TrendPoint {
 
 /// One trial over time, in bytes per second or nanoseconds.
 pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
-    let machines: BTreeSet<_> = points.iter().map(|point| (&point.entry.host, &point.entry.cpu)).collect();
+    let machines = order::set(points.iter().map(|point| (&point.entry.host, &point.entry.cpu)));
     let mut columns = vec![
         Column::words("started", "when"),
         Column::figures("id", "id"),

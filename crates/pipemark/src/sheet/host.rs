@@ -3,6 +3,7 @@
 use super::{Cell, Column, Fit, Grid, Group, Row, Sheet, counted};
 use crate::host::show_cpu_list;
 use crate::model::{ByteSize, Cpu, Host};
+use crate::order::Order;
 
 /// The machine, and what can't be used on it.
 pub fn host(host: &Host) -> Sheet {
@@ -49,7 +50,7 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
 fn cpus(host: &Host) -> String {
     let allowed: Vec<Cpu> = host.topology.iter().map(|entry| entry.cpu).collect();
     let count = |mut numbers: Vec<u32>| {
-        numbers.sort_unstable();
+        numbers.order();
         numbers.dedup();
         numbers.len()
     };

@@ -69,7 +69,7 @@ impl Estimate {
 /// The median; `None` of nothing.
 pub fn median(figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     (!sorted.is_empty()).then(|| middle_of_sorted(&sorted, f64::midpoint))
 }
 

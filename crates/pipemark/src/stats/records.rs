@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::warnings::warnings_of;
 use crate::model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
+use crate::order;
 
 /// Why a trial that ran has no figure.
 const IDLE: &str =
@@ -83,11 +84,8 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
 
 /// The speed of each round; rounds in which nothing arrived have none to compare.
 pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
-    samples
-        .iter()
-        .map(|sample| (sample.round, sample.speed()))
-        .filter(|(_, speed)| speed.is_finite() && *speed > 0.0)
-        .collect()
+    let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
+    order::map(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
 
 /// Speed over that of the baseline, of the rounds in which both were measured. The baseline has none to itself, and a

@@ -69,7 +69,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let pieces: Vec<Vec<(usize, f64)>> = runs.iter().map(|pieces| log_speeds(pieces)).collect();
     let speeds: Vec<Vec<f64>> = pieces.iter().map(|run| run.iter().map(|(_, speed)| *speed).collect()).collect();
     let mut pooled = speeds.concat();
-    pooled.sort_by(f64::total_cmp);
+    pooled.sort_unstable_by(f64::total_cmp);
     if pooled.len() < LEAST {
         return None;
     }
@@ -94,7 +94,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let rare = || {
         let usual = pooled[pooled.len() / 2];
         let mut off: Vec<f64> = pooled.iter().map(|speed| (speed - usual).abs()).collect();
-        off.sort_by(f64::total_cmp);
+        off.sort_unstable_by(f64::total_cmp);
         let spread = 1.4826 * off[off.len() / 2];
         let [slow, fast] = parted(usual + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);

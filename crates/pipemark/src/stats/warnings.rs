@@ -11,6 +11,7 @@ use super::regimes::regimes;
 use crate::model::{
     self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
 };
+use crate::order::Order;
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
@@ -122,7 +123,7 @@ fn misplaced(samples: &[Sample]) -> Vec<Warning> {
         .flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)))
         .copied()
         .collect();
-    cpus.sort_unstable();
+    cpus.order();
     cpus.dedup();
     cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::order::Order;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 /// A pipe or FIFO, whatever it is called: its device and inode.
@@ -155,7 +156,7 @@ fn ends(pid: u32) -> io::Result<Vec<End>> {
             found.push(End { fd, pipe, way });
         }
     }
-    found.sort_by_key(|end| end.fd);
+    found.order_by_key(|end| end.fd);
     Ok(found)
 }
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::process::{Again, End, Way};
 use super::state::{self, Seen, State, Target, Wait};
 use crate::model::Access;
+use crate::order;
 
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
@@ -183,5 +184,5 @@ pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
         // Whoever holds both ends may wait for itself.
         Way::Both => (end.fd, Target::Other),
     };
-    ends.iter().map(target).collect()
+    order::map(ends.iter().map(target))
 }

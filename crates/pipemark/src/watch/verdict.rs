@@ -3,6 +3,7 @@
 use super::advice::advice;
 use super::figures::Figures;
 use crate::model::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
+use crate::order::Order;
 
 /// Fewer looks say nothing.
 const FEWEST_SAMPLES: u32 = 20;
@@ -60,7 +61,7 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
         ("waiting for something else", stage.other),
         ("hidden", stage.unknown),
     ];
-    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all.order_by(|(_, a), (_, b)| b.total_cmp(a));
     all
 }
 
@@ -88,7 +89,7 @@ pub fn verdict(figures: &Figures) -> PipelineVerdict {
     }
     // A stage counts for as long as it was there.
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
-    order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
+    order.order_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
     let busiest = order[0];
     let mut verdict = throttled(figures)
         .or_else(|| cpus(figures))

@@ -3,6 +3,7 @@
 use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, published};
 use crate::entrant::{Does, does};
 use crate::model::{Figure, Key, Unit};
+use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::{distinct, grouped};
 
@@ -70,7 +71,7 @@ fn arranged(
     let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
     let mut rows = grouped(scene.ranked().map(|trial| (row_of(trial), trial)));
-    rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
+    rows.order_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
     let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
     for (row, (_, trials)) in rows.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
 use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit};
+use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
 use crate::sheet::gains::gain;
 use crate::sheet::{distinct, neutral};
@@ -116,7 +117,7 @@ fn cells(scene: &Scene, (run, about): (usize, &Experiment), part: &GainsBlock) -
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
-        columns.sort_by_key(|(number, _)| *number);
+        columns.order_by_key(|(number, _)| *number);
     }
     let mut names: Vec<String> = columns.into_iter().map(|(_, name)| name).collect();
     names.dedup();
