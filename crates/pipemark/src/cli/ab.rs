@@ -31,7 +31,7 @@ pub struct AbOptions {
     /// The pipeline is then taken apart at its bars, and each stage is a shell of its own.
     #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
     capacity: Vec<Capacity>,
-    /// Run each so many times, in each session
+    /// Run each pipeline N times in each session
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64), default_value_t = 10)]
     runs: u32,
     /// Do it in N sessions, each a fresh start, and compare by session; five or more can tell

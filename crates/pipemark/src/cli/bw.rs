@@ -59,7 +59,7 @@ pub struct BwOptions<K: KeySet> {
     /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair)]
     baseline: Vec<Value>,
-    /// Look at each run every TIME, print a line each time, and keep what was seen; 10ms, unprinted, without it
+    /// Print a line every TIME while a run lasts [default: look every 10ms, print nothing]
     ///
     /// A line has the throughput and the context switches of the time since the last. What is kept is in the JSON
     /// (samples[].pieces), and says whether a trial has two speeds.

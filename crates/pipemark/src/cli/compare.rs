@@ -56,7 +56,7 @@ enum FailOn {
     Worse,
     /// A trial is on one side only, or was not measured on both: code 11
     Missing,
-    /// Of a trial it can't be told: code 12
+    /// It can't be told whether a trial changed: code 12
     CantTell,
     /// A trial is better: code 13
     Better,

@@ -34,7 +34,7 @@ const TOPICS: [Topic; 22] = [
     topic("outputs", "formats, OpenMetrics, continuous benchmarks", page!("outputs.md"), None),
     topic("trends", "the history: trends, where it is, what is in it", page!("history.md"), None),
     topic("ci", "a build that fails on a figure: in turns, or by session", page!("ci.md"), None),
-    topic("suites", "how to write an experiment down", page!("suites.md"), None),
+    topic("suites", "how to write an experiment of your own", page!("suites.md"), None),
     topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
     topic("pipelines", "what 'pipemark why' sees, and how it judges", page!("why.md"), None),
     topic("wakeups", "why small messages cost what they cost", page!("pipes.md"), Some("Wakeups")),
@@ -46,7 +46,7 @@ const TOPICS: [Topic; 22] = [
     topic("large-pipe", "an experiment of 2002, repeated", page!("large-pipe.md"), None),
     topic("quick", "the suite that runs where none is named", page!("quick.md"), None),
     topic("entrants", "the same pipe in nine languages", page!("languages.md"), None),
-    topic("claims", "what documents conclude, and how it is answered", page!("suites.md"), Some("Claims")),
+    topic("claims", "what five documents conclude, and what a run here says to it", page!("suites.md"), Some("Claims")),
     topic("sources", "the five documents that are measured again", page!("sources.md"), None),
     topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
 ];

@@ -33,7 +33,7 @@ pub struct LinesOptions {
     transform: Option<TransformName>,
     #[command(flatten)]
     files: Files,
-    /// Threads: at most so many, or auto for up to four on a file and one on anything else
+    /// Use at most N threads; auto is up to four for a file, and one for anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]

@@ -27,10 +27,10 @@ pub struct NoiseFloorOptions {
     /// The trial to measure [default: a plain pipe, as 'pipemark bw' measures it]
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
-    /// Measure it in so many sessions; fewer than 8 do not tell much
+    /// Measure it in N sessions; fewer than 8 do not tell much
     #[arg(long, value_name = "N", value_parser = count::<u32>(5, 1000), default_value_t = 8, requires = "aa")]
     sessions: u32,
-    /// Measure it so many times on each side in each session
+    /// Measure it N times on each side in each session
     #[arg(long, value_name = "N", value_parser = count::<u32>(4, 1000), default_value_t = 6, requires = "aa")]
     rounds: u32,
 }

@@ -20,7 +20,7 @@ use crate::watch::{self, Timeline, Watcher};
 pub struct WatchOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// End after this time; without, when the pipeline does
+    /// Stop after TIME [default: when the pipeline ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
     /// Time between two updates of the screen, or two lines

@@ -65,7 +65,7 @@ pub struct WatchedOptions {
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     pub no_touch: bool,
-    /// Use no better access to threads than this
+    /// Judge threads by this file of /proc/PID, or by a later one where it can't be read
     #[arg(long, value_name = "FILE", value_enum, default_value_t = Best::Syscall)]
     access: Best,
 }

@@ -10,7 +10,7 @@ use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy,
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
-/// For data that must be read, for data that is only passed on, and for programs that write and read as ever.
+/// Best for data that must be read, for data that is only passed on, and for programs that write and read as ever.
 ///
 /// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
@@ -45,9 +45,9 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
     let same = |plain: &Measured| for_reading.is_some_and(|other| words(&other) == words(plain));
     // Earlier ones count more, so that they stay in this order.
     let advice = [
-        (3.0, for_reading, "For data that must be read", read.len()),
-        (2.0, choose(&untouched), "For moving data on untouched", untouched.len()),
-        (1.0, choose(&plain).filter(|plain| !same(plain)), "With plain write and read", plain.len()),
+        (3.0, for_reading, "Best for data that must be read", read.len()),
+        (2.0, choose(&untouched), "Best for passing data on untouched", untouched.len()),
+        (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with plain write and read", plain.len()),
     ];
     let candidate = |(effect, choice, purpose, of): (f64, Option<Measured>, &str, usize)| {
         let choice = choice?;
@@ -99,10 +99,10 @@ mod tests {
         assert_eq!(
             texts(&all),
             [
-                "For data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
+                "Best for data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
                  once, each byte written anew and checked.",
-                "For moving data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
-                "With plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
+                "Best for passing data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
+                "Best with plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
         );
         // The plain setting is found among most, not among those with the most proof.

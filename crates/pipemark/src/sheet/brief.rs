@@ -58,7 +58,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     }
     let (summary, findings) = (summary(document), findings(document));
     let claims = super::claims::brief(document);
-    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len() + 2 * claims.len(), &findings);
+    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len() + 3 * claims.len(), &findings);
     let mut signs = String::new();
     for (experiment, rows) in experiments.iter().zip(rows) {
         sheet.heading(2, &heading(experiment, rows));

@@ -50,20 +50,28 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.text(Style::Aside, [text]);
 }
 
-/// The claims by their answers, a line each.
+/// How many claims have each answer, and the first that didn't hold in their own words.
 pub(super) fn brief(document: &Document) -> Vec<Note> {
+    const WORDED: usize = 2;
     let answers = answers(document);
     let note = |verdict: Verdict| {
-        let ids: Vec<&str> =
-            answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.id.as_str()).collect();
-        (!ids.is_empty()).then(|| {
-            let all = if ids.len() > 8 {
-                format!("{} and {} more", ids[..8].join(", "), ids.len() - 8)
-            } else {
-                ids.join(", ")
-            };
-            Note::new(verdict.told(), Style::Plain, &format!("{} ({all})", ids.len()))
-        })
+        let says: Vec<&str> =
+            answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.says.as_str()).collect();
+        let count = match says.len() {
+            0 => return None,
+            1 => "1 claim".to_owned(),
+            count => format!("{count} claims"),
+        };
+        let worded = if matches!(verdict, Verdict::DoesntHold | Verdict::Reversed) { WORDED } else { 0 };
+        let mut text = count;
+        for (place, says) in says.iter().take(worded).enumerate() {
+            text += if place == 0 { ": " } else { " " };
+            text += says;
+        }
+        if worded > 0 && says.len() > worded {
+            text += " …";
+        }
+        Some(Note::new(verdict.told(), Style::Plain, &text))
     };
     VERDICTS.into_iter().filter_map(note).collect()
 }

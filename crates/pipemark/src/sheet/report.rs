@@ -1,7 +1,7 @@
 //! A report: documents laid over one another, with charts above their tables; and the main charts alone.
 
 use super::charts::{Section, charts, labels, over_time};
-use super::document::{heading, tables, warnings};
+use super::document::{heading, tables};
 use super::{
     Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, timeline, words,
 };
@@ -30,6 +30,7 @@ pub fn report(documents: &[Document]) -> Sheet {
         sheet.text(Style::Plain, words::host(document));
         sheet.text(Style::Aside, measured(document));
         sheet.text(Style::Caution, words::partial(document));
+        document.warnings.iter().for_each(|warning| sheet.text(Style::Caution, [warning.to_string()]));
     }
     let sections = Section::all(documents);
     let mut findings: Vec<(usize, &Finding)> =
@@ -99,7 +100,6 @@ pub fn report(documents: &[Document]) -> Sheet {
         ];
         let facts = words::method(document).into_iter().chain(facts).filter(|fact| !fact.is_empty());
         sheet.notes(facts.map(Note::plain).chain(marks::legend(document)).collect::<Vec<_>>());
-        sheet.notes(warnings(document));
     }
     sheet.text(Style::Aside, [
         "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median; they may reach beyond the axis. \

@@ -66,7 +66,7 @@ struct FilterOptions {
     /// Only with this label; * and ? stand for any letters and one
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
-    /// Only of the machine with this name; likewise
+    /// Only of machines with this name; * and ? as in --label
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Only since a day, a time or so long ago, such as 2026-01-31, '2026-01-31 12:00' or 7d
