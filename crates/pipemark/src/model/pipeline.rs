@@ -111,6 +111,10 @@ pub struct StageFigures {
     pub progress: Option<f64>,
     /// Until it is through, at the rate of this time.
     pub seconds_left: Option<f64>,
+    /// By how much the share of samples in which it ran differs from what the kernel counted, to which the shares above are
+    /// corrected; null where that isn't counted.
+    #[serde(default)]
+    pub sampling_error: Option<f64>,
     /// Which CPUs it may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,

@@ -8,8 +8,8 @@ use crate::watch::{Live, percent};
 
 /// More stages than this are shown in short: those that are busiest.
 const MOST: usize = 30;
-/// Moments of the past that are shown beside a stage.
-const RECENT: usize = 10;
+/// Points of the past that are shown beside a stage.
+const POINTS: usize = 10;
 
 /// What was found out about a pipeline.
 pub fn why(report: &PipelineReport) -> Sheet {
@@ -47,7 +47,8 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
 }
 
 fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> Grid {
-    let columns = vec![
+    let runs = !history.is_empty();
+    let mut columns = vec![
         Column::words("stage", "stage").fit(Fit::Elastic),
         Column::figures("in", "in"),
         Column::figures("out", "out"),
@@ -55,8 +56,10 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         Column::figures("starved", "starved"),
         Column::figures("blocked", "blocked"),
         Column::figures("cpu", "CPU"),
-        Column::words("", "busy then"),
     ];
+    if runs {
+        columns.extend([Column::figures("switches", "sw/s"), Column::words("", "busy then")]);
+    }
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
     if shown.len() > MOST || busiest_first {
@@ -68,13 +71,21 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     }
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
-        let busy = history.get(figures.number - 1).map_or(&[][..], |busy| &busy[busy.len().saturating_sub(RECENT)..]);
-        let then = Cell::shown(sparkline(busy)).style(Style::Bar);
-        rows.push(Row::from([stage(figures, mark, !history.is_empty()), vec![then]].concat()));
+        let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
+        // All of it: with more moments than there is room for each point is the mean of some.
+        let mean = |moments: &[f64]| moments.iter().sum::<f64>() / moments.len() as f64;
+        let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
+        let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);
+        let live = [Cell::shown(switches), Cell::shown(sparkline(&busy)).style(Style::Bar)];
+        rows.push(Row::from([stage(figures, mark, runs), live[..if runs { 2 } else { 0 }].to_vec()].concat()));
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number && !busiest_first);
-        rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number))));
+        rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number), runs)));
     }
     Grid { labels: 1, columns, groups: vec![Group::new("", rows)] }
+}
+
+fn thousands(count: f64) -> String {
+    if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
 }
 
 fn stage(figures: &StageFigures, mark: bool, runs: bool) -> Vec<Cell> {
@@ -99,10 +110,12 @@ fn stage(figures: &StageFigures, mark: bool, runs: bool) -> Vec<Cell> {
     ]
 }
 
-fn pipe(figures: &PipeFigures, after: usize, mark: bool) -> Row {
+/// `short`, so that all of a live line fits into 80 columns.
+fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     let to = if figures.to == after + 1 { String::new() } else { format!(" to {}", figures.to) };
     let capacity = figures.capacity.map(|bytes| format!(" {}", ByteSize(bytes))).unwrap_or_default();
-    let name = format!("  └ pipe{to}{capacity}{}", if mark { " ◀" } else { "" });
+    let word = if short && !capacity.is_empty() { "" } else { " pipe" };
+    let name = format!("  └{word}{to}{capacity}{}", if mark { " ◀" } else { "" });
     let text =
         format!("writer waits {}, reader waits {}", percent(figures.writer_waits), percent(figures.reader_waits));
     let style = if mark { Style::Success } else { Style::Aside };

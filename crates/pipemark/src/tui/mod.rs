@@ -72,7 +72,8 @@ impl Screen {
         }
         let Some((report, history)) = &self.last else { return Ok(()) };
         let lines = picture(report, history, self.manner, terminal, size.ws_row.into());
-        write!(stderr(), "\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n"))?;
+        // Cleared before it is written: afterwards that would take the last character of a line as wide as the screen.
+        write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
         stderr().flush()
     }
 

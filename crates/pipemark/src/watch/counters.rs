@@ -57,6 +57,7 @@ impl Watcher {
             // Threads and children that came and went are in the ticks only, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
             if seen || ticks.is_some() {
+                counts.counted = counts.states.iter().sum();
                 counts.cpu = Some(counts.cpu.unwrap_or(0) + run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
             }

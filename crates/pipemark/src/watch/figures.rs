@@ -21,6 +21,8 @@ pub struct Counts {
     pub changed: bool,
     /// Nanoseconds for which a limit of CPU time held its control group back.
     pub throttled: Option<u64>,
+    /// Of how many samples the time is that these counters are of: what grew before it ended is unknown.
+    pub counted: u32,
 }
 
 /// What was counted of one pipe.
@@ -65,6 +67,7 @@ impl Interval {
             own.switches = sum(own.switches, next.switches);
             own.changed |= next.changed;
             own.throttled = sum(own.throttled, next.throttled);
+            own.counted += next.counted;
         }
         for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
             own.samples += next.samples;
@@ -107,7 +110,13 @@ impl Figures {
     pub fn of(watcher: &Watcher, interval: &Interval) -> Figures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
-        let counts = |place: usize| seen(place) > 0 && seen(place) * 50 >= longest;
+        let counts = |place: usize| {
+            let stage = &watcher.stages[place];
+            // A shell before it has started the pipeline.
+            let apart =
+                watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place) && stage.outs.is_empty();
+            seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 10 } else { 50 } >= longest
+        };
         let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =
@@ -211,7 +220,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
     let seen: u32 = counts.states.iter().sum();
     let present = f64::from(seen) / f64::from(interval.samples.max(1));
-    let seconds = interval.seconds * present.min(1.0);
+    // What the counters are of: less than the whole where it has ended.
+    let seconds = interval.seconds * f64::from(counts.counted) / f64::from(interval.samples.max(1));
     let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     let shares = corrected(counts, seconds, stage.threads, ends);
@@ -256,6 +266,10 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
             (Some((position, size)), Some(rate)) if rate > 0.0 => Some((size - position) as f64 / rate),
             _ => None,
         },
+        sampling_error: (!counts.changed && stage.threads == 1 && stage.processes == 1)
+            .then(|| Some(per_second(counts.cpu)? + per_second(counts.cpu_wait)?))
+            .flatten()
+            .map(|ns| (f64::from(counts.states[State::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()),
         cpus: stage.cpus.clone(),
         moments: Vec::new(),
     }

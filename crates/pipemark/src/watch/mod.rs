@@ -25,7 +25,10 @@ pub use verdict::{percent, verdict};
 
 use process::Process;
 
-use crate::model::{Access, PipelineReport, StageMoment};
+use crate::model::{Access, PipelineReport, StageFigures, StageMoment};
+
+/// Sampled shares that are off by more are called rough.
+const ROUGH: f64 = 0.05;
 
 impl PipelineReport {
     /// Of all that was counted.
@@ -99,6 +102,15 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
         notes.push(format!(
             "{}: of another user, so only whether it runs or sleeps can be seen; as root pipemark sees more",
             hidden.join(", ")
+        ));
+    }
+    let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > ROUGH);
+    let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
+    if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        notes.push(format!(
+            "samples are rough: up to {:.0} points off the kernel's counters ({}), to which shares of running are corrected",
+            error * 100.0,
+            verdict::name(figures, number)
         ));
     }
     notes

@@ -5,8 +5,9 @@ use super::sampler::Watcher;
 use super::verdict::verdict;
 use crate::model::Phase;
 
-/// Intervals that are kept; when there are more, each two become one.
+/// Intervals that are kept, and counts of stages in all of them; when there are more, each two intervals become one.
 const MOST: usize = 720;
+const MOST_COUNTS: usize = 72_000;
 /// A stretch is at least so many seconds long, and this share of the whole.
 const SHORTEST: f64 = 1.0;
 const SHORTEST_SHARE: f64 = 0.1;
@@ -34,7 +35,8 @@ impl Timeline {
             }
         }
         self.open += 1;
-        if self.intervals.len() > MOST {
+        let stages = self.intervals.last().map_or(0, |last| last.stages.len()).max(1);
+        if self.intervals.len() > MOST.min(MOST_COUNTS / stages) {
             self.intervals = self.intervals.chunks(2).map(Interval::total).collect();
             self.merged *= 2;
         }
@@ -90,4 +92,68 @@ fn leader(interval: &Interval) -> Option<usize> {
 fn differ(a: &Interval, b: &Interval) -> bool {
     let (Some(first), Some(second)) = (leader(a), leader(b)) else { return false };
     first != second && a.busy(first) - b.busy(first) > CHANGE && b.busy(second) - a.busy(second) > CHANGE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::process::PipeId;
+    use super::super::sampler::{Manner, Moment, Pipe, Stage, Subject};
+    use super::super::state::State;
+    use super::*;
+    use crate::model::{Access, PipelineReport};
+
+    /// What is kept of an hour of so many stages, of which so many samples were taken in half a second: the report, the bytes
+    /// that the timeline takes, and how many intervals were kept at most.
+    fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
+        const HALF_SECOND: Duration = Duration::from_millis(500);
+        let manner = Manner { touch: false, access: Access::Syscall, period: HALF_SECOND };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        let stage = |n: usize| Stage { name: format!("stage{n}"), command: "c".repeat(200), ..Stage::default() };
+        watcher.stages = (0..stages).map(|n| Stage { alive: true, ..stage(n) }).collect();
+        let pipe = |from| Pipe { from, to: from + 1, id: PipeId(0, from as u64), capacity: None, unasked: None };
+        watcher.pipes = (0..stages - 1).map(pipe).collect();
+        let mut timeline = Timeline::default();
+        let mut most = 0;
+        for half_second in 0..7200 {
+            for sample in 0..samples {
+                let states = [State::Running, State::Starved, State::Blocked];
+                let state = |stage: usize| Some(states[(stage + half_second * sample) % 3]);
+                let moments: Vec<Moment> =
+                    (0..stages).map(|stage| Moment { state: state(stage), ..Moment::default() }).collect();
+                watcher.record(&moments);
+            }
+            watcher.begin -= HALF_SECOND;
+            timeline.add(watcher.close_interval());
+            most = most.max(timeline.intervals.len());
+        }
+        let bytes = |interval: &Interval| {
+            size_of_val(interval)
+                + interval.stages.capacity() * size_of_val(&interval.stages[0])
+                + interval.pipes.capacity() * size_of_val(&interval.pipes[0])
+        };
+        let bytes = timeline.intervals.iter().map(bytes).sum();
+        let mut report = PipelineReport::of(&watcher, &timeline, None);
+        report.add_moments(&timeline);
+        (report, bytes, most)
+    }
+
+    #[test]
+    fn an_hour_takes_little_room() {
+        for (stages, samples, most_kept) in [(5, 50, 720), (200, 9, 360)] {
+            let (report, memory, most) = an_hour(stages, samples);
+            assert_eq!(report.samples as usize, 7200 * samples);
+            assert!((report.seconds - 3600.0).abs() < 60.0, "{}", report.seconds);
+            assert_eq!(report.stages.len(), stages);
+            let moments = &report.stages[0].moments;
+            assert!((most_kept / 2..=most_kept).contains(&moments.len()), "{}", moments.len());
+            assert!(moments.last().unwrap().seconds > 3590.0, "to the end");
+            assert!(most <= most_kept + 1, "{most}");
+            assert!(memory < 20_000_000, "{stages} stages: {memory} bytes of memory");
+            let size = serde_json::to_vec(&report).unwrap().len();
+            assert!(size < 20_000_000, "{stages} stages: {size} bytes as JSON");
+            println!("{stages} stages: {memory} bytes of memory, {size} as JSON");
+        }
+    }
 }

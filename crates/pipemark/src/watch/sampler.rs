@@ -92,11 +92,11 @@ pub struct Watcher {
 
 /// What a stage was seen in at one moment.
 #[derive(Default)]
-struct Moment {
-    state: Option<State>,
-    ins: Vec<Option<PipeId>>,
-    outs: Vec<Option<PipeId>>,
-    unsure: Option<(bool, bool, State)>,
+pub(super) struct Moment {
+    pub state: Option<State>,
+    pub ins: Vec<Option<PipeId>>,
+    pub outs: Vec<Option<PipeId>>,
+    pub unsure: Option<(bool, bool, State)>,
 }
 
 impl Watcher {
@@ -226,7 +226,7 @@ impl Watcher {
         false
     }
 
-    fn record(&mut self, moments: &[Moment]) {
+    pub(super) fn record(&mut self, moments: &[Moment]) {
         self.current.samples += 1;
         self.current.stages.resize(self.stages.len(), Counts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());

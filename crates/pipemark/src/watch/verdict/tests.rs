@@ -34,6 +34,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         throttled: None,
         progress: None,
         seconds_left: None,
+        sampling_error: None,
         cpus: vec![0, 1],
         moments: Vec::new(),
     }
