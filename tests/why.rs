@@ -254,6 +254,22 @@ fn no_pipe_is_opened_where_that_is_asked_for() {
     assert!(opened(&[]) > 0, "the test would see it");
 }
 
+/// Opening and closing a descriptor for each sample cost the pipeline a tenth of its CPU time.
+#[test]
+fn samples_of_a_pipeline_that_it_runs_open_nothing() {
+    if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
+        return left_out("what a sample opens, under strace", "strace can't trace here");
+    }
+    let words = ["-e", "trace=openat,pidfd_open,ppoll", "-o", "/dev/stderr", PIPEMARK, "why", "sleep 1.5 | sleep 1.5"];
+    let trace = run(&["strace"], &words).stderr;
+    let calls: Vec<&str> = trace.lines().filter_map(|line| line.split_once('(').map(|(call, _)| call)).collect();
+    let waits = calls.iter().filter(|call| **call == "ppoll").count();
+    let alone = calls.windows(2).filter(|pair| *pair == ["ppoll", "ppoll"]).count();
+    assert!(waits > 40, "{waits} waits");
+    assert!(trace.matches("pidfd_open").count() <= 2, "{trace}");
+    assert!(alone * 2 > waits, "between most waits nothing is opened: {alone} of {waits}");
+}
+
 #[test]
 fn watch_prints_a_line_for_each_interval_off_a_terminal() {
     let running = Running::new(&format!("cat /dev/zero | {} | cat >/dev/null", filter("time.sleep(0.02)")));
