@@ -128,7 +128,7 @@ def per_task(bench, rounds):
     of_driver = (bench.driver() - before) / 400 * 1000
     promise("fixed cost of a task on an executor", [ours for ours, _ in costs], most=30, unit=" ms")
     promise("a task of PySpark that does nothing", [nothing for _, nothing in costs], unit=" ms")
-    promise("the one less the other", [ours - nothing for ours, nothing in costs], unit=" ms")
+    promise("the former / the latter", [ours / nothing for ours, nothing in costs])
     promise("CPU time of the driver for a task", [of_driver], unit=" ms")
     promise("a job of two tasks, executors there", [seconds(2) * 1000 for _ in range(rounds)], unit=" ms")
     source.unlink()
