@@ -181,6 +181,8 @@ def what_outlives(command, folder, victim):
 def check(folder, build):
     """Returns how many cases were right and a list of what went wrong."""
     entrant = tomllib.loads((folder / "entrant.toml").read_text())
+    if "prints" in entrant["idiomatic"]:
+        return 0, [], "a benchmark of others, which keeps no contract"
     tools = {}
     for tool in entrant["tools"]:
         words, reason = version_of(tool)

@@ -285,3 +285,54 @@ fn without_a_folder_of_entrants_the_reader_is_told() {
         assert!(output.status.code() == Some(2) && error.contains("no folder 'entrants' here"), "{error}");
     }
 }
+
+/// What the trial of bw_pipe in the suite `large-pipe` comes to with this script of sh in its place, if there is one.
+fn bw_pipe(script: Option<&str>) -> Value {
+    let folder = TempDir::new().unwrap();
+    let suite = "name = \"s\"\ntitle = \"S\"\n[schedule]\nruns = 1\n[[experiment]]\nname = \"e\"\ntitle = \"E\"\nparams = { \
+                 language = \"lmbench\", program = \"idiomatic\", place = \"free\", verify = \"none\", total = 10_000_000, block = 4096 }\n";
+    let file = folder.path().join("suite.toml");
+    fs::write(&file, suite).unwrap();
+    let form = folder.path().join("entrants/lmbench");
+    fs::create_dir_all(&form).unwrap();
+    // What is installed on this machine doesn't count.
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/../../entrants/lmbench/entrant.toml");
+    fs::write(form.join("entrant.toml"), fs::read_to_string(own).unwrap().replace("/usr/lib/lmbench", "/nowhere"))
+        .unwrap();
+    if let Some(script) = script {
+        let program = folder.path().join("bw_pipe");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let output = Command::new(PIPEMARK)
+        .args(["run", file.to_str().unwrap(), "--json", "-", "--quiet", "--no-save"])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let trials = document["trials"].as_array().unwrap();
+    trials.iter().find(|trial| trial["params"]["language"] == "lmbench").unwrap().clone()
+}
+
+#[test]
+fn a_benchmark_of_others_is_told_by_the_rate_that_it_prints() {
+    let takes = "[ \"$*\" = '-m 4096 -M 10000000 -N 1' ] || exit 7";
+    let right = bw_pipe(Some(&format!("{takes}; echo 'Pipe bandwidth: 1250.00 MB/sec' >&2")));
+    assert_eq!(right["status"], "ok", "{right}");
+    assert_eq!((&right["samples"][0]["ns"], &right["verified"]), (&8_000_000.into(), &Value::Null), "{right}");
+    for (script, words) in [
+        ("echo 'Pipe bandwidth: 1250.00 KB/sec' >&2", "printed no rate in MB/sec"),
+        ("echo 'Pipe bandwidth: nan MB/sec' >&2", "printed no rate in MB/sec"),
+        ("echo '1.00 MB/sec' >&2; exit 1", "ended with status 1"),
+    ] {
+        let wrong = bw_pipe(Some(script));
+        assert_eq!(wrong["status"], "failed", "{script}");
+        assert!(wrong["reason"].as_str().unwrap().contains(words), "{wrong}");
+    }
+    let absent = bw_pipe(None);
+    assert_eq!(absent["status"], "skipped");
+    assert!(absent["reason"].as_str().unwrap().starts_with("bw_pipe is missing (bw_pipe: not found"), "{absent}");
+}

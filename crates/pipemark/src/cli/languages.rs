@@ -92,7 +92,10 @@ pub fn run(options: &LanguagesOptions) -> Ending {
 /// The entrants, and those of them that were chosen.
 fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     let entrants = Entrants::find(chosen.entrants.entrants.as_deref())?;
-    let all: Vec<Language> = entrants.languages()?.keys().cloned().collect();
+    // A benchmark of others is no language, and takes part where a suite names it.
+    let languages =
+        entrants.languages()?.iter().filter(|(_, own)| own.programs.values().all(|one| one.prints.is_none()));
+    let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
     entrants.check(&chosen.only, [])?;
     let wanted = all.into_iter().filter(|language| chosen.only.is_empty() || chosen.only.contains(language)).collect();
     Ok((entrants, wanted))
@@ -185,7 +188,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         };
     }
     let mut entrants = Entrants::find(options.entrants.as_deref())?;
-    if !wanted.is_empty() {
+    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.looks())) {
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;

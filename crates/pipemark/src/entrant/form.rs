@@ -72,6 +72,8 @@ pub struct Program {
     /// What a filter's output has to be.
     #[serde(default)]
     pub does: Does,
+    /// The unit behind the rate that a benchmark of others prints; it keeps no contract, and its bytes are not checked.
+    pub prints: Option<String>,
     /// What a filter is compared with, of those that come with pipemark.
     pub finding: Option<FindingForm>,
 }
@@ -145,6 +147,7 @@ impl Form {
             return Err("a command without words".to_owned());
         }
         match (&self.idiomatic, &self.tuned, self.filter.is_empty()) {
+            (Some(program), None, true) if program.prints.is_some() => Ok(()),
             (Some(_), Some(_), true) | (None, None, false) => Ok(()),
             _ => Err("it needs either [idiomatic] and [tuned], or one or more [filter.NAME]".to_owned()),
         }

@@ -48,6 +48,8 @@ pub struct Runnable {
     pub words: Vec<String>,
     /// Where its form is.
     pub folder: PathBuf,
+    /// The unit of the rate that it prints, in place of an answer.
+    pub prints: Option<String>,
 }
 
 impl Workshop {
@@ -114,7 +116,8 @@ impl Workshop {
         };
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| Absent::Missing(format!("{} has no such program", self.name)))?;
-        Ok(Runnable { name: self.name.clone(), words: self.expand(&program.run, tools), folder })
+        let words = self.expand(&program.run, tools);
+        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone() })
     }
 
     /// A tool may be more than one word.

@@ -86,7 +86,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         |name: &str| chains.iter().copied().filter(|one| one.record.experiment == name).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
-    let entrants = groups(&of(|job| job.entrant().is_some()), &[Key::Language, Key::Program]);
+    let entrants =
+        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.looks())), &[Key::Language, Key::Program]);
     let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<Measured>, Vec<Measured>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());

@@ -597,8 +597,11 @@ fn entrant(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
         return refuse("streams a total and not for a time; give a total");
     };
     let verify = settings.verify.unwrap_or(Verify::Count);
-    if !verify.looks() {
-        return refuse("always checks what arrives; use verify full for the pattern 'position', or xor for 'document'");
+    if verify == Verify::Count {
+        return refuse(
+            "checks all that arrives or nothing; use verify full for the pattern 'position', xor for 'document', or none for a \
+             benchmark of others",
+        );
     }
     let place = settings.place.unwrap_or(Place::Cross);
     if !matches!(place, Place::Free | Place::Same) {
@@ -760,7 +763,7 @@ mod tests {
         };
         assert_eq!(with("verify=xor place=same block=512").unwrap().kind(), Kind::Entrant);
         for (words, sentence) in [
-            ("verify=count", "always checks"),
+            ("verify=count", "checks all that arrives or nothing"),
             ("place=cross", "free or same"),
             ("capacity=1m", "does not take capacity 1 MiB"),
             ("read-block=1k", "does not take read-block"),

@@ -35,6 +35,12 @@ pub fn run(
     proven: &mut BTreeSet<String>,
 ) -> Result<Measured, RunError> {
     let runnable = entrants.program(language, *program)?;
+    match (&runnable.prints, verify.looks()) {
+        (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
+        (None, true) => {}
+        (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
+        (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
+    }
     let stream = Stream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
@@ -62,6 +68,40 @@ pub fn run(
     Ok(Measured { sample, notes: Vec::new() })
 }
 
+/// Runs a benchmark of others, which prints a rate of its own and proves nothing.
+fn printed(
+    runnable: &Runnable,
+    unit: &str,
+    (block, total): (u64, u64),
+    conditions: &Conditions<'_>,
+) -> Result<Measured, RunError> {
+    let filled = |word: &String| word.replace("{block}", &block.to_string()).replace("{total}", &total.to_string());
+    let words = runnable.words.iter().map(filled).collect();
+    let outcome = supervised(runnable, words, conditions)?;
+    let said = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
+    let per_second = match unit {
+        "MB/sec" => 1e6,
+        _ => return Err(RunError::Failed(format!("{unit} is no unit of a rate that is known; use MB/sec"))),
+    };
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
+    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
+        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&said, QUOTE)), &outcome))
+    })?;
+    let sample = Sample {
+        bytes: total,
+        ns: (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64,
+        wall_ns: outcome.wall_ns,
+        user_ns: outcome.used.user_ns,
+        sys_ns: outcome.used.sys_ns,
+        voluntary_switches: outcome.used.voluntary_switches,
+        involuntary_switches: outcome.used.involuntary_switches,
+        entrant: Some(EntrantStats { runtime: runnable.name.clone(), max_rss: outcome.max_rss }),
+        ..Sample::default()
+    };
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
 fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Result<(Answer, Completion), RunError> {
     let mut words = runnable.words.clone();
     for (option, value) in [
@@ -75,6 +115,15 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
     if let Some(flip) = stream.flip {
         words.extend(["--flip".to_owned(), flip.to_string()]);
     }
+    let outcome = supervised(runnable, words, conditions)?;
+    match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
+        Ok(answer) => Ok((answer, outcome)),
+        Err(Fault::Broken(sentence)) => Err(RunError::Failed(with_stderr(sentence, &outcome))),
+        Err(Fault::Wrong(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
+    }
+}
+
+fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<Completion, RunError> {
     let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
     let order = Order {
         words,
@@ -84,11 +133,7 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
     };
     let outcome = Supervisor::start(&order)?.outcome(conditions.limit, conditions.interrupt)?;
     check_end(&outcome)?;
-    match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
-        Ok(answer) => Ok((answer, outcome)),
-        Err(Fault::Broken(sentence)) => Err(RunError::Failed(with_stderr(sentence, &outcome))),
-        Err(Fault::Wrong(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
-    }
+    Ok(outcome)
 }
 
 /// Whether it was started, ended well and alone, and printed no more than it may.
