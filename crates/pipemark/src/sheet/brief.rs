@@ -389,7 +389,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     };
     for (what, record) in [
         ("plain pipe, as programs use it", plain),
-        ("best with write and read", copied),
+        ("best pipe, write and read", copied),
         ("best, each byte new and checked", checked),
     ] {
         let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };

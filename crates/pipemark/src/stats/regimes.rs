@@ -24,8 +24,8 @@ const LEAST_RATIO: f64 = 1.25;
 const APART: f64 = 7.0;
 const LEAST_RUNS: usize = 3;
 
-/// A rare speed is twice the usual one, as many times the spread above it, and takes the mean so far off.
-const RARE_RATIO: f64 = 2.0;
+/// A rare speed is so many times the usual one, and times the spread above it, and takes the mean so far off.
+const RARE_RATIO: f64 = 1.3;
 const RARE_SPREADS: f64 = 4.0;
 const RARE_EFFECT: f64 = 0.03;
 
@@ -39,9 +39,10 @@ struct Regime {
     idle_ns: [f64; 2],
     /// Of that, time in which an end could have run and others had the CPU.
     waiting_ns: f64,
-    /// Pieces and runs that are in it.
+    /// Pieces and runs that are in it, and the most pieces of one run.
     pieces: usize,
     runs: usize,
+    most: usize,
 }
 
 impl Regime {
@@ -78,7 +79,10 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         for (run, pieces) in runs.iter().zip(&pieces) {
             let before = parts.map(|part| part.pieces);
             pieces.iter().for_each(|(nth, speed)| parts[usize::from(*speed >= border)].add(run, *nth));
-            parts.iter_mut().zip(before).for_each(|(part, before)| part.runs += usize::from(part.pieces > before));
+            for (part, before) in parts.iter_mut().zip(before) {
+                part.runs += usize::from(part.pieces > before);
+                part.most = part.most.max(part.pieces - before);
+            }
         }
         parts
     };
@@ -98,7 +102,8 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         let spread = 1.4826 * off[off.len() / 2];
         let [slow, fast] = parted(usual + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
-        let often = fast.pieces >= 3 && fast.runs >= runs.len().min(2);
+        // A run that stands alone is an outlier.
+        let often = fast.pieces >= 3 && (runs.len() == 1 || 3 * fast.most <= 2 * fast.pieces);
         (often && mean >= (1.0 + RARE_EFFECT) * slow.speed()).then_some([slow, fast])
     };
     let [slow, fast] = several().or_else(rare)?;
