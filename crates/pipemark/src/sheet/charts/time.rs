@@ -26,8 +26,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
     let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
     // Whole milliseconds, and no more than can be seen.
-    let step = longest.div_ceil(pieces.min(MOST_PIECES)).max(1).next_multiple_of(1_000_000);
-    let columns = (0..longest.div_ceil(step)).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
+    let step = ((longest / pieces.min(MOST_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
     let mut points = Vec::new();
     for (row, run) in runs.iter().enumerate() {
         let mut cells: Vec<(u64, u64, u64)> = Vec::new();
@@ -57,6 +56,8 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), speed| (low.min(speed), high.max(speed)));
     let kind = Kind::Heat(Colouring::Sequential { low, high, more_is_better: true });
     let rows = (1..=runs.len()).map(|run| format!("run {run}")).collect();
+    let last = points.iter().map(|point| point.x as u64).max()?;
+    let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: Role::Measured, points }];
     let chart = Chart::new("Speed over time, run by run; the stronger the colour, the faster", kind, x, y, series);
