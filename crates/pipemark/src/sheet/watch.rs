@@ -58,7 +58,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         Column::figures("cpu", "CPU"),
     ];
     if runs {
-        columns.extend([Column::figures("switches", "sw/s"), Column::words("", "busy then")]);
+        columns.extend([Column::figures("switches", "sw/s"), Column::words("", "past")]);
     }
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();

@@ -96,6 +96,12 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
                 .to_owned(),
         ),
     }
+    if let (Subject::Processes(_), [alone]) = (&watcher.subject, &figures.stages[..])
+        && watcher.pipes.is_empty()
+        && !alone.hidden
+    {
+        notes.push(format!("no pipe joins {} to another process", alone.name));
+    }
     let hidden = figures.stages.iter().filter(|stage| stage.hidden || stage.unknown > 0.0);
     let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
