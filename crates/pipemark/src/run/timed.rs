@@ -118,12 +118,14 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
         }
     }
     let interval = 1e9 / f64::from(rate);
+    // However short the run was scaled, one line is due.
+    let window = time.0.max(interval.ceil() as u64);
     let begin = monotonic_ns();
     let (mut lines, mut woke) = (0, begin);
     while !stop.load(Ordering::Relaxed) {
         let due = begin + ((lines + 1) as f64 * interval) as u64;
         let now = monotonic_ns();
-        if due.max(now) > begin + time.0 {
+        if due.max(now) > begin + window {
             break;
         }
         if now < due {
@@ -135,7 +137,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     }
     thread::sleep(GRACE);
     closed_ns.store(monotonic_ns(), Ordering::Relaxed);
-    Ok(Written { lines, ns: time.0 })
+    Ok(Written { lines, ns: window })
 }
 
 /// A line: its number, its time, so many spaces as its number says, and what fills it up.
