@@ -21,7 +21,7 @@ const LINE: usize = 76;
 const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
 /// Each experiment shows at least as many rows, if it has them.
-const FEWEST_ROWS: usize = 3;
+const FEWEST_ROWS: usize = 2;
 /// Fewer values of a parameter are rows rather than columns.
 const FEWEST_COLUMNS: usize = 5;
 /// More values don't fit beside each other.
@@ -58,7 +58,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     }
     let (summary, findings) = (summary(document), findings(document));
     let claims = super::claims::brief(document);
-    let rows = rows_of(&experiments, &sheet, summary.len() + findings.len() + 3 * claims.len(), &findings);
+    let rows = rows_of(&experiments, &sheet, summary_lines(&summary) + findings.len() + 3 * claims.len(), &findings);
     let mut signs = String::new();
     for (experiment, rows) in experiments.iter().zip(rows) {
         sheet.heading(2, &heading(experiment, rows));
@@ -170,13 +170,22 @@ fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings:
     let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
     // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
     let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
-    let room = LINES.saturating_sub(above + below + reasons + 9 + 2 * experiments.len());
-    let rows = |own: &&Experiment| sweep(own).map_or(own.records.len(), |own| 1 + own.1.len());
+    let whole: usize = experiments.iter().filter_map(|own| sweep(own)).map(|own| 1 + own.1.len()).sum();
+    let room = LINES.saturating_sub(above + below + reasons + whole + 9 + 2 * experiments.len());
+    let rows = |own: &&Experiment| if sweep(own).is_some() { 0 } else { own.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
     let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
     let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
     let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
     shown(most.unwrap_or(FEWEST_ROWS))
+}
+
+/// The lines of the summary: its last column is wrapped.
+fn summary_lines(summary: &[Vec<Cell>]) -> usize {
+    let chars = |cell: &Cell| cell.text.chars().count();
+    let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let room = LINE.saturating_sub(widest(0) + widest(1) + 4).max(1);
+    summary.iter().map(|row| chars(&row[2]).div_ceil(room).max(1)).sum()
 }
 
 /// The table of an experiment, and why some of its trials are not in it.
@@ -273,7 +282,16 @@ fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut 
         cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
         cells
     };
-    Grid::new(columns, rows.iter().map(row).collect())
+    let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
+    // Curves that have no room beside the figures are left out: a screen has none below them.
+    let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
+    let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
+    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
+    if widths.sum::<usize>() > LINE + 2 {
+        columns.pop();
+        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
+    }
+    Grid::new(columns, rows)
 }
 
 /// The figure that it is told by.
