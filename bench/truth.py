@@ -28,7 +28,11 @@ LANGUAGES = [f"l{n}" for n in range(1, 9)]
 PLANTED, FASTER = "l5", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
 # Sessions and runs of `ab`: how long it takes is measured.
-EFFORTS = [(5, 4), (8, 10), (10, 20), (10, 40)]
+EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
+# The longest is for the smallest of them.
+LONG = [3, 5]
+# Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
+SESSIONS, SERIES = 3, 6
 SUITE = f"""
 name = "truth"
 title = "Equal trials under different names"
@@ -72,18 +76,22 @@ class Bench:
         return ended
 
     def pipeline(self, steps, blocks=160):
-        """On one CPU. So many blocks take about 25 ms with 10,000 steps."""
+        """On one CPU. So many blocks take about 40 ms with 15,000 steps."""
         cpu = min(os.sched_getaffinity(0))
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps that make the pipeline by so many per cent slower, from the slope between two amounts, in turns."""
-        base, more = 30_000, 60_000
-        words = ["ab", "--runs", 30, "--quiet", "--json", "-", "--", self.pipeline(base), "--", self.pipeline(more)]
-        both = json.loads(self.pipemark(*words).stdout)
-        a, b = (statistics.quantiles(both[side]["nanoseconds"], n=4)[0] for side in "ab")
-        step = (b - a) / (more - base)
-        return base, {percent: base + round(a * percent / 100 / step) for percent in SLOWDOWNS}
+        """Steps that make the pipeline by so many per cent slower, from the slope between two amounts, in turns. Found once."""
+        found = self.lines("steps")
+        if not found:
+            base, more = 15_000, 30_000
+            words = ["ab", "--runs", 60, "--quiet", "--json", "-", "--", self.pipeline(base), "--", self.pipeline(more)]
+            both = json.loads(self.pipemark(*words).stdout)
+            a, b = (statistics.quantiles(both[side]["nanoseconds"], n=4)[0] for side in "ab")
+            step = (b - a) / (more - base)
+            found = [{"base": base, "by": {percent: base + round(a * percent / 100 / step) for percent in SLOWDOWNS}}]
+            self.add("steps", found[0])
+        return found[0]["base"], {int(percent): steps for percent, steps in found[0]["by"].items()}
 
     def ab(self, one, other, sessions, runs, flags=()):
         start = time.monotonic()
@@ -151,31 +159,25 @@ class Bench:
         (self.folder / "truth.toml").write_text(SUITE)
         equal = self.entrants("equal", lambda *_: all_have)
         unequal = self.entrants("planted", lambda *which: planted if which == (PLANTED, "tuned") else all_have)
-        db, base, steps = self.folder / "truth.db", None, self.calibrate()
+        db, steps = self.folder / "truth.db", self.calibrate()
         while time.monotonic() < self.end and len(self.lines("documents")) < self.options.count:
-            start = time.monotonic()
+            start, number = time.monotonic(), len(self.lines("documents")) + 1
             text, with_plant = self.document(equal, "--db", db, "--label", "equal"), self.document(unequal, "--no-save")
             line = {"at": time.time(), "false": {}, "found": {}, "load": os.getloadavg()[0]}
             false, found = line["false"], line["found"]
             false["findings"], _ = differences(json.loads(text))
             others, hit = differences(json.loads(with_plant))
             found["findings"], false["findings beside the plant"] = hit, others
-            new, both = self.folder / "new.json", self.folder / "planted.json"
-            new.write_text(text)
-            both.write_text(with_plant)
-            known = self.folder / "planted.jsonl"
-            if base and len(self.lines("documents")) > 5:
+            known, faster = self.keep("equal", text, 2 * SESSIONS), self.keep("planted", with_plant, SERIES)
+            if number > 2 * SESSIONS and number % SESSIONS == 0:
+                base, new = self.side(known[:SESSIONS], "base"), self.side(known[SESSIONS:], "new")
                 false["compare"], _ = self.compare(base, new, db)
-                others, found["compare"] = self.compare(new, both, db)
+                others, found["compare"] = self.compare(base, self.side(faster[-SESSIONS:], "new"), db)
                 false["compare beside the plant"] = others
                 false["trend"], _ = self.trend(db)
-            with open(known, "a") as file:
-                file.write(json.dumps(json.loads(with_plant)) + "\n")
-            if len(known.read_text().splitlines()) == 6:
-                others, found["trend"] = self.planted_trend(db, known)
-                known.unlink()
-            base = self.folder / "base.json"
-            shutil.copy(new, base)
+            if number > 2 * SERIES and number % SERIES == 0:
+                others, found["trend"] = self.planted_trend(db, faster)
+                false["trend beside the plant"] = others
             level, slower = steps[0], self.steps_for_half(steps)
             false["ab"] = int(self.ab(level, level, 5, 4)[0] in ("better", "worse"))
             found["ab"] = self.ab(slower, level, 5, 4)[0] == "better"
@@ -183,6 +185,19 @@ class Bench:
             self.add("documents", line)
             print(json.dumps(line), flush=True)
             time.sleep(min(self.options.pause, max(0, self.end - time.monotonic())))
+
+    def keep(self, name, document, count):
+        """The last so many documents, this one among them."""
+        self.add(name, json.loads(document))
+        kept = self.lines(name)[-count:]
+        self.side(kept, name)
+        return kept
+
+    def side(self, documents, name):
+        """A file of sessions."""
+        file = self.folder / f"{name}.jsonl"
+        file.write_text("".join(json.dumps(document) + "\n" for document in documents))
+        return file
 
     @staticmethod
     def steps_for_half(steps):
@@ -207,8 +222,7 @@ class Bench:
         own = self.folder / "trend.db"
         own.unlink(missing_ok=True)
         shutil.copy(db, own)
-        for n, line in enumerate(planted.read_text().splitlines()):
-            document = json.loads(line)
+        for n, document in enumerate(planted):
             document["started"] = time.strftime(f"%Y-%m-%dT%H:%M:%S.{n}Z", time.gmtime(time.time() + 60 + n))
             file = self.folder / "later.json"
             file.write_text(json.dumps(document))
@@ -217,24 +231,24 @@ class Bench:
 
     def power(self):
         base, by = self.calibrate()
+        cells = [(p, *effort) for p in SLOWDOWNS for effort in (EFFORTS if p in LONG else EFFORTS[:-1])]
         while time.monotonic() < self.end:
-            for percent in SLOWDOWNS:
-                for sessions, runs in EFFORTS:
-                    verdict, _, seconds = self.ab(base, by[percent], sessions, runs)
-                    line = {"percent": percent, "sessions": sessions, "runs": runs, "seconds": seconds, "verdict": verdict}
-                    self.add("power", {**line, "load": os.getloadavg()[0]})
-                    print(json.dumps(line), flush=True)
-                    if time.monotonic() > self.end:
-                        return
+            known = [(line["percent"], line["sessions"], line["runs"]) for line in self.lines("power")]
+            percent, sessions, runs = cell = min(cells, key=known.count)
+            if known.count(cell) == self.options.count:
+                return
+            verdict, _, seconds = self.ab(base, by[percent], sessions, runs)
+            line = {"percent": percent, "sessions": sessions, "runs": runs, "seconds": seconds, "verdict": verdict}
+            self.add("power", {**line, "load": os.getloadavg()[0]})
+            print(json.dumps(line), flush=True)
 
     def ci(self):
         base, by = self.calibrate()
-        flags = ["--threshold", "3%", "--fail-on", "worse"]
-        while time.monotonic() < self.end and len(self.lines("ci")) < 2 * self.options.count:
-            for percent in (0, 10):
-                _, code, seconds = self.ab(base, by[percent], 10, 25, flags)
-                self.add("ci", {"percent": percent, "code": code, "seconds": seconds, "load": os.getloadavg()[0]})
-                print(f"{percent} % slower: code {code} after {seconds:.0f} s", flush=True)
+        while time.monotonic() < self.end and len(known := self.lines("ci")) < 2 * self.options.count:
+            percent = 10 if len(known) % 2 else 0
+            _, code, seconds = self.ab(base, by[percent], 10, 25, ["--threshold", "3%", "--fail-on", "worse"])
+            self.add("ci", {"percent": percent, "code": code, "seconds": seconds, "load": os.getloadavg()[0]})
+            print(f"{percent} % slower: code {code} after {seconds:.0f} s", flush=True)
 
     def report(self):
         documents = self.lines("documents")
@@ -300,7 +314,7 @@ def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("what", choices=["documents", "power", "ci", "report"], nargs="?", default="report")
     flags.add_argument("--budget", type=float, default=600, help="stop after so many seconds")
-    flags.add_argument("--count", type=int, default=200, help="enough documents, or jobs of each kind")
+    flags.add_argument("--count", type=int, default=200, help="enough documents, comparisons of each kind, or jobs of each kind")
     flags.add_argument("--pause", type=float, default=0)
     flags.add_argument("--fresh", action="store_true")
     flags.add_argument("--state", type=lambda path: Path(path).resolve(), default=ROOT / "build/truth")
