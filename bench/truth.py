@@ -7,7 +7,8 @@
     bench/truth.py report                          the figures so far
 
 What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
---pause SECONDS spreads the documents over hours. Equal trials are one program under the names of eight languages, written in
+--pause SECONDS spreads the documents over hours. All is measured on one CPU, so with two of them two calls can go on at once, each
+under taskset -c with a state of its own; report takes several states. Equal trials are one program under the names of eight languages, written in
 two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, in
 turns with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
 
@@ -30,7 +31,7 @@ SLOWDOWNS = [0, 3, 5, 10, 20]
 # Sessions and runs of `ab`: how long it takes is measured.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
 # The longest is for the smallest of them.
-LONG = [3, 5]
+LONG = [3]
 # Sessions on each side of `compare`, and planted ones at the end of a series for `trend`.
 SESSIONS, SERIES = 3, 6
 SUITE = f"""
@@ -52,7 +53,7 @@ axes = {{ language = {json.dumps(LANGUAGES)}, program = ["idiomatic", "tuned"] }
 
 class Bench:
     def __init__(self, options):
-        self.options, self.folder = options, options.state
+        self.options, self.folder = options, options.state[0]
         if options.fresh:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -61,8 +62,9 @@ class Bench:
         subprocess.run(["cc", "-O2", "-o", self.work, ROOT / "bench/work.c"], check=True)
 
     def lines(self, name):
-        file = self.folder / f"{name}.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        """What is kept under this name, of all states that are read."""
+        files = [folder / f"{name}.jsonl" for folder in self.options.state]
+        return [json.loads(line) for file in files if file.exists() for line in file.read_text().splitlines()]
 
     def add(self, name, line):
         with open(self.folder / f"{name}.jsonl", "a") as file:
@@ -317,8 +319,11 @@ def main():
     flags.add_argument("--count", type=int, default=200, help="enough documents, comparisons of each kind, or jobs of each kind")
     flags.add_argument("--pause", type=float, default=0)
     flags.add_argument("--fresh", action="store_true")
-    flags.add_argument("--state", type=lambda path: Path(path).resolve(), default=ROOT / "build/truth")
-    bench = Bench(flags.parse_args())
+    flags.add_argument("--state", type=lambda path: Path(path).resolve(), nargs="+", default=[ROOT / "build/truth"])
+    options = flags.parse_args()
+    if options.what != "report":
+        options.state = options.state[:1]
+    bench = Bench(options)
     if bench.options.what != "report":
         getattr(bench, bench.options.what)()
     bench.report()
