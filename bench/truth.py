@@ -38,7 +38,7 @@ SUITE = f"""
 name = "truth"
 title = "Equal trials under different names"
 [schedule]
-runs = 8
+runs = 12
 [defaults]
 place = "same"
 total = "4m"
