@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """How often pipemark says that something differs where nothing does, and how often it finds what does.
 
-    bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 16 equal trials
+    bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 8 equal trials
     bench/truth.py power [--budget SECONDS]        planted slowdowns of 3, 5, 10 and 20 % by `ab`, by the time it takes
     bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md: nothing planted, and 10 %
     bench/truth.py report                          the figures so far
 
 What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
 --pause SECONDS spreads the documents over hours. All is measured on one CPU, so with two of them two calls can go on at once, each
-under taskset -c with a state of its own; report takes several states. Equal trials are one program under the names of eight languages, written in
+under taskset -c with a state of its own; report takes several states. Equal trials are one program under the names of four languages, written in
 two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, in
 turns with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
 
@@ -25,8 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
-LANGUAGES = [f"l{n}" for n in range(1, 9)]
-PLANTED, FASTER = "l5", 1.5
+LANGUAGES = [f"l{n}" for n in range(1, 5)]
+PLANTED, FASTER = "l3", 1.5
 SLOWDOWNS = [0, 3, 5, 10, 20]
 # Sessions and runs of `ab`: how long it takes is measured.
 EFFORTS = [(5, 4), (8, 10), (10, 25), (10, 60)]
@@ -38,14 +38,14 @@ SUITE = f"""
 name = "truth"
 title = "Equal trials under different names"
 [schedule]
-runs = 12
+runs = 20
 [defaults]
 place = "same"
 total = "4m"
 block = "64k"
 [[experiment]]
 name = "same"
-title = "One program under the names of eight languages, twice each"
+title = "One program under the names of four languages, twice each"
 params = {{ verify = "xor" }}
 axes = {{ language = {json.dumps(LANGUAGES)}, program = ["idiomatic", "tuned"] }}
 """
