@@ -2,7 +2,7 @@
 """What `pipemark why` promises: planted causes are found, it costs little, and it changes nothing.
 
     bench/why.py [--only WORD] [--held-out | --known] [--rounds N]
-    bench/why.py --cases | --cost | --scale
+    bench/why.py --cases | --shares | --cost | --scale
     nice -n 19 bench/why.py --short-pipelines 10000    # goes on where it was cut off; --fresh begins anew
 
 Prints a line for each case that was judged wrong, the confusion table, and the promises as bench/run.py does."""
@@ -125,8 +125,8 @@ def judge(report, wanted):
     return "right" if right else "wrong stage" if found["kind"] == "stage" else found["kind"]
 
 
-def looked_at(pipeline, folder, seconds=2):
-    """The reports on a pipeline that runs, one for each access, of the same two seconds."""
+def looked_at(pipeline, folder, accesses, seconds):
+    """The reports on a pipeline that runs, one for each access, of the same seconds."""
     if pipeline == "LIMITED":
         pipeline = limited(folder)
         if pipeline is None:
@@ -138,7 +138,7 @@ def looked_at(pipeline, folder, seconds=2):
     try:
         time.sleep(0.4)
         words = [PIPEMARK, "why", str(shell.pid), "--for", f"{seconds}s", "--json", "-", "--access"]
-        watchers = [subprocess.Popen([*words, access], stdout=subprocess.PIPE, text=True) for access in ACCESS]
+        watchers = [subprocess.Popen([*words, access], stdout=subprocess.PIPE, text=True) for access in accesses]
         texts = [watcher.communicate()[0] for watcher in watchers]
         return [json.loads(text) for text in texts]
     finally:
@@ -147,17 +147,19 @@ def looked_at(pipeline, folder, seconds=2):
 
 
 def confusion(options, folder):
-    tables = {access: collections.defaultdict(collections.Counter) for access in ACCESS}
+    # Two that look at once take CPU time from what they look at: for shares one looks, and for longer than a verdict takes.
+    accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
+    tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
     off, cases_off = [], []
     for name, kind, held_out, pipeline, wanted in cases():
         if options.only and options.only not in name or options.held_out and not held_out or options.known and held_out:
             continue
         for _ in range(options.rounds):
-            reports = looked_at(pipeline, folder)
+            reports = looked_at(pipeline, folder, accesses, seconds)
             if reports is None:
                 print(f"left out: {name}: it can't be made here")
                 break
-            for access, report in zip(ACCESS, reports):
+            for access, report in zip(accesses, reports):
                 found = judge(report, wanted)
                 tables[access][(held_out, kind)][found] += 1
                 if found != "right":
@@ -306,6 +308,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--cases", action="store_true", help="only the planted cases")
+    parser.add_argument("--shares", action="store_true", help="only the planted cases, five seconds each: samples against counters")
     parser.add_argument("--cost", action="store_true", help="only what it costs")
     parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without, counting those made before")
     parser.add_argument("--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why")
@@ -327,7 +330,7 @@ def main():
         else:
             subprocess.run("head -c 30000000 /dev/urandom | base64 >text; gzip -1 -k text", shell=True, cwd=folder, check=True)
             confusion(options, folder)
-            if not options.cases:
+            if not (options.cases or options.shares):
                 own_cost(options, folder)
                 scale(folder)
                 short_pipelines(500, folder)
