@@ -274,7 +274,7 @@ fn samples_of_a_pipeline_that_it_runs_open_nothing() {
 fn watch_prints_a_line_for_each_interval_off_a_terminal() {
     let running = Running::new(&format!("cat /dev/zero | {} | cat >/dev/null", filter("time.sleep(0.02)")));
     let pid = running.pid();
-    let words = ["watch", &pid, "--for", "2s", "--interval", "500ms"];
+    let words = ["watch", &pid, "--for", "3s", "--interval", "1s"];
     let lines = pipemark(&words);
     assert_eq!(lines.code(), Some(0), "{}", lines.stderr);
     assert!(lines.stdout.lines().count() >= 2, "{}", lines.stdout);
