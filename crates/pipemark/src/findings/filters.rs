@@ -70,10 +70,9 @@ fn fed_by(group: &[Measured]) -> &'static str {
 fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
-    let throughput = match contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 {
-        true => format!("the throughput of {}, tied at {contrast}", finding.to),
-        false => format!("{contrast} the throughput of {}", finding.to),
-    };
+    let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
+    let doubt = if doubt { ", which too few runs tell for certain" } else { "" };
+    let throughput = format!("{contrast} the throughput of {}{doubt}", finding.to);
     let figures = format!(
         "{throughput}, with {} s of its own CPU time per GiB instead of {} s, and {} context switches per MiB instead of {}",
         three_digits(own_cpu(new)?),
@@ -251,7 +250,7 @@ mod tests {
              instead of 10.0."
         );
         let threads = text(&found, "lines-threads");
-        assert!(threads.contains("lines-all has the throughput of lines-1, tied at"), "{threads}");
+        assert!(threads.contains("lines-all has 1.00× (1.00–1.00) the throughput of lines-1, with"), "{threads}");
         assert!(text(&found, "lines-scheduler").contains("has 0.50× (0.50–0.50) the throughput of std-baseline"));
         assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
         let top = text(&found, "lines-top-line");

@@ -149,7 +149,10 @@ fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candid
     Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
 }
 
-/// For each language the smallest block with which it is as fast as with any.
+/// Of the fastest block's throughput: what counts as being as fast.
+const AS_FAST: f64 = 0.95;
+
+/// For each language the smallest block with which it is as fast as with any, within 5 % of the medians.
 fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
     let mut languages: BTreeMap<&str, Vec<Measured>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
@@ -161,7 +164,7 @@ fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
         let best = fastest(all.iter().copied())?;
         let as_fast = |one: &&Measured| {
             let differs = one.record.id != best.record.id;
-            !differs || Contrast::throughput(best, **one).is_some_and(|contrast| !contrast.less())
+            !differs || Contrast::throughput(best, **one).is_some_and(|contrast| contrast.ratio >= AS_FAST)
         };
         let smallest = all.iter().filter(as_fast).min_by_key(|one| entrant(one).block)?;
         blocks.entry(entrant(smallest).block).or_default().push(language);
@@ -171,7 +174,7 @@ fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
     let parts: Vec<String> =
         blocks.iter().map(|(block, languages)| format!("{block} for {}", languages.join(", "))).collect();
     let text =
-        format!("The smallest block with which {program} programs are as fast as with any: {}.", parts.join("; "));
+        format!("The smallest block with which {program} programs are within 5 % of their best: {}.", parts.join("; "));
     let evidence = json!({ "program": program, "languages": evidence });
     (sure && !parts.is_empty()).then(|| Candidate::new("language-best-block", 1.0, text, evidence))
 }
@@ -228,7 +231,9 @@ mod tests {
         }
         assert_eq!(
             text(&findings(&records(all), None), "language-best-block"),
-            ["The smallest block with which tuned programs are as fast as with any: 64 KiB for c; 1 MiB for java."]
+            [
+                "The smallest block with which tuned programs are within 5 % of their best: 64 KiB for c; 1 MiB for java."
+            ]
         );
     }
 

@@ -59,9 +59,9 @@ impl Family {
         }
     }
 
-    /// As noisy, with so many comparisons.
-    pub fn with(self, comparisons: usize) -> Family {
-        Family { comparisons: comparisons.max(1) as f64, ..self }
+    /// As noisy, with so many comparisons, at least 1.
+    pub fn with(self, comparisons: f64) -> Family {
+        Family { comparisons, ..self }
     }
 
     /// How many there are.
