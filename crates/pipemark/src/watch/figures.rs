@@ -112,10 +112,10 @@ impl Figures {
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
         let counts = |place: usize| {
             let stage = &watcher.stages[place];
-            // A shell before it has started the pipeline.
+            // A shell before it has started a short pipeline: no pipe joins it, and it is gone for most of the time.
             let apart =
                 watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place) && stage.outs.is_empty();
-            seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 10 } else { 50 } >= longest
+            seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
         };
         let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
