@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 
 use super::compare::{criterion, threshold, verdict_code};
 use super::console::catch_interrupts;
@@ -12,10 +11,11 @@ use super::output::ExportOptions;
 use super::parameters::count;
 use super::{Ending, Stop, exit};
 use crate::child::RunError;
+use crate::compare::{TimedPipeline, Turns};
 use crate::model::{Better, Capacity, Estimate, Nanos, Unit};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
-use crate::sheet::{self, Sheet, neutral};
+use crate::sheet::{self, neutral};
 use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare};
 use crate::stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
 use crate::stats::verdict::{Criterion, Verdict};
@@ -68,48 +68,12 @@ fn verdict(text: &str) -> Result<Verdict, String> {
     }
 }
 
-/// What `--json` writes; with one pipeline there is no `b` and no comparison.
-#[derive(Debug, Serialize)]
-struct Results {
-    schema: &'static str,
-    a: Side,
-    b: Option<Side>,
-    /// The time of B against that of A, round by round.
-    comparison: Option<Comparison>,
-    /// The smallest change that would have had a verdict, a fraction.
-    resolution: Option<f64>,
-    /// Where it can't be told: why, and what would help.
-    why: Option<String>,
-    sessions: u32,
-    criterion: Criterion,
-    /// What each run of A wrote, in bytes.
-    output: u64,
-    /// Whether both wrote the same bytes.
-    same_output: Option<bool>,
-}
-
-/// One of the two.
-#[derive(Debug, Serialize)]
-struct Side {
-    pipeline: String,
-    /// What was asked for.
-    capacity: Option<Capacity>,
-    /// What the kernel granted to the pipes between the stages, in bytes.
-    capacity_granted: Option<u64>,
-    /// Each run, in order.
-    nanoseconds: Vec<f64>,
-    time: Estimate,
-    /// CPU time of all processes, in nanoseconds.
-    user: Estimate,
-    system: Estimate,
-}
-
 /// Runs one or both, and compares.
 pub fn run(options: &AbOptions) -> Ending {
     options.output.targets().check()?;
     let sides = sides(options)?;
     let results = measure(options, &sides)?;
-    options.output.write(&sheet(&results), &serde_json::to_string(&results)?)?;
+    options.output.write(&sheet::in_turns(&results), &serde_json::to_string(&results)?)?;
     match results.comparison.map(|comparison| comparison.verdict) {
         Some(verdict) if options.fail_on.contains(&verdict) => Err(Stop::code(verdict_code(verdict))),
         _ => Ok(()),
@@ -150,7 +114,7 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
     texts.into_iter().zip(capacities).map(side).collect()
 }
 
-fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results, Stop> {
+fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, Stop> {
     let interrupt = catch_interrupts()?;
     let total = sides.len() as u64 * (u64::from(options.runs) + 1) * u64::from(options.sessions);
     let mut progress = Progress::new(options.output.quiet);
@@ -194,7 +158,7 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results,
     let same_output = (sides.len() == 2).then(|| first[0].hash == first[1].hash);
     let criterion = criterion(options.threshold, Better::Lower);
     let output = first[0].output;
-    let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| Side {
+    let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| TimedPipeline {
         pipeline: text.clone(),
         capacity: pipeline.capacity,
         capacity_granted: runs[0].capacity,
@@ -224,7 +188,7 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Results,
             }
         });
     let sessions = options.sessions;
-    Ok(Results { schema: "pipemark-ab/1", a, b, comparison, resolution, why, sessions, criterion, output, same_output })
+    Ok(Turns { schema: "pipemark-ab/1", a, b, comparison, resolution, why, sessions, criterion, output, same_output })
 }
 
 /// From so many on there is a verdict.
@@ -272,23 +236,4 @@ fn check_output(name: &str, run: &PipelineRun, expected: &PipelineRun) -> Result
 fn resolution(comparison: &Comparison, criterion: Criterion) -> Option<f64> {
     let [middle, low, high] = [comparison.change, comparison.low?, comparison.high?].map(|change| 1.0 + change);
     Some((high / middle).max(middle / low) * (1.0 + criterion.threshold) - 1.0)
-}
-
-fn sheet(results: &Results) -> Sheet {
-    let side = |side: &'_ Side| sheet::Pipeline {
-        text: side.pipeline.clone(),
-        capacity: side.capacity_granted,
-        time: side.time,
-        user: side.user,
-        system: side.system,
-    };
-    let sides: Vec<_> = std::iter::once(&results.a).chain(&results.b).map(side).collect();
-    sheet::pipelines(
-        &sides,
-        results.comparison.as_ref(),
-        results.resolution,
-        results.why.as_deref(),
-        results.output,
-        results.same_output,
-    )
 }

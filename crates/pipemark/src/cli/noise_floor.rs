@@ -1,21 +1,20 @@
 //! `pipemark compare --aa`: one trial against itself in several sessions, and from that the smallest change that could be seen.
 
-use clap::Args;
-use serde::Serialize;
-
 use super::console::catch_interrupts;
 use super::output::ExportOptions;
 use super::parameters::count;
 use super::{Ending, Stop, exit};
+use crate::compare::{Floor, NoiseFloor};
 use crate::entrant::Entrants;
 use crate::host;
-use crate::model::{Host, Sample, Status, Value, digits};
+use crate::model::{Host, Sample, Status, Value};
 use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
 use crate::run::{self, Progress};
-use crate::sheet::{self, Sheet};
-use crate::stats::compare::{CompareError, Comparison, Pairing, compare};
+use crate::sheet;
+use crate::stats::compare::{CompareError, Pairing, compare};
 use crate::stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
 use crate::stats::verdict::{Criterion, Verdict};
+use clap::Args;
 
 /// Numbers of sessions that people choose.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];
@@ -35,39 +34,10 @@ pub struct NoiseFloorOptions {
     rounds: u32,
 }
 
-/// What `--aa --json` writes.
-#[derive(Debug, Serialize)]
-struct Floors {
-    schema: &'static str,
-    /// The trial's id.
-    trial: String,
-    kernel: String,
-    cpu: String,
-    sessions: u32,
-    rounds: u32,
-    criterion: Criterion,
-    /// The trial against itself, in turns in each session.
-    itself: Comparison,
-    /// How many pairs of sessions there are, and of how many of them a comparison of runs says better or worse.
-    pairs: usize,
-    differ_by_runs: usize,
-    /// By how much a session usually differs from the mean of all, a fraction.
-    between_sessions: f64,
-    floors: Vec<Floor>,
-}
-
-/// The smallest change that so many sessions of each side see 9 times of 10, a fraction.
-#[derive(Debug, Serialize)]
-struct Floor {
-    sessions: usize,
-    two_files: f64,
-    in_turns: f64,
-}
-
 /// Measures and says.
 pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
     let floors = measure(plan(options)?, options, criterion, output.quiet)?;
-    output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
+    output.write(&sheet::noise_floor(&floors), &serde_json::to_string(&floors)?)
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.
@@ -86,7 +56,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 }
 
 /// Both sides in all sessions.
-fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<Floors, Stop> {
+fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<NoiseFloor, Stop> {
     let interrupt = catch_interrupts()?;
     let machine = host::survey();
     let mut progress = Progress::new(quiet);
@@ -116,7 +86,7 @@ fn floors(
     options: &NoiseFloorOptions,
     criterion: Criterion,
     [base, new]: &[Vec<Vec<f64>>; 2],
-) -> Result<Floors, CompareError> {
+) -> Result<NoiseFloor, CompareError> {
     let ratios: Vec<Vec<f64>> =
         base.iter().zip(new).map(|(base, new)| base.iter().zip(new).map(|(base, new)| new / base).collect()).collect();
     let itself = compare_in_turns(&ratios, Together::ALONE, criterion)?;
@@ -140,7 +110,7 @@ fn floors(
             in_turns: see(of_ratios / count, sessions - 1),
         }
     };
-    Ok(Floors {
+    Ok(NoiseFloor {
         schema: "pipemark-noise-floor/2",
         trial: plan.trials[0].id.clone(),
         kernel: machine.kernel.clone(),
@@ -154,16 +124,4 @@ fn floors(
         between_sessions: own.sqrt().exp_m1(),
         floors: SESSIONS.map(floor).into(),
     })
-}
-
-fn sheet(floors: &Floors) -> Sheet {
-    let rows: Vec<_> = floors.floors.iter().map(|floor| (floor.sessions, floor.two_files, floor.in_turns)).collect();
-    let heading = format!("{} against itself, {} sessions of {} rounds", floors.trial, floors.sessions, floors.rounds);
-    let text = format!(
-        "Sessions differ by {} % from their mean. Of {} pairs of them, runs alone would call {} better or worse.",
-        digits(floors.between_sessions * 100.0),
-        floors.pairs,
-        floors.differ_by_runs
-    );
-    sheet::noise_floor(&heading, &floors.itself, &text, &rows)
 }

@@ -7,12 +7,14 @@ mod diff;
 mod figures;
 mod matching;
 mod series;
+mod turns;
 
 #[cfg(test)]
 mod tests;
 
 pub use circumstances::disturbances;
 pub use diff::{Change, Diff, Group, Missing, Origin, Side};
+pub use turns::{Floor, NoiseFloor, TimedPipeline, Turns};
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! What a document claims, beside what was measured.
 
-use super::{Cell, Column, Fit, Grid, Note, Sheet, Style};
+use super::{Cell, Column, Fit, Note, Sheet, Style, Table};
 use crate::findings::claims::range;
 use crate::model::{Answer, Claim, Document, Verdict};
 
@@ -17,34 +17,24 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         return;
     }
     sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
-    let row = |(claim, answer): (&Claim, &Answer)| {
-        let style = match answer.verdict {
-            Verdict::Holds => Style::Plain,
-            Verdict::CantTell => Style::Aside,
-            _ => Style::Caution,
-        };
-        let claimed = match (claim.published.as_str(), range(claim)) {
-            ("", range) => range,
-            (published, range) if range.is_empty() => published.to_owned(),
-            (published, range) => format!("{published}; asked: {range}"),
-        };
-        vec![
-            Cell::text(&claim.id),
-            Cell::shown(answer.verdict.told()).style(style),
-            Cell::shown(format!("{} ({})", claim.says, claim.place)),
-            Cell::shown(claimed),
-            Cell::shown(&answer.here),
-        ]
+    let style = |answer: &Answer| match answer.verdict {
+        Verdict::Holds => Style::Plain,
+        Verdict::CantTell => Style::Aside,
+        _ => Style::Caution,
+    };
+    let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
+        ("", range) => range,
+        (published, range) if range.is_empty() => published.to_owned(),
+        (published, range) => format!("{published}; asked: {range}"),
     };
     let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
-    let columns = vec![
-        Column::words("", "claim"),
-        Column::words("", "answer"),
-        wrapped("says"),
-        wrapped("published"),
-        wrapped("here"),
-    ];
-    sheet.grid(Grid::new(columns, answers.into_iter().map(row).collect()));
+    let table = Table::of(&answers)
+        .column(Column::words("", "claim"), |(claim, _)| Cell::text(&claim.id))
+        .column(Column::words("", "answer"), |(_, own)| Cell::shown(own.verdict.told()).style(style(own)))
+        .column(wrapped("says"), |(claim, _)| Cell::shown(format!("{} ({})", claim.says, claim.place)))
+        .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
+        .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
+    sheet.grid(table.grid());
     let text = "An answer is certain where the interval, widened until those of all claims hold together, lies within or outside \
                 of the range asked for.";
     sheet.text(Style::Aside, [text]);

@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 use super::words::time;
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, neutral};
-use crate::compare::{self, Change, Diff, Missing, Origin};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, neutral};
+use crate::compare::{self, Change, Diff, Missing, NoiseFloor, Origin, TimedPipeline, Turns};
 use crate::model::{Estimate, Mode, Unit, digits, signed_percent};
 use crate::stats::compare::{Comparison, Pairing};
 use crate::stats::verdict::Verdict;
 
+const INTERVAL: &str = "95\u{a0}% interval";
 /// More that were not compared are only counted.
 const MOST_MISSING: usize = 3;
 
@@ -49,7 +50,7 @@ fn columns() -> Vec<Column> {
         Column::figures("new", "NEW"),
         Column::figures("change", "change"),
     ]);
-    columns.extend([Column::figures("", "95\u{a0}% interval"), Column::words("verdict", "verdict")]);
+    columns.extend([Column::figures("", INTERVAL), Column::words("verdict", "verdict")]);
     columns.extend(["low", "high", "p", "base_runs", "new_runs"].map(Column::data));
     columns
 }
@@ -225,83 +226,50 @@ fn legend(diff: &Diff) -> String {
     text
 }
 
-/// A pipeline that was timed.
-#[derive(Debug)]
-pub struct Pipeline {
-    /// What was typed.
-    pub text: String,
-    /// What the kernel granted to its pipes, in bytes.
-    pub capacity: Option<u64>,
-    /// Its time in nanoseconds.
-    pub time: Estimate,
-    /// The CPU time of its processes in user mode.
-    pub user: Estimate,
-    /// The same in the kernel.
-    pub system: Estimate,
-}
-
-/// A pipeline that was timed, or two that were run in turns: the time of B against that of A, the smallest change that would
-/// have been seen, how many bytes each run wrote, and whether they were the same.
-pub fn pipelines(
-    sides: &[Pipeline],
-    comparison: Option<&Comparison>,
-    resolution: Option<f64>,
-    why: Option<&str>,
-    output: u64,
-    same: Option<bool>,
-) -> Sheet {
-    let time = |key: &str, heading: &str| Column::figures(key, heading);
-    let mut columns = vec![
-        Column::words("side", ""),
-        Column::words("pipeline", "pipeline").fit(Fit::Wrapped),
-        time("median_ns", "time"),
-        time("", "95\u{a0}% interval"),
-        time("user_ns", "user"),
-        time("system_ns", "system"),
-        Column::figures("runs", "runs"),
-    ];
-    let piped = sides.iter().any(|side| side.capacity.is_some());
-    columns.push(if piped { Column::figures("capacity", "capacity") } else { Column::data("capacity") });
-    columns.extend(["low_ns", "high_ns", "change", "change_low", "change_high", "verdict"].map(Column::data));
-    let row = |(index, side): (usize, &Pipeline)| {
-        let Pipeline { text, capacity, time, user, system } = side;
-        let compared = comparison.filter(|_| index == 1);
-        let shown = |estimate: &Estimate| Cell::of(Unit::Nanoseconds.show(estimate.median), estimate.median);
-        let ends = time
-            .low
-            .zip(time.high)
-            .map(|(low, high)| format!("{} – {}", Unit::Nanoseconds.show(low), Unit::Nanoseconds.show(high)));
-        vec![
-            Cell::text(["A", "B"][index]),
-            Cell::text(text),
-            shown(time),
-            Cell::shown(ends.unwrap_or_default()),
-            shown(user),
-            shown(system),
-            Cell::of(time.runs.to_string(), time.runs),
-            capacity.map_or_else(Cell::default, |bytes| Cell::of(Unit::Bytes.show(bytes as f64), bytes)),
-            Cell::data(time.low),
-            Cell::data(time.high),
-            Cell::data(compared.map(|comparison| comparison.change)),
-            Cell::data(compared.and_then(|comparison| comparison.low)),
-            Cell::data(compared.and_then(|comparison| comparison.high)),
-            Cell::data(compared.map(|comparison| word(comparison.verdict))),
-        ]
+/// A pipeline that was timed, or two that were run in turns.
+pub fn in_turns(turns: &Turns) -> Sheet {
+    let sides: Vec<(&str, &TimedPipeline)> =
+        ["A", "B"].into_iter().zip([&turns.a].into_iter().chain(&turns.b)).collect();
+    let capacity = match sides.iter().any(|(_, side)| side.capacity_granted.is_some()) {
+        true => Column::figures("capacity", "capacity"),
+        false => Column::data("capacity"),
     };
+    let granted = |side: &TimedPipeline| {
+        side.capacity_granted.map_or_else(Cell::default, |bytes| Cell::of(Unit::Bytes.show(bytes as f64), bytes))
+    };
+    let ns = |ns: f64| Unit::Nanoseconds.show(ns);
+    let median = |estimate: &Estimate| Cell::of(ns(estimate.median), estimate.median);
+    let ends = |time: &Estimate| time.low.zip(time.high).map(|(low, high)| format!("{} – {}", ns(low), ns(high)));
+    // What is said of both stands with the second.
+    let compared = |name: &str| turns.comparison.as_ref().filter(|_| name == "B");
+    let table = Table::of(&sides)
+        .column(Column::words("side", ""), |(name, _)| Cell::text(*name))
+        .column(Column::words("pipeline", "pipeline").fit(Fit::Wrapped), |(_, side)| Cell::text(&side.pipeline))
+        .column(Column::figures("median_ns", "time"), |(_, side)| median(&side.time))
+        .column(Column::figures("", INTERVAL), |(_, side)| Cell::shown(ends(&side.time).unwrap_or_default()))
+        .column(Column::figures("user_ns", "user"), |(_, side)| median(&side.user))
+        .column(Column::figures("system_ns", "system"), |(_, side)| median(&side.system))
+        .column(Column::figures("runs", "runs"), |(_, side)| Cell::of(side.time.runs.to_string(), side.time.runs))
+        .column(capacity, |(_, side)| granted(side))
+        .data("low_ns", |(_, side)| side.time.low)
+        .data("high_ns", |(_, side)| side.time.high)
+        .data("change", |(name, _)| Some(compared(name)?.change))
+        .data("change_low", |(name, _)| compared(name)?.low)
+        .data("change_high", |(name, _)| compared(name)?.high)
+        .data("verdict", |(name, _)| Some(word(compared(name)?.verdict)));
     let mut sheet = Sheet::default();
-    sheet.grid(Grid::new(columns, sides.iter().enumerate().map(row).collect()));
+    sheet.grid(table.grid());
     let plain = |text: String| Note { style: Style::Plain, ..Note::plain(text) };
-    let mut notes = Vec::new();
-    match same {
-        None => notes.push(plain(format!("Each run wrote {output} bytes."))),
-        Some(true) => notes.push(plain(format!("Both wrote the same {output} bytes."))),
-        Some(false) => notes.push(plain("They wrote different things: --ignore-output.".to_owned())),
-    }
-    if let Some(comparison) = comparison {
-        if let Some(resolution) = resolution {
-            notes.push(plain(format!("A change of {} % would have been seen.", digits(resolution * 100.0))));
-        }
-        notes.extend(why.map(|why| Note::new("!", Style::Caution, why)));
+    let output = turns.output;
+    let mut notes = vec![plain(match turns.same_output {
+        None => format!("Each run wrote {output} bytes."),
+        Some(true) => format!("Both wrote the same {output} bytes."),
+        Some(false) => "They wrote different things: --ignore-output.".to_owned(),
+    })];
+    if let Some(comparison) = &turns.comparison {
+        let seen = |by: f64| plain(format!("A change of {} % would have been seen.", digits(by * 100.0)));
+        notes.extend(turns.resolution.map(seen));
+        notes.extend(turns.why.as_ref().map(|why| Note::new("!", Style::Caution, why)));
         notes.push(plain(ratio_sentence(comparison)));
     }
     sheet.notes(notes);
@@ -336,22 +304,25 @@ fn ratio_sentence(comparison: &Comparison) -> String {
 
 /// A trial against itself, and for numbers of sessions the smallest change that two files, and turns in each session,
 /// would show.
-pub fn noise_floor(heading: &str, itself: &Comparison, text: &str, floors: &[(usize, f64, f64)]) -> Sheet {
+pub fn noise_floor(floor: &NoiseFloor) -> Sheet {
     let mut sheet = Sheet::default();
-    let (change, verdict) = (signed_percent(itself.change), verdict_in_words(itself.verdict));
-    sheet.heading(2, heading);
-    sheet.text(Style::Plain, [format!("In turns: {change} % ({}): {verdict}", interval(itself)), text.to_owned()]);
+    let (change, verdict) = (signed_percent(floor.itself.change), verdict_in_words(floor.itself.verdict));
+    sheet
+        .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
+    let between = format!(
+        "Sessions differ by {} % from their mean. Of {} pairs of them, runs alone would call {} better or worse.",
+        digits(floor.between_sessions * 100.0),
+        floor.pairs,
+        floor.differ_by_runs
+    );
+    sheet.text(Style::Plain, [format!("In turns: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
     sheet.heading(2, "The smallest change in speed that is seen 9 times of 10");
-    let columns = vec![
-        Column::figures("sessions", "sessions"),
-        Column::figures("two_files", "in two files"),
-        Column::figures("in_turns", "in turns"),
-    ];
-    let row = |(sessions, two_files, in_turns): &(usize, f64, f64)| {
-        let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
-        vec![Cell::of(sessions.to_string(), *sessions), change(*two_files), change(*in_turns)]
-    };
-    sheet.grid(Grid::new(columns, floors.iter().map(row).collect()));
+    let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
+    let table = Table::of(&floor.floors)
+        .column(Column::figures("sessions", "sessions"), |one| Cell::of(one.sessions.to_string(), one.sessions))
+        .column(Column::figures("two_files", "in two files"), |one| change(one.two_files))
+        .column(Column::figures("in_turns", "in turns"), |one| change(one.in_turns));
+    sheet.grid(table.grid());
     sheet.notes([Note::plain(
         "In two files: so many sessions of each, one file after the other, as --sessions makes them. In turns: both in each \
          session, as ab does.",

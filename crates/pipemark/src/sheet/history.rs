@@ -1,10 +1,9 @@
 //! The history: its measurements, its trials, and one trial over time.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words, word};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, neutral};
 use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
 use crate::order;
 use crate::stats::changes::FEWEST_SESSIONS;
@@ -15,53 +14,50 @@ use crate::store::{Entry, Id, KnownTrial, Outcome};
 
 /// A line for each measurement, of `all` that there are.
 pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
-    let columns = vec![
-        Column::figures("id", "id"),
-        Column::words("started", "when"),
-        Column::words("suite", "suite").fit(Fit::Elastic),
-        Column::words("label", "label").fit(Fit::Elastic),
-        Column::words("host", "host").fit(Fit::Elastic),
-        Column::figures("measured", "trials"),
-        Column::words("outcome", "outcome"),
-        Column::words("headline", "figures").fit(Fit::Elastic),
-        Column::data("trials"),
-        Column::data("title"),
-        Column::data("kernel"),
-        Column::data("cpu"),
-        Column::data("version"),
-    ];
-    let row = |entry: &Entry| {
-        let counted = match (entry.measured, entry.trials) {
-            (measured, trials) if measured == trials => trials.to_string(),
-            (measured, trials) => format!("{measured}/{trials}"),
-        };
-        let outcome = Cell::text(entry.outcome.to_string());
-        vec![
-            Cell::of(entry.id.to_string(), entry.id.number()),
-            Cell::of(local_time(entry.started), entry.started.to_string()),
-            Cell::text(&entry.suite),
-            entry.label.as_ref().map_or_else(Cell::default, Cell::text),
-            Cell::text(&entry.host),
-            Cell::of(counted, entry.measured),
-            match entry.outcome {
-                // What is as it should be needs no word.
-                Outcome::Ok => Cell::data(Some("ok")),
-                Outcome::Partial => outcome.style(Style::Caution),
-                Outcome::Failed | Outcome::NotVerified => outcome.style(Style::Failure),
-            },
-            Cell::text(&entry.headline),
-            Cell::data(Some(entry.trials)),
-            Cell::data(Some(entry.title.as_str())),
-            Cell::data(Some(entry.kernel.as_str())),
-            Cell::data(Some(entry.cpu.as_str())),
-            Cell::data(Some(entry.version.as_str())),
-        ]
+    let counted = |entry: &Entry| match (entry.measured, entry.trials) {
+        (measured, trials) if measured == trials => trials.to_string(),
+        (measured, trials) => format!("{measured}/{trials}"),
     };
+    let outcome = |entry: &Entry| match (entry.outcome, Cell::text(entry.outcome.to_string())) {
+        // What is as it should be needs no word.
+        (Outcome::Ok, _) => Cell::data(Some("ok")),
+        (Outcome::Partial, outcome) => outcome.style(Style::Caution),
+        (Outcome::Failed | Outcome::NotVerified, outcome) => outcome.style(Style::Failure),
+    };
+    let elastic = |key, heading| Column::words(key, heading).fit(Fit::Elastic);
+    let table = Table::of(entries)
+        .column(Column::figures("id", "id"), id)
+        .column(Column::words("started", "when"), started)
+        .column(elastic("suite", "suite"), |entry| Cell::text(&entry.suite))
+        .column(elastic("label", "label"), label)
+        .column(elastic("host", "host"), |entry| Cell::text(&entry.host))
+        .column(Column::figures("measured", "trials"), |entry| Cell::of(counted(entry), entry.measured))
+        .column(Column::words("outcome", "outcome"), outcome)
+        .column(elastic("headline", "figures"), |entry| Cell::text(&entry.headline))
+        .data("trials", |entry| Some(entry.trials))
+        .data("title", |entry| Some(entry.title.as_str()))
+        .data("kernel", |entry| Some(entry.kernel.as_str()))
+        .data("cpu", |entry| Some(entry.cpu.as_str()))
+        .data("version", |entry| Some(entry.version.as_str()));
     let mut sheet = Sheet::default();
-    sheet.blocks.push(super::Block::Grid(Grid::new(columns, entries.iter().map(row).collect())));
+    sheet.blocks.push(super::Block::Grid(table.grid()));
     let rest = (entries.len() < all).then(|| format!("{} of {all}; --limit 0 and no filter list all", entries.len()));
     sheet.notes(rest.map(Note::plain));
     sheet
+}
+
+fn id(entry: &Entry) -> Cell {
+    Cell::of(entry.id.to_string(), entry.id.number())
+}
+
+/// When it began, as people here read it.
+fn started(entry: &Entry) -> Cell {
+    let local = entry.started.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
+    Cell::of(local, entry.started.to_string())
+}
+
+fn label(entry: &Entry) -> Cell {
+    entry.label.as_ref().map_or_else(Cell::default, Cell::text)
 }
 
 /// What several sessions measured, trial by trial: the figure of each session is that of its runs.
@@ -111,26 +107,25 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
 
 /// The trials that there are, and what changed last in each.
 pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
-    let columns = vec![
-        Column::figures("runs", "runs"),
-        Column::words("trial", "trial").fit(Fit::Elastic),
-        Column::words("verdict", "newest change"),
-        Column::data("change"),
-        Column::data("since"),
-    ];
-    let row = |(trial, points): &(KnownTrial, Vec<TrendPoint>)| {
-        let mut row = vec![Cell::of(trial.runs.to_string(), trial.runs), Cell::text(&trial.key)];
-        if let Some((point, change)) = points.iter().rev().find_map(|point| Some((point, point.change.as_ref()?))) {
-            let words = verdict_in_words(change.verdict);
-            let said = format!("{words} {} % in run {}", signed_percent(change.change), point.entry.id);
-            row.push(Cell::of(said, word(change.verdict)).style(style(change.verdict)));
-            row.extend([Cell::data(Some(change.change)), Cell::data(Some(point.entry.id.number()))]);
-        }
-        row.resize(5, Cell::default());
-        row
+    let newest = |points: &[TrendPoint]| {
+        let last = points.iter().rev().find(|point| point.change.is_some())?;
+        last.change.map(|change| (last.entry.id, change))
     };
+    let said = |points: &[TrendPoint]| {
+        newest(points).map_or_else(Cell::default, |(id, change)| {
+            let words = verdict_in_words(change.verdict);
+            let said = format!("{words} {} % in run {id}", signed_percent(change.change));
+            Cell::of(said, word(change.verdict)).style(style(change.verdict))
+        })
+    };
+    let table = Table::of(trials)
+        .column(Column::figures("runs", "runs"), |(trial, _)| Cell::of(trial.runs.to_string(), trial.runs))
+        .column(Column::words("trial", "trial").fit(Fit::Elastic), |(trial, _)| Cell::text(&trial.key))
+        .column(Column::words("verdict", "newest change"), |(_, points)| said(points))
+        .data("change", |(_, points)| Some(newest(points)?.1.change))
+        .data("since", |(_, points)| Some(newest(points)?.0.number()));
     let mut sheet = Sheet::default();
-    sheet.grid(Grid::new(columns, trials.iter().map(row).collect()));
+    sheet.grid(table.grid());
     let text = "Choose one by parameters, such as block=64k send=write, or by its whole key in quotes.";
     sheet.notes([Note::plain(text)]);
     sheet
@@ -156,48 +151,38 @@ pub struct TrendPoint {
 /// One trial over time, in bytes per second or nanoseconds.
 pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let machines = order::set(points.iter().map(|point| (&point.entry.host, &point.entry.cpu)));
-    let mut columns = vec![
-        Column::words("started", "when"),
-        Column::figures("id", "id"),
-        Column::words("label", "label").fit(Fit::Elastic),
-        Column::figures("median", if unit == Unit::Nanoseconds { "round trip" } else { "throughput" }),
-        Column::figures("runs", "runs"),
-        Column::bars("95\u{a0}% interval, from 0"),
-        Column::figures("change", "change"),
-    ];
-    columns.extend(["verdict", "change_low", "change_high", "differs", "low", "high", "unit"].map(Column::data));
-    columns.push(Column::words("host", if machines.len() > 1 { "host" } else { "" }).fit(Fit::Elastic));
-    columns.extend(["suite", "kernel", "version"].map(Column::data));
     let ends =
         |estimate: &Estimate| (estimate.low.unwrap_or(estimate.median), estimate.high.unwrap_or(estimate.median));
     let most = points.iter().map(|point| ends(&point.estimate).1).fold(0.0, f64::max);
-    let row = |point: &TrendPoint| {
-        let TrendPoint { entry, estimate, change, differs, .. } = point;
-        let (low, high) = ends(estimate);
-        let mut row = vec![
-            Cell::of(local_time(entry.started), entry.started.to_string()),
-            Cell::of(entry.id.to_string(), entry.id.number()),
-            entry.label.as_ref().map_or_else(Cell::default, Cell::text),
-            Cell::of(unit.show(estimate.median), estimate.median),
-            Cell::of(estimate.runs.to_string(), estimate.runs),
-            Cell::bar(low / most, high / most),
-        ];
-        row.extend(verdict(change.as_ref()));
-        row.extend([
-            Cell::data(Some(differs.clone())),
-            Cell::data(estimate.low),
-            Cell::data(estimate.high),
-            Cell::data(Some(if unit == Unit::Nanoseconds { "ns" } else { "bytes/s" })),
-            Cell::text(&entry.host),
-            Cell::data(Some(entry.suite.as_str())),
-            Cell::data(Some(entry.kernel.as_str())),
-            Cell::data(Some(entry.version.as_str())),
-        ]);
-        row
+    let interval = |point: &TrendPoint| {
+        let (low, high) = ends(&point.estimate);
+        Cell::bar(low / most, high / most)
     };
+    let (figure, unit_name) = if unit == Unit::Nanoseconds { ("round trip", "ns") } else { ("throughput", "bytes/s") };
+    let median = |point: &TrendPoint| Cell::of(unit.show(point.estimate.median), point.estimate.median);
+    let host = Column::words("host", if machines.len() > 1 { "host" } else { "" }).fit(Fit::Elastic);
+    let table = Table::of(points)
+        .column(Column::words("started", "when"), |point| started(&point.entry))
+        .column(Column::figures("id", "id"), |point| id(&point.entry))
+        .column(Column::words("label", "label").fit(Fit::Elastic), |point| label(&point.entry))
+        .column(Column::figures("median", figure), median)
+        .column(Column::figures("runs", "runs"), |one| Cell::of(one.estimate.runs.to_string(), one.estimate.runs))
+        .column(Column::bars("95\u{a0}% interval, from 0"), interval)
+        .column(Column::figures("change", "change"), |one| one.change.as_ref().map_or_else(Cell::default, change))
+        .data("verdict", |point| Some(word(point.change.as_ref()?.verdict)))
+        .data("change_low", |point| point.change.as_ref()?.low)
+        .data("change_high", |point| point.change.as_ref()?.high)
+        .data("differs", |point| Some(point.differs.clone()))
+        .data("low", |point| point.estimate.low)
+        .data("high", |point| point.estimate.high)
+        .data("unit", |_| Some(unit_name))
+        .column(host, |point| Cell::text(&point.entry.host))
+        .data("suite", |point| Some(point.entry.suite.as_str()))
+        .data("kernel", |point| Some(point.entry.kernel.as_str()))
+        .data("version", |point| Some(point.entry.version.as_str()));
     let mut sheet = Sheet::default();
     sheet.heading(2, key);
-    sheet.grid(Grid::new(columns, points.iter().map(row).collect()));
+    sheet.grid(table.grid());
     let turned = points.iter().filter_map(|point| Some((point, point.change.as_ref()?, point.before?)));
     let turned = turned.map(|(point, change, before)| {
         let also = match point.differs.as_slice() {
@@ -227,18 +212,11 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     sheet
 }
 
-/// The cells change, verdict, change_low and change_high.
-fn verdict(change: Option<&Comparison>) -> [Cell; 4] {
-    let Some(Comparison { change, low, high, verdict, .. }) = change else { return Default::default() };
+fn change(Comparison { change, verdict, .. }: &Comparison) -> Cell {
     let words = match verdict {
         Verdict::Better | Verdict::Worse => format!("{} {:+.1} %", verdict_in_words(*verdict), change * 100.0),
         Verdict::Same | Verdict::CantTell => verdict_in_words(*verdict).to_owned(),
     };
     let style = if *verdict == Verdict::CantTell { Style::Aside } else { style(*verdict) };
-    [Cell::of(words, *change).style(style), Cell::data(Some(word(*verdict))), Cell::data(*low), Cell::data(*high)]
-}
-
-/// A time as people here read it.
-fn local_time(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+    Cell::of(words, *change).style(style)
 }

@@ -28,7 +28,7 @@ use serde_json::Value;
 
 pub use brief::brief;
 pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
-pub use comparison::{Pipeline, comparison, noise_floor, pipelines};
+pub use comparison::{comparison, in_turns, noise_floor};
 pub use document::document;
 pub use history::{TrendPoint, measurements, sessions, trend, trials};
 pub use host::host;
@@ -370,6 +370,37 @@ impl Grid {
     /// The same without bars, which only terminals draw.
     pub fn without_bars(&self) -> Vec<usize> {
         self.for_people().into_iter().filter(|&index| self.columns[index].fit != Fit::Bars).collect()
+    }
+}
+
+/// A table in the making: beside each column stands what it has in every row.
+pub struct Table<'a, T> {
+    of: &'a [T],
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl<'a, T> Table<'a, T> {
+    /// A table with a row for each of these.
+    pub fn of(of: &'a [T]) -> Table<'a, T> {
+        Table { of, columns: Vec::new(), rows: vec![Vec::new(); of.len()] }
+    }
+
+    /// With one more column.
+    pub fn column(mut self, column: Column, cell: impl Fn(&'a T) -> Cell) -> Self {
+        self.columns.push(column);
+        self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.push(cell(of)));
+        self
+    }
+
+    /// With one more column that only programs get.
+    pub fn data<V: Into<Value>>(self, key: &str, value: impl Fn(&'a T) -> Option<V>) -> Self {
+        self.column(Column::data(key), |of| Cell::data(value(of)))
+    }
+
+    /// All of it, each row named by its first column.
+    pub fn grid(self) -> Grid {
+        Grid::new(self.columns, self.rows)
     }
 }
 
