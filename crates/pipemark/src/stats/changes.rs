@@ -4,13 +4,14 @@
 //! used on performance by Hunter (Fleming and others, ICPE 2023), which Apache Otava goes on with. The series is cut where
 //! the energy distance between both parts is greatest, if it is greater than in all but a few shuffled series; then each part
 //! is cut again. As Hunter does it, a cut stays only if the parts on both sides of it differ in the end. Shuffling keeps its
-//! level whatever the distribution, so states that come and go by chance are no change.
+//! level whatever the distribution, so states that come and go by chance are no change. States that last for several sessions
+//! do not shuffle, so a cut must also stand against how much such neighbours have in common.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::compare::{Comparison, Pairing, compare};
-use super::sessions::{Session, level};
+use super::sessions::{Session, Sessions, Together, level};
 use super::verdict::{Criterion, Verdict};
 use crate::order::Order;
 
@@ -46,11 +47,19 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
             .windows(3)
             .filter_map(|ends| {
                 // By ranks: a stray session is to hide nothing.
-                let side = |from: usize, to: usize| sessions[from..to].iter().map(Session::figure).collect::<Vec<_>>();
-                let (base, new) = (side(ends[0], ends[1]), side(ends[1], ends[2]));
-                let change = compare(&base, &new, Pairing::None, criterion).ok()?;
+                let (base, new) = (&sessions[ends[0]..ends[1]], &sessions[ends[1]..ends[2]]);
+                let [base_figures, new_figures] =
+                    [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
+                let change = compare(&base_figures, &new_figures, Pairing::None, criterion).ok()?;
+                let both = Sessions { base: base.to_vec(), new: new.to_vec(), others: Vec::new() };
+                let beyond_neighbours = both.compare(Together { comparisons: series, usual: None }, criterion)?;
+                let verdict = match beyond_neighbours.verdict == change.verdict {
+                    true => change.verdict,
+                    false => Verdict::CantTell,
+                };
                 let pairing = Pairing::Sessions;
-                let change = Comparison { base_sessions: base.len(), new_sessions: new.len(), pairing, ..change };
+                let change =
+                    Comparison { base_sessions: base.len(), new_sessions: new.len(), pairing, verdict, ..change };
                 Some(ChangePoint { first: skipped + ends[1], change })
             })
             .collect();

@@ -6,7 +6,9 @@
 //! has as a whole, plus what its runs leave open. The variance of a session's figure is taken from sessions of one trial,
 //! pooled within groups that should not differ, and is never less than what the runs alone leave open. Where several
 //! trials are compared, each variance is moved towards what is usual (Smyth, 2004: a moderated t), as a few sessions that
-//! happen to agree say little. Student's t does the rest, with a quantile for all comparisons together (Bonferroni).
+//! happen to agree say little. Sessions that follow each other can share a state of the host, so the mean of several
+//! varies more than their number promises: by how much is estimated from the correlation of neighbours (Bartlett, 1946).
+//! Student's t does the rest, with a quantile for all comparisons together (Bonferroni).
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -24,6 +26,12 @@ const SURE: f64 = 0.98;
 
 /// What is usual in a document counts as much as so many sessions.
 const USUAL_COUNTS: f64 = 4.0;
+
+/// The correlation of neighbours is taken from series of at least so many sessions, ...
+const FEWEST_NEIGHBOURS: usize = 12;
+
+/// ... and between sessions that are at most so far apart.
+const FARTHEST_NEIGHBOUR: usize = 5;
 
 /// The figure of a session, and the variance that its runs leave open; as logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,21 +116,47 @@ impl Together {
 impl Sessions {
     /// How much sessions differ; `None` where there are never two to compare.
     pub fn spread(&self) -> Option<Spread> {
-        let groups: Vec<Vec<f64>> =
-            self.others.iter().chain([&self.base, &self.new]).map(|group| figures(group)).collect();
-        Spread::within(groups.iter().map(Vec::as_slice))
+        Spread::within(self.groups().iter().map(Vec::as_slice))
+    }
+
+    fn groups(&self) -> Vec<Vec<f64>> {
+        self.others.iter().chain([&self.base, &self.new]).map(|group| figures(group)).collect()
     }
 
     /// NEW against BASE; `None` where nothing is known of how much sessions differ.
     pub fn compare(&self, together: Together, criterion: Criterion) -> Option<Comparison> {
         let spread = self.spread()?.moderated(together.usual);
         let [base, new] = [&self.base, &self.new].map(|side| figures(side));
-        let share = 1.0 / base.len() as f64 + 1.0 / new.len() as f64;
+        let groups = self.groups();
+        let share: f64 =
+            [&base, &new].map(|side| neighbours_share(&groups, side.len()) / side.len() as f64).iter().sum();
         let open = mean(&self.base.iter().chain(&self.new).map(|session| session.open).collect::<Vec<_>>());
         let error = (spread.variance.max(open) * share).sqrt();
         let comparison = judge(mean(&new) - mean(&base), error, spread.freedom, together.comparisons, criterion);
         Some(Comparison { base_sessions: base.len(), new_sessions: new.len(), ..comparison })
     }
+}
+
+/// How many times as much the mean of so many sessions in a row varies as that of as many that have nothing in common; never
+/// less than once. The groups are in the order of time.
+fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
+    let apart = 1..count.min(FARTHEST_NEIGHBOUR + 1);
+    let mut squares = 0.0;
+    let mut products = vec![0.0; apart.len()];
+    for group in groups.iter().filter(|group| group.len() >= FEWEST_NEIGHBOURS) {
+        let mean = mean(group);
+        squares += group.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>();
+        for (product, apart) in products.iter_mut().zip(apart.clone()) {
+            *product +=
+                group.iter().zip(&group[apart..]).map(|(one, other)| (one - mean) * (other - mean)).sum::<f64>();
+        }
+    }
+    if squares == 0.0 {
+        return 1.0;
+    }
+    let shared =
+        products.iter().zip(apart).map(|(product, apart)| (1.0 - apart as f64 / count as f64) * product / squares);
+    (1.0 + 2.0 * shared.sum::<f64>()).max(1.0)
 }
 
 /// NEW against BASE where both ran in turns in each session: of each session the ratios of its rounds.

@@ -382,6 +382,26 @@ fn sessions_against_sessions_are_seldom_a_difference() {
     }
 }
 
+/// Sessions that share a state with those before and after them: the history knows that they do.
+#[test]
+fn neighbours_that_are_alike_are_seldom_a_difference() {
+    let mut dice = Dice::new(24);
+    let wrong = share(1000, || {
+        let trials: Vec<Sessions> = (0..8)
+            .map(|_| {
+                let mut series: Vec<Session> =
+                    dice.alike(0.6, 30).iter().map(|figure| Session::of(&[*figure]).unwrap()).collect();
+                let (new, base) = (series.split_off(27), series.split_off(24));
+                Sessions { base, new, others: vec![series] }
+            })
+            .collect();
+        let together = Together { comparisons: 8, usual: None };
+        let compare = |trial: &Sessions| trial.compare(together, Criterion::new(Better::Higher)).unwrap().verdict;
+        trials.iter().any(|trial| differs(compare(trial)))
+    });
+    assert!(wrong <= 0.06, "{wrong}");
+}
+
 #[test]
 fn a_planted_half_is_found_by_sessions() {
     for (states, sides, history) in [(false, 5, 0), (false, 2, 10), (true, 8, 0), (true, 5, 10)] {
