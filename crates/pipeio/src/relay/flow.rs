@@ -14,7 +14,7 @@ use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
-const MANY: usize = 32 << 10;
+pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe that holds less than this is full before a pause is over.
 const ROOM: usize = 512 << 10;

@@ -66,12 +66,13 @@ pub(super) fn ways(input: Kind, output: Kind) -> &'static [Method] {
         // for long. So it has to be the lock of a pipe that nobody else has.
         (Kind::Pipe, Kind::File | Kind::Stream)
         | (Kind::File | Kind::Stream, Kind::Pipe)
-        | (Kind::Stream, Kind::File | Kind::Stream | Kind::Null) => &[Method::SpliceThroughPipe],
+        | (Kind::Stream, Kind::File | Kind::Stream) => &[Method::SpliceThroughPipe],
         // No pipe takes part.
         (Kind::File, Kind::File) => &[Method::CopyFileRange, Method::Sendfile],
         // The pipe inside sendfile belongs to the calling thread.
         (Kind::File, Kind::Stream | Kind::Null) => &[Method::Sendfile],
-        // Messages and packets would be joined. The end of a terminal's input is a read of nothing, after which it goes on:
+        // What /dev/null takes is gone at once: reading a socket's bytes costs less than moving its pages. Messages and packets
+        // would be joined. The end of a terminal's input is a read of nothing, after which it goes on:
         // it must be met exactly once. From other devices the kernel would copy into new pages: no gain over a buffer that
         // stays in cache.
         _ => &[],
