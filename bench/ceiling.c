@@ -3,7 +3,8 @@
  *   ceiling copy|make|look BLOCK MILLISECONDS
  *
  * Prints the bytes per second of one core that copies a block to another, writes the words of pipemark's pattern into a
- * block (word i is seed + i * STEP), or compares each byte of a block with the one that belongs at its position. */
+ * block (word i is seed + i * STEP), or compares each byte of a block with the one that belongs at its position. A block is
+ * whole words. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -70,40 +71,11 @@ WIDEST static uint64_t look(const uint64_t *words, size_t count, uint64_t first)
 	return wrong;
 }
 
-static unsigned char byte_at(uint64_t position)
-{
-	return (position / 8 * STEP) >> position % 8 * 8;
-}
-
-/* The bytes at any position of the stream, which need not begin with a word. */
-static void make_at(unsigned char *bytes, size_t length, uint64_t position)
-{
-	size_t head = (8 - position % 8) % 8 < length ? (8 - position % 8) % 8 : length, count = (length - head) / 8;
-
-	for (size_t i = 0; i < head; i++)
-		bytes[i] = byte_at(position + i);
-	make((uint64_t *)(bytes + head), count, (position + head) / 8 * STEP);
-	for (size_t i = head + 8 * count; i < length; i++)
-		bytes[i] = byte_at(position + i);
-}
-
-static uint64_t look_at(const unsigned char *bytes, size_t length, uint64_t position)
-{
-	size_t head = (8 - position % 8) % 8 < length ? (8 - position % 8) % 8 : length, count = (length - head) / 8;
-	uint64_t wrong = look((const uint64_t *)(bytes + head), count, (position + head) / 8 * STEP);
-
-	for (size_t i = 0; i < head; i++)
-		wrong |= bytes[i] ^ byte_at(position + i);
-	for (size_t i = head + 8 * count; i < length; i++)
-		wrong |= bytes[i] ^ byte_at(position + i);
-	return wrong;
-}
-
 int main(int argc, char **argv)
 {
 	size_t block = argc == 4 ? strtoul(argv[2], NULL, 10) : 0;
 
-	if (!block) {
+	if (!block || block % 8) {
 		fprintf(stderr, "usage: ceiling copy|make|look BLOCK MILLISECONDS\n");
 		return 2;
 	}
@@ -114,7 +86,7 @@ int main(int argc, char **argv)
 		perror("memory");
 		return 1;
 	}
-	make_at(from, block, 0);
+	make((uint64_t *)from, block / 8, 0);
 	memset(to, 0, room);
 	int64_t window = atoll(argv[3]) * 1000000, begin = now(), end;
 	uint64_t bytes = 0, wrong = 0, position = 0;
@@ -126,13 +98,13 @@ int main(int argc, char **argv)
 				memcpy(to, from, block);
 				__asm__ volatile("" : : "r"(to) : "memory");
 			} else if (argv[1][0] == 'm') {
-				make_at(to, block, position);
+				make((uint64_t *)to, block / 8, position / 8 * STEP);
 				position += block;
 				__asm__ volatile("" : : "r"(to) : "memory");
 			} else {
 				__asm__ volatile("" : : "r"(from) : "memory");
 				__asm__ volatile("" : "+r"(position));
-				wrong |= look_at(from, block, position);
+				wrong |= look((const uint64_t *)from, block / 8, position / 8 * STEP);
 			}
 		}
 		end = now();

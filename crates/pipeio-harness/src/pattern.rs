@@ -8,35 +8,50 @@
 //! The bytes may lie in memory that another process changes meanwhile, so they are reached through pointers, and nothing
 //! is counted on to be the same when it is looked at again.
 
-use std::fmt;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{fmt, mem};
 
 use crate::buffer::{Bytes, BytesMut};
 
-/// A function that runs a body compiled for the widest vectors this processor has.
+/// A function that runs a body compiled for the widest vectors this processor has, chosen at the first call. As safe as
+/// that body.
 macro_rules! widest {
-    ($(#[$doc:meta])* $vis:vis fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
-        $(#[$doc])*
-        $vis fn $wide($($name: $type),*) -> $result {
+    (unsafe fn $wide:ident($($name:ident: $type:ty),*) -> $result:ty = $body:ident) => {
+        #[inline]
+        unsafe fn $wide($($name: $type),*) -> $result {
+            type Body = unsafe fn($($type),*) -> $result;
             #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512vl")]
-                fn avx512($($name: $type),*) -> $result {
-                    $body($($name),*)
-                }
-                #[target_feature(enable = "avx2")]
-                fn avx2($($name: $type),*) -> $result {
-                    $body($($name),*)
-                }
-                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                    // SAFETY: the processor has the features that the function was compiled for.
-                    return unsafe { avx512($($name),*) };
-                }
-                if is_x86_feature_detected!("avx2") {
-                    // SAFETY: the processor has the features that the function was compiled for.
-                    return unsafe { avx2($($name),*) };
-                }
+            #[target_feature(enable = "avx512f,avx512vl")]
+            unsafe fn avx512($($name: $type),*) -> $result {
+                // SAFETY: the caller's.
+                unsafe { $body($($name),*) }
             }
-            $body($($name),*)
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2($($name: $type),*) -> $result {
+                // SAFETY: the caller's.
+                unsafe { $body($($name),*) }
+            }
+            unsafe fn choose($($name: $type),*) -> $result {
+                let body: Body = 'body: {
+                    #[cfg(target_arch = "x86_64")]
+                    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                        break 'body avx512;
+                    } else if is_x86_feature_detected!("avx2") {
+                        break 'body avx2;
+                    }
+                    $body
+                };
+                CHOSEN.store(body as *mut (), Ordering::Relaxed);
+                // SAFETY: the caller's; and the processor has the features that the body was compiled for.
+                unsafe { body($($name),*) }
+            }
+            static CHOSEN: AtomicPtr<()> = AtomicPtr::new(choose as *mut ());
+            let chosen = CHOSEN.load(Ordering::Relaxed);
+            // SAFETY: only such functions are stored there.
+            let chosen = unsafe { mem::transmute::<*mut (), Body>(chosen) };
+            // SAFETY: the caller's; and what was stored was chosen for this processor.
+            unsafe { chosen($($name),*) }
         }
     };
 }
@@ -93,8 +108,18 @@ impl Pattern {
     /// Pattern::repeating(Rule::Counting, 3).fill(1, &mut bytes);
     /// assert_eq!(bytes, [1, 2, 0, 1]);
     /// ```
+    #[inline]
     pub fn fill<'a>(&self, position: u64, bytes: impl Into<BytesMut<'a>>) {
         let mut bytes = bytes.into();
+        match self.first_word(position, bytes.len()) {
+            // SAFETY: so many words are writable.
+            Some(first) => unsafe { fill_wide(first, bytes.as_mut_ptr().cast(), bytes.len() / 8) },
+            None => self.fill_pieces(position, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn fill_pieces(&self, position: u64, mut bytes: BytesMut<'_>) {
         self.pieces(position, bytes.len(), |start, range| {
             let mut piece = bytes.part(range);
             match self.rule {
@@ -102,6 +127,18 @@ impl Pattern {
                 Rule::Counting => (0..piece.len()).for_each(|i| piece.set(i, start.wrapping_add(i as u64) as u8)),
             }
         });
+    }
+
+    /// The first of the words at `position`, if `len` bytes from there on are whole words that need not be cut. Nearly all
+    /// blocks are, and of a small one anything more would take as long as its content.
+    #[inline]
+    fn first_word(&self, position: u64, len: usize) -> Option<u64> {
+        match self.rule {
+            Rule::Position { seed } if (position | len as u64).is_multiple_of(8) => {
+                (position.saturating_add(len as u64) <= self.period).then(|| word(seed, position / 8))
+            }
+            _ => None,
+        }
     }
 
     /// How many of `bytes` are what belongs at `position` and after it, before the first that is not.
@@ -192,10 +229,20 @@ impl Checker {
         Checker { pattern, position: 0, fault: None }
     }
 
-    /// Compares the next bytes. After the first fault nothing more is compared.
+    /// Compares the next bytes. Only the first fault is kept.
     #[inline]
     pub fn check<'a>(&mut self, bytes: impl Into<Bytes<'a>>) {
         let bytes = bytes.into();
+        // SAFETY: so many words are readable.
+        let equal = |first| unsafe { equal_wide(first, bytes.as_ptr().cast(), bytes.len() / 8) };
+        if !self.pattern.first_word(self.position, bytes.len()).is_some_and(equal) {
+            self.check_pieces(bytes);
+        }
+        self.position += bytes.len() as u64;
+    }
+
+    #[inline(never)]
+    fn check_pieces(&mut self, bytes: Bytes<'_>) {
         if self.fault.is_none() {
             let matching = self.pattern.matching(self.position, bytes);
             if matching < bytes.len() {
@@ -206,7 +253,12 @@ impl Checker {
                 self.fault = Some(Fault { position, origin: self.origin(position, &wrong[..rest.len()]) });
             }
         }
-        self.position += bytes.len() as u64;
+    }
+
+    /// Goes back to the start of the stream.
+    #[inline]
+    pub fn restart(&mut self) {
+        self.position = 0;
     }
 
     /// Takes note of bytes that arrived but were not looked at.
@@ -242,25 +294,24 @@ fn word(seed: u64, index: u64) -> u64 {
     seed.wrapping_add(index.wrapping_mul(STEP))
 }
 
+/// # Safety
+/// From `start` on so many words are writable; in those below, readable.
 #[inline(always)]
-fn fill_body(first: u64, mut bytes: BytesMut<'_>) {
-    let words = bytes.len() / 8;
-    let start = bytes.as_mut_ptr().cast::<[u8; 8]>();
+unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
     // Added up and not multiplied: vectors of words have no multiplication that is as fast.
     let mut word = first;
     for i in 0..words {
-        // SAFETY: one of the whole words of these bytes.
+        // SAFETY: one of these words.
         unsafe { start.wrapping_add(i).write(word.to_le_bytes()) };
         word = word.wrapping_add(STEP);
     }
 }
 
 #[inline(always)]
-fn equal_body(first: u64, bytes: Bytes<'_>) -> bool {
-    let start = bytes.as_ptr().cast::<[u8; 8]>();
+unsafe fn equal_body(first: u64, start: *const [u8; 8], words: usize) -> bool {
     let (mut word, mut difference) = (first, 0);
-    for i in 0..bytes.len() / 8 {
-        // SAFETY: one of the whole words of these bytes.
+    for i in 0..words {
+        // SAFETY: one of these words.
         difference |= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }) ^ word;
         word = word.wrapping_add(STEP);
     }
@@ -268,26 +319,24 @@ fn equal_body(first: u64, bytes: Bytes<'_>) -> bool {
 }
 
 #[inline(always)]
-fn xor_body(bytes: Bytes<'_>) -> u8 {
-    let start = bytes.as_ptr().cast::<[u8; 8]>();
-    let words = bytes.len() / 8;
-    let mut folded = 0;
-    for i in 0..words {
-        // SAFETY: one of the whole words of these bytes.
-        folded ^= u64::from_le_bytes(unsafe { start.wrapping_add(i).read() });
-    }
-    let rest = (8 * words..bytes.len()).map(|at| bytes.get(at));
-    folded.to_le_bytes().into_iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
+unsafe fn xor_body(start: *const [u8; 8], words: usize) -> u64 {
+    // SAFETY: one of these words.
+    (0..words).fold(0, |xor, i| xor ^ u64::from_le_bytes(unsafe { start.wrapping_add(i).read() }))
 }
 
 /// The XOR of all bytes.
 pub fn xor<'a>(bytes: impl Into<Bytes<'a>>) -> u8 {
-    xor_wide(bytes.into())
+    let bytes = bytes.into();
+    let words = bytes.len() / 8;
+    // SAFETY: so many words are readable.
+    let folded = unsafe { xor_wide(bytes.as_ptr().cast(), words) };
+    let rest = (8 * words..bytes.len()).map(|at| bytes.get(at));
+    folded.to_le_bytes().into_iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
 }
 
-widest!(fn xor_wide(bytes: Bytes<'_>) -> u8 = xor_body);
-widest!(fn fill_wide(first: u64, bytes: BytesMut<'_>) -> () = fill_body);
-widest!(fn equal_wide(first: u64, bytes: Bytes<'_>) -> bool = equal_body);
+widest!(unsafe fn xor_wide(start: *const [u8; 8], words: usize) -> u64 = xor_body);
+widest!(unsafe fn fill_wide(first: u64, start: *mut [u8; 8], words: usize) -> () = fill_body);
+widest!(unsafe fn equal_wide(first: u64, start: *const [u8; 8], words: usize) -> bool = equal_body);
 
 /// The byte at a position of a stream of words.
 fn byte_at(seed: u64, at: u64) -> u8 {
@@ -305,7 +354,10 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
     for i in (0..start).chain(end..bytes.len()) {
         bytes.set(i, byte_at(seed, position + i as u64));
     }
-    fill_wide(word(seed, (position + start as u64) / 8), bytes.part(start..end));
+    let first = word(seed, (position + start as u64) / 8);
+    let mut whole = bytes.part(start..end);
+    // SAFETY: so many words are writable.
+    unsafe { fill_wide(first, whole.as_mut_ptr().cast(), whole.len() / 8) };
 }
 
 fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
@@ -313,17 +365,18 @@ fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
     /// large enough that looking costs nothing.
     const STRIDE: usize = 4096;
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
-    let first_word = |at: usize| word(seed, (position + at as u64) / 8);
+    let equal = |from: usize, to: usize| {
+        let words = bytes.part(from..to);
+        // SAFETY: so many words are readable.
+        unsafe { equal_wide(word(seed, (position + from as u64) / 8), words.as_ptr().cast(), words.len() / 8) }
+    };
     let start = head(position, bytes.len());
     if let Some(wrong) = one_by_one(0, start) {
         return wrong;
     }
     let end = bytes.len() - (bytes.len() - start) % 8;
-    let mut at = start;
-    if equal_wide(first_word(start), bytes.part(start..end)) {
-        at = end;
-    }
-    while at < end && equal_body(first_word(at), bytes.part(at..end.min(at + STRIDE))) {
+    let mut at = if equal(start, end) { end } else { start };
+    while at < end && equal(at, end.min(at + STRIDE)) {
         at = end.min(at + STRIDE);
     }
     one_by_one(at, bytes.len()).unwrap_or(bytes.len())
