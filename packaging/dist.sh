@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds what people without Rust install, into build/dist: a tarball and a Python wheel with a static program, a Debian
-# package with the ordinary one, the three crates, and checksums. Needs dpkg-deb, objdump and maturin (pip install maturin).
+# package with the ordinary one, the three crates, and checksums. Needs Rust 1.90 or newer, whose linker is lld, dpkg-deb, objdump and maturin
+# (pip install maturin).
 #
 # The static program has glibc within it, so its memcpy and malloc are those of the ordinary program, and only the link of the
 # last crate differs. bench/static.py compares their figures.
@@ -24,12 +25,17 @@ lay_out() {
 	install -m 644 README.md docs/install.md "$2$3/share/doc/pipemark"
 }
 
-$cargo build --profile dist --locked -p pipemark
-cp target/dist/pipemark "$stage/ordinary"
+# Small: no tables for unwinding (a panic ends the program), relocations in the packed form (glibc 2.36 and newer), and functions
+# with the same code only once. The target is named so that this isn't asked of build scripts.
+target=x86_64-unknown-linux-gnu
+built=target/$target/dist/pipemark
+export RUSTFLAGS="-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe"
+$cargo build --profile dist --locked --target "$target" -p pipemark
+cp "$built" "$stage/ordinary"
 # From its folder maturin reads pyproject.toml. It calls cargo with what follows --.
-(cd packaging && maturin build -q --profile dist --locked --target-dir ../target --compatibility manylinux2014 --out "$dist" \
+(cd packaging && maturin build -q --profile dist --locked --target "$target" --target-dir ../target --compatibility manylinux2014 --out "$dist" \
 	-- -C target-feature=+crt-static)
-cp target/dist/pipemark "$stage/static"
+cp "$built" "$stage/static"
 if objdump -p "$stage/static" | grep NEEDED; then
 	echo "the static program needs libraries" >&2
 	exit 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches the versions of Vega named below from the npm registry and puts them beside this file.
+# Fetches the versions of Vega named below from the npm registry and puts them, compressed, beside this file.
 set -eu
 cd "$(dirname "$0")"
 
@@ -16,16 +16,18 @@ from="$folder/node_modules"
 plain() {
 	sed '/^\/\/# sourceMappingURL=/d' "$1"
 }
-plain "$from/vega/build/vega.min.js" >vega.min.js
-plain "$from/vega-lite/build/vega-lite.min.js" >vega-lite.min.js
 # The interpreter comes as a module only: the two lines that make it one are changed.
 {
+	plain "$from/vega/build/vega.min.js"
+	echo
+	plain "$from/vega-lite/build/vega-lite.min.js"
+	echo
 	echo '(() => {'
 	plain "$from/vega-interpreter/build/vega-interpreter.js" |
 		sed -e "s/^import {\(.*\)} from 'vega-util';/const {\1} = vega;/" \
 			-e 's/^export { expression as expressionInterpreter };/vega.expressionInterpreter = expression;/'
 	echo '})();'
-} >vega-interpreter.js
+} | gzip -9n >vega.js.gz
 
 {
 	echo "vega $vega, vega-lite $vega_lite and vega-interpreter $vega_interpreter, with what vega.min.js bundles:"

@@ -4,14 +4,15 @@
 //! everything, as JSON for the charts in which no `<` is left, and compressed in base 64. A Content-Security-Policy names
 //! the one script and the one style by their hashes and forbids the rest, evaluation of text and the network included.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use minijinja::value::Serde;
-use minijinja::{Environment, Value, context};
+use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
@@ -22,13 +23,24 @@ use crate::sheet::{Block, Chart, Grid, Group, Kind, Note, Row, Sheet, Side, Styl
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
-/// Kept as they are published; see the README beside them.
-const LIBRARIES: [&str; 3] = [
-    include_str!("../../assets/vega/vega.min.js"),
-    include_str!("../../assets/vega/vega-lite.min.js"),
-    include_str!("../../assets/vega/vega-interpreter.js"),
-];
+/// As they are published, one after the other, compressed; see the README beside them.
+const LIBRARIES: &[u8] = include_bytes!("../../assets/vega/vega.js.gz");
 const LICENSE: &str = include_str!("../../assets/vega/LICENSE");
+
+/// Text, escaped, whose flags (`--runs`) don't break after their dashes.
+fn words(text: &str) -> Value {
+    let whole = |word: &str| match word.find("--") {
+        Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),
+        None => HtmlEscape(word).to_string(),
+    };
+    Value::from_safe_string(text.split(' ').map(whole).collect::<Vec<_>>().join(" "))
+}
+
+fn libraries() -> io::Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(LIBRARIES).read_to_string(&mut text)?;
+    Ok(text)
+}
 
 /// What mail passes without complaint.
 const LARGEST: usize = 2 << 20;
@@ -65,11 +77,12 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
     let head = sections.remove(0);
     let script = match specs.is_empty() {
         true => SCRIPT.to_owned(),
-        false => [&["/*!", LICENSE, "*/"], &LIBRARIES[..], &[SCRIPT]].concat().join("\n"),
+        false => ["/*!", LICENSE, "*/", &libraries()?, SCRIPT].join("\n"),
     };
     let specs = harmless(&serde_json::to_string(&specs)?);
     let mut templates = Environment::new();
     // The name's ending is what turns the escaping on.
+    templates.add_filter("words", words);
     templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
     let template = templates.get_template("page.html").map_err(io::Error::other)?;
     let own = |text: &str| Value::from_safe_string(text.to_owned());
@@ -125,7 +138,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             }
             Block::Gap => {}
             Block::Chart(chart) => {
-                let Chart { title, panel, caption, left_out, .. } = &**chart;
+                let Chart { title, panel, caption, below, .. } = &**chart;
                 let (spec, legend) = vega::spec(chart);
                 let own = json!({"chart": specs.len(), "title": panel, "legend": legend});
                 specs.push(spec);
@@ -140,7 +153,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
                     continue;
                 }
                 items.push(json!({
-                    "kind": "figure", "title": title, "caption": caption, "left_out": left_out, "panels": [own],
+                    "kind": "figure", "title": title, "caption": caption, "below": below, "panels": [own],
                 }));
             }
         }
@@ -241,10 +254,17 @@ mod tests {
 
     #[test]
     fn no_library_ends_the_script_early() {
-        for text in LIBRARIES.iter().chain([&SCRIPT, &LICENSE]) {
+        for text in [&libraries().unwrap(), SCRIPT, LICENSE] {
             assert!(!text.contains("</script") && !text.contains("<!--"), "{}", &text[..60]);
         }
         assert!(!LICENSE.contains("*/"));
+    }
+
+    #[test]
+    fn flags_stay_whole_and_text_stays_text() {
+        let text = words("raise --runs <b>").to_string();
+        assert_eq!(text, "raise <span class=\"flag\">--runs</span> &lt;b&gt;");
+        assert!(!words("--<i>").to_string().contains("<i>"));
     }
 
     #[test]
