@@ -129,8 +129,12 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         workload: WORKLOAD,
         method: METHOD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        suite: join(plans, |plan| &plan.suite),
-        title: join(plans, |plan| &plan.title),
+        suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
+        title: match plans {
+            [plan] => plan.title.clone(),
+            // The names of several are enough.
+            _ => plans.iter().map(|plan| plan.scaled.as_str()).max().unwrap_or_default().to_owned(),
+        },
         label: output.keep.label.clone(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started,
@@ -158,10 +162,6 @@ fn not_reached(trial: crate::model::Trial) -> Outcome {
         stopped: Some(Stopped::Interrupted),
         notes: Vec::new(),
     }
-}
-
-fn join<'a>(plans: &'a [Plan], part: impl Fn(&'a Plan) -> &'a String) -> String {
-    plans.iter().map(|plan| part(plan).as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Data that is wrong outweighs trials that failed, which outweigh an interruption.

@@ -168,7 +168,7 @@ fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> Verdict {
     verdict(claim, (end(|ends| ends.0), end(|ends| ends.1)))
 }
 
-/// `-10.0 % (64 KiB) to +30.0 % (4 KiB); 3 of 10 hold, 7 reversed`.
+/// `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
 fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usize) -> String {
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
@@ -189,26 +189,21 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
     let by = |one: &usize, other: &usize| evidence[*one].figure.total_cmp(&evidence[*other].figure);
     let least = (0..evidence.len()).min_by(by).unwrap_or(0);
     let most = (0..evidence.len()).max_by(by).unwrap_or(0);
-    let named = |at: usize| {
-        let name = names.get(at).filter(|_| evidence.len() > 1);
-        name.map_or_else(String::new, |name| format!(", {name}"))
-    };
     let with_interval = |at: usize| {
-        let (low, high) = match evidence[at].interval {
-            Some(interval) => interval,
-            None => {
-                return format!(
-                    "{} (too few runs for an interval: {FEWEST_RUNS} are needed{})",
-                    show(claim, evidence[at].figure),
-                    named(at)
-                );
-            }
+        let few = format!("too few runs for an interval: {FEWEST_RUNS} are needed");
+        let interval = match evidence[at].interval {
+            Some((low, high)) if low == high => None,
+            Some((low, high)) => Some(format!("{} to {}", show(claim, low), show(claim, high))),
+            None => Some(few),
         };
-        format!("{} ({} to {}{})", show(claim, evidence[at].figure), show(claim, low), show(claim, high), named(at))
+        let name = names.get(at).filter(|_| evidence.len() > 1).cloned();
+        let about = [interval, name].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let figure = show(claim, evidence[at].figure);
+        if about.is_empty() { figure } else { format!("{figure} ({about})") }
     };
     let text = match claim.which {
-        Which::Most => format!("at most {}", with_interval(most)),
-        Which::Least => format!("at least {}", with_interval(least)),
+        Which::Most => format!("the most: {}", with_interval(most)),
+        Which::Least => format!("the least: {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
@@ -216,8 +211,9 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
                 |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.told());
             let counts = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell].map(count);
             let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-            let counts: Vec<String> = counts.map(|(count, word)| format!("{word} {count}")).collect();
-            format!("{} to {}; of {}: {}", end(least), end(most), evidence.len(), counts.join(", "))
+            let mut counts: Vec<String> = counts.map(|(count, word)| format!("{word} for {count}")).collect();
+            counts[0] += &format!(" of {}", evidence.len());
+            format!("{} to {}; {}", end(least), end(most), counts.join(", "))
         }
     };
     match asked - evidence.len() {
@@ -230,6 +226,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
 fn show(claim: &Claim, figure: f64) -> String {
     let known = Figure::iter().find(|known| known.column() == claim.figure);
     match known {
+        _ if claim.figure == "gain" && figure == 0.0 => "0 %".to_owned(),
         _ if claim.figure == "gain" => {
             format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
         }
@@ -242,6 +239,9 @@ fn show(claim: &Claim, figure: f64) -> String {
 /// The range in which a claim holds, in words.
 pub fn range(claim: &Claim) -> String {
     match (claim.low, claim.high) {
+        (None, Some(0.0)) if claim.figure == "throughput" => "nothing arrives".to_owned(),
+        (Some(low), None) if low > 0.0 && show(claim, low) == "<.1 %" => "more than 0 %".to_owned(),
+        (Some(low), Some(high)) if low == high => show(claim, low),
         (Some(low), Some(high)) => format!("{} to {}", show(claim, low), show(claim, high)),
         (Some(low), None) => format!("at least {}", show(claim, low)),
         (None, Some(high)) => format!("at most {}", show(claim, high)),
@@ -317,12 +317,12 @@ mod tests {
         let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
         assert_eq!(answer(&most).verdict, Verdict::Holds);
-        assert!(answer(&most).here.starts_with("at most 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        assert!(answer(&most).here.starts_with("the most: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
         assert_eq!(answer(&least).verdict, Verdict::Reversed);
         let each = answer(&asked("gain", Some(5.0), None));
         assert_eq!(each.verdict, Verdict::DoesntHold);
-        assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); of 4: holds 3, reversed 1");
+        assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, reversed for 1");
     }
 
     #[test]

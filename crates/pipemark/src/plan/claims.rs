@@ -88,7 +88,7 @@ pub(super) fn resolve(
         }
         match trials.iter().filter(asked).any(compared) {
             true => Ok(claim),
-            false => refuse("no trial fits that has another to be held against"),
+            false => refuse("no trial fits that has another to compare with"),
         }
     };
     designs.iter().map(claim).collect()

@@ -41,7 +41,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
         }
     }
 
-    let mut title = suite.title.clone();
+    let (mut title, mut scaled) = (suite.title.clone(), String::new());
     if scale != Scale::ONE {
         let totals = trials.iter().filter(|trial| matches!(trial.job.volume(), Volume::Total(_))).count();
         let what = match totals {
@@ -49,7 +49,8 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
             all if all == trials.len() => "totals",
             _ => "totals and times",
         };
-        title.push_str(&format!(" ({what} × {scale})"));
+        scaled = format!("{what} × {scale}");
+        title.push_str(&format!(" ({scaled})"));
     }
     let time = |trial: &Trial| match trial.job.volume() {
         Volume::Time(time) => time.into(),
@@ -59,7 +60,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
     let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
     let claims = claims::resolve(&suite.claims, &experiments, &trials)?;
     let about = suite.about.clone();
-    Ok(Plan { suite: suite.name.clone(), title, about, experiments, trials, claims, schedule })
+    Ok(Plan { suite: suite.name.clone(), title, scaled, about, experiments, trials, claims, schedule })
 }
 
 fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
@@ -101,7 +102,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
             let scale = if settings.blocks.is_some() { Scale::ONE } else { scale };
             if !ids.insert(job.id()) {
                 let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
-                let sentence = format!("experiment '{}' orders the trial '{}' twice", design.name, job.id());
+                let sentence = format!("experiment '{}' has the trial '{}' twice", design.name, job.id());
                 return Err(Refusal::new(sentence, at));
             }
             ordered.push((settings, job, scale));

@@ -37,6 +37,8 @@ pub struct Plan {
     pub suite: String,
     /// What it is about, in a line.
     pub title: String,
+    /// What a scale made of it, as its title has it in brackets; empty at full volume.
+    pub scaled: String,
     /// The same at length; may be empty.
     pub about: String,
     /// The groups that the trials belong to, in order; each has at least one trial.

@@ -167,6 +167,7 @@ fn scale_keeps_whole_blocks_and_says_so() {
     let half = timed.expand("0.5".parse().unwrap()).unwrap();
     let whole = timed.expand(Scale::ONE).unwrap();
     assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
+    assert_eq!(half.scaled, "times × 0.5", "for a run of several suites, whose title has no room for theirs");
     for (half, whole) in half.trials.iter().zip(&whole.trials) {
         let (Volume::Time(half), Volume::Time(whole)) = (half.job.volume(), whole.job.volume()) else { continue };
         assert_eq!(half.0 * 2, whole.0);
@@ -246,7 +247,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("cases = [{ block = 64 }, { block = \"64\" }]"),
-            "x.toml:6:36: experiment 'e' orders the trial 'pipe write-read 64 cross count' twice",
+            "x.toml:6:36: experiment 'e' has the trial 'pipe write-read 64 cross count' twice",
             "\"64\"",
         ),
         (

@@ -23,7 +23,7 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     if !chart.caption.is_empty() {
         lines.splice(0..0, wrap(&chart.caption, room));
     }
-    lines.extend(wrap(&chart.left_out, room).into_iter().filter(|line| !line.is_empty()));
+    lines.extend(wrap(&chart.below, room).into_iter().filter(|line| !line.is_empty()));
     lines
 }
 

@@ -188,7 +188,7 @@ fn points_that_are_no_numbers_are_left_out() {
         title: "wild".to_owned(),
         panel: String::new(),
         caption: String::new(),
-        left_out: String::new(),
+        below: String::new(),
         kind: Kind::Curves,
         x: axis.clone(),
         y: axis,

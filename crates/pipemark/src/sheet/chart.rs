@@ -137,8 +137,8 @@ pub struct Chart {
     pub panel: String,
     /// What it says; may be empty.
     pub caption: String,
-    /// What was left out so that it can be read; empty if nothing was.
-    pub left_out: String,
+    /// A note below it: what was left out so that it can be read, or what its marks mean; may be empty.
+    pub below: String,
     /// What is drawn.
     pub kind: Kind,
     /// Across.
@@ -150,10 +150,10 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart alone, of which nothing was left out.
+    /// A chart alone, without a note.
     pub fn new(title: &str, kind: Kind, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
-        let (panel, caption, left_out) = Default::default();
-        Chart { title: title.to_owned(), panel, caption, left_out, kind, x, y, series }
+        let (panel, caption, below) = Default::default();
+        Chart { title: title.to_owned(), panel, caption, below, kind, x, y, series }
     }
 
     /// The least and the greatest of some figures of its points, if there are any.

@@ -23,9 +23,9 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         _ => Style::Caution,
     };
     let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
-        ("", range) => range,
         (published, range) if range.is_empty() => published.to_owned(),
-        (published, range) => format!("{published}; asked: {range}"),
+        ("", range) => format!("holds if {range}"),
+        (published, range) => format!("{published}; holds if {range}"),
     };
     let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let table = Table::of(&answers)
@@ -35,8 +35,8 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
         .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
         .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
     sheet.grid(table.grid());
-    let text = "An answer is certain where the interval, widened until those of all claims hold together, lies within or outside \
-                of the range asked for.";
+    let text = "Intervals are widened so that at most one in twenty of the figures that decide an answer is expected to be wrong: \
+                'pipemark help claims'.";
     sheet.text(Style::Aside, [text]);
 }
 

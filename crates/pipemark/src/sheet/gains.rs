@@ -37,6 +37,10 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &D
     Grid { labels: 1, columns, groups: vec![Group::new(&block.title, rows)] }
 }
 
+/// What the marks of a gain mean.
+pub(super) const TIED: &str = "tied with the base, as far as all cells together can tell, or too few runs";
+pub(super) const REVERSED: &str = "certainly the other sign than published";
+
 /// The baseline of a trial, if it was measured.
 fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document) -> Option<&'a Record> {
     let id = experiment.records.iter().find(|record| record.id == trial)?.baseline.as_ref()?;
@@ -77,11 +81,10 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
     if gained().any(|gain| !gain.differs_by(0.0)) {
-        let text = "= tied with the base, as far as all cells together can tell, or there are too few runs";
-        notes.push(text.to_owned());
+        notes.push(format!("= {TIED}"));
     }
     if gained().any(|gain| gain.sign() == Sign::Reversed) {
-        notes.push("≠ the other sign than published, for certain".to_owned());
+        notes.push(format!("≠ {REVERSED}"));
     }
     let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
     notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));

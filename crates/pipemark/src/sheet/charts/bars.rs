@@ -101,5 +101,5 @@ fn arranged(
         Series { label: label.to_owned(), role: Role::Limit, points }
     }));
     let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
-    Chart { left_out, ..Chart::new(title, Kind::Bars, axis, y, series) }
+    Chart { below: left_out, ..Chart::new(title, Kind::Bars, axis, y, series) }
 }

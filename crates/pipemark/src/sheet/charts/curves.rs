@@ -45,7 +45,7 @@ pub(super) fn sweep(scene: &Scene, key: Key) -> Chart {
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
     let title = format!("{} against {}", capitalised(scene.measure()), title_of(key));
     let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(scene.measure(), unit, up));
-    Chart { left_out, ..Chart::new(&title, Kind::Curves, x, y, series) }
+    Chart { below: left_out, ..Chart::new(&title, Kind::Curves, x, y, series) }
 }
 
 /// The real time of chains against their length, with a line through it, and the published chains beside ours.
@@ -74,7 +74,7 @@ pub(super) fn chains(scene: &Scene) -> Chart {
     let title = "Real time by length of the chain; the thin lines are fits";
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
-    Chart { left_out, ..Chart::new(title, Kind::Curves, x, y, series) }
+    Chart { below: left_out, ..Chart::new(title, Kind::Curves, x, y, series) }
 }
 
 /// The filter's own CPU time for each line, against the length of the lines.
@@ -96,7 +96,7 @@ pub(super) fn lines(scene: &Scene) -> Option<Chart> {
     let y = Axis::new("the filter's CPU time per line", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
     let chart = Chart::new("Cost of a line by its length", Kind::Curves, x, y, series);
-    drawn.then_some(Chart { left_out, ..chart })
+    drawn.then_some(Chart { below: left_out, ..chart })
 }
 
 /// The line through the points, which is a curve on these axes.
@@ -132,7 +132,7 @@ pub(super) fn distributions(scene: &Scene) -> Option<Chart> {
     let y = Axis::new("round trip", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
     let chart = Chart::new("How round trips are distributed", Kind::Curves, x, y, series);
-    drawn.then_some(Chart { left_out, ..chart })
+    drawn.then_some(Chart { below: left_out, ..chart })
 }
 
 /// What is stored is checked: a file may hold anything.

@@ -4,7 +4,7 @@ use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, titl
 use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
-use crate::sheet::gains::gain;
+use crate::sheet::gains::{REVERSED, TIED, gain};
 use crate::sheet::{distinct, neutral};
 
 /// The most columns that can be read.
@@ -68,7 +68,7 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
         let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", panel.rows));
         let series = vec![Series { label: String::new(), role: Role::Measured, points: panel.cells }];
         let chart = Chart::new(&title, Kind::Heat(colouring), x, y, series);
-        Chart { panel: panel.title, left_out: left_out.clone(), ..chart }
+        Chart { panel: panel.title, below: left_out.clone(), ..chart }
     };
     panels.into_iter().map(chart).collect()
 }
@@ -83,18 +83,26 @@ pub(super) fn gains(scene: &Scene) -> Vec<Chart> {
             let parts: Vec<_> = gains.blocks.iter().map(|part| (part, cells(scene, (run, about), part))).collect();
             let values = parts.iter().flat_map(|(_, cells)| cells).filter_map(|cell| cell.value);
             let most = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / value)).fold(1.1, f64::max);
+            let has = |mark: char| parts.iter().flat_map(|(_, cells)| cells).any(|cell| cell.brief.contains(mark));
+            let marks = [('=', TIED), ('≠', REVERSED)].into_iter().filter(|(mark, _)| has(*mark));
+            let below = marks.map(|(mark, text)| format!("{mark} {text}")).collect::<Vec<_>>().join("; ");
             for (part, points) in parts.into_iter().filter(|(_, cells)| !cells.is_empty()) {
                 let columns = part.columns.iter().map(|column| column.name.clone()).collect();
                 let rows = gains.rows.iter().map(|row| neutral(row)).collect();
-                let series = vec![Series { label: String::new(), role: Role::Measured, points }];
                 let (x, y) = (Axis::named(&gains.corner, columns), Axis::named("", rows));
-                let title = "Per cent over the base, in brackets as published";
+                let title = match points.iter().any(|point| point.brief.contains('(')) {
+                    true => "Gain over the base in per cent, in brackets as published",
+                    false => "Gain over the base in per cent",
+                };
+                let series = vec![Series { label: String::new(), role: Role::Measured, points }];
                 let chart = Chart::new(title, Kind::Heat(Colouring::Diverging { most }), x, y, series);
                 let panel = match scene.several_runs() {
                     true => format!("{} · {}", part.title, scene.labels[run]),
                     false => part.title.clone(),
                 };
-                charts.push(Chart { panel: neutral(&panel), ..chart });
+                let first = charts.last().is_none_or(|last: &Chart| last.title != title);
+                let below = if first { below.clone() } else { String::new() };
+                charts.push(Chart { panel: neutral(&panel), below, ..chart });
             }
         }
     }

@@ -61,7 +61,7 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: Role::Measured, points }];
     let chart = Chart::new("Speed over time, run by run; the stronger the colour, the faster", kind, x, y, series);
-    (high > 0.0).then(|| Chart { panel: panel.to_owned(), left_out, ..chart })
+    (high > 0.0).then(|| Chart { panel: panel.to_owned(), below: left_out, ..chart })
 }
 
 #[cfg(test)]
