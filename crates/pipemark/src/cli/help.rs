@@ -26,7 +26,7 @@ macro_rules! page {
     };
 }
 
-const TOPICS: [Topic; 22] = [
+const TOPICS: [Topic; 23] = [
     topic("method", "how it measures, and what can't be seen", page!("method.md"), None),
     topic("units", "sizes, times and what the columns mean", page!("outputs.md"), Some("Units")),
     topic("findings", "the conclusions drawn, and from what", page!("outputs.md"), Some("Findings")),
@@ -35,21 +35,32 @@ const TOPICS: [Topic; 22] = [
     topic("trends", "the history: trends, where it is, what is in it", page!("history.md"), None),
     topic("ci", "a build that fails on a figure: in turns, or by session", page!("ci.md"), None),
     topic("suites", "how to write an experiment of your own", page!("suites.md"), None),
-    topic("filters", "how 'pipemark lines' works", page!("lines.md"), None),
+    topic("filters", "how 'pipemark lines' works, and the suite lines", page!("lines.md"), None),
     topic("pipelines", "what 'pipemark why' sees, and how it judges", page!("why.md"), None),
     topic("wakeups", "why small messages cost what they cost", page!("pipes.md"), Some("Wakeups")),
     topic("capacity", "what a larger pipe is worth, and who may have one", page!("pipes.md"), Some("Capacity")),
     topic("zero-copy", "what vmsplice and splice save, and what they ask for", page!("pipes.md"), Some("Zero copy")),
     topic("block-size", "what the size of a write costs", page!("block-size.md"), None),
-    topic("links", "pipes against sockets, queues and shared memory", page!("links.md"), None),
-    topic("chains", "what one more process costs", page!("chains.md"), None),
+    topic("links", "suite ipc: pipes against sockets, queues and shared memory", page!("links.md"), None),
+    topic("chains", "suite pipe-speed: what one more process costs", page!("chains.md"), None),
     topic("large-pipe", "an experiment of 2002, repeated", page!("large-pipe.md"), None),
     topic("quick", "the suite that runs where none is named", page!("quick.md"), None),
-    topic("entrants", "the same pipe in nine languages", page!("languages.md"), None),
+    topic("entrants", "suite languages: the same pipe in nine languages", page!("languages.md"), None),
+    topic("spark", "lines on many machines, with Spark or Dask", page!("scale.md"), None),
     topic("claims", "what five documents conclude, and what a run here says to it", page!("suites.md"), Some("Claims")),
     topic("sources", "the five documents that are measured again", page!("sources.md"), None),
     topic("performance", "what pipemark itself promises, and keeps", page!("performance.md"), None),
 ];
+
+/// The topic of a word: a suite's name leads to its page. `languages` and `lines` are verbs, whose help names the topic.
+fn named(word: &str) -> Option<&'static Topic> {
+    let name = match word {
+        "ipc" => "links",
+        "pipe-speed" => "chains",
+        other => other,
+    };
+    TOPICS.iter().find(|topic| topic.name == name)
+}
 
 const fn topic(name: &'static str, about: &'static str, page: &'static str, section: Option<&'static str>) -> Topic {
     Topic { name, about, page, section }
@@ -69,7 +80,7 @@ pub fn run(options: &HelpOptions) -> Ending {
     let Some(first) = options.words.first() else {
         return Ok(overview(&mut io::stdout().lock())?);
     };
-    if let (Some(topic), [_]) = (TOPICS.iter().find(|topic| topic.name == first), &options.words[..]) {
+    if let (Some(topic), [_]) = (named(first), &options.words[..]) {
         let page = terminal().render(&sheet::manual(topic.page, topic.section));
         let mut out = io::stdout().lock();
         out.write_all(page.as_bytes())?;
@@ -104,6 +115,18 @@ fn overview(out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_suite_has_a_page() {
+        for (suite, _) in crate::plan::EMBEDDED {
+            let help = || Cli::command().find_subcommand_mut(suite).map(|verb| verb.render_long_help().to_string());
+            let page = match suite {
+                "languages" => "pipemark help entrants",
+                _ => "pipemark help filters",
+            };
+            assert!(named(suite).is_some() || help().is_some_and(|help| help.contains(page)), "{suite}");
+        }
+    }
 
     #[test]
     fn every_topic_has_text_that_fits() {
