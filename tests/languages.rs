@@ -106,8 +106,8 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
         ("crashes", "it ended with status 7; its stderr: out of cheese"),
         ("dies", "it was ended by signal 11"),
         ("silent", "it ended well and printed no answer"),
-        ("chatty", "it printed 2 lines where one is to be: 'hello"),
-        ("floods", "bytes where one line is to be"),
+        ("chatty", "it printed 2 lines instead of one: 'hello"),
+        ("floods", "bytes instead of one line"),
         ("leaves", "it left 1 process behind; its stderr: gone fishing"),
     ];
     let ways: Vec<&str> = faults.iter().map(|(way, _)| *way).collect();

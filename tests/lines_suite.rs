@@ -128,8 +128,8 @@ fn tools_that_are_here_do_the_same_transform() {
 #[test]
 fn a_wrong_output_is_not_timed() {
     for (script, words) in [
-        ("cat", "line 1 is '' where '[spaces: 0]' was to be"),
-        ("cat > /dev/null", "line 1 is '' where '[spaces: 0]' was to be"),
+        ("cat", "line 1 is '' instead of '[spaces: 0]'"),
+        ("cat > /dev/null", "line 1 is '' instead of '[spaces: 0]'"),
         // Six is not more than six.
         (r#"exec perl -ne '$n = tr/ //; print "[spaces: ", ($n > 5 ? ">6" : $n), "]", $_'"#, "'[spaces: >6]      '"),
     ] {

@@ -35,7 +35,7 @@ pub fn cpus_for(place: Place, host: &Host) -> Result<Option<(Cpu, Cpu)>, String>
         Place::Free => Ok(None),
         Place::Same => match allowed.first() {
             Some(&cpu) => Ok(Some((cpu, cpu))),
-            None => Err("--place same needs to know a CPU, and this system tells of none; use --place free".to_owned()),
+            None => Err("--place same needs a CPU to pin to, and none could be found; use --place free".to_owned()),
         },
         Place::Cross => best_pair(&host.topology).map(Some).ok_or_else(|| {
             format!(

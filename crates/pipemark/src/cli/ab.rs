@@ -104,7 +104,7 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
             Some(_) => {
                 let stages = stages(text).map_err(|error| format!("'{text}': {error}"))?;
                 if stages.len() < 2 {
-                    return Err(format!("'{text}' has no pipe that --capacity could be of"));
+                    return Err(format!("'{text}' has no pipe that --capacity could apply to"));
                 }
                 stages
             }

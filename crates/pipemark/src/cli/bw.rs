@@ -56,14 +56,14 @@ impl KeySet for LatencyKeys {
 pub struct BwOptions<K: KeySet> {
     #[command(flatten)]
     flags: FlagOptions<K>,
-    /// Add the ratio to the trial that differs in these only; it is measured too if it is not asked for
-    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair)]
+    /// Show each trial's ratio to the trial that differs in these only; that one is measured too
+    #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
     /// Print a line every TIME while a run lasts [default: look every 10ms, print nothing]
     ///
-    /// A line has the throughput and the context switches of the time since the last. What is kept is in the JSON
-    /// (samples[].pieces), and says whether a trial has two speeds.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
+    /// A line has the throughput and the context switches since the last line. JSON keeps the pieces of each run
+    /// (samples[].pieces); they show whether a trial has two speeds.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output")]
     interval: Option<Duration>,
 }
 

@@ -37,7 +37,7 @@ pub struct ChainOptions {
     #[command(flatten)]
     flags: FlagOptions<ChainKeys>,
     /// In place of --length: 0 and the powers of two up to N
-    #[arg(long, value_name = "N", conflicts_with = "length", value_parser = count::<u32>(1, MAX_LENGTH.into()))]
+    #[arg(long, value_name = "N", conflicts_with = "length", help_heading = ChainKeys::HEADING, value_parser = count::<u32>(1, MAX_LENGTH.into()))]
     to: Option<u32>,
 }
 

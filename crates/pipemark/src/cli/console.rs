@@ -152,9 +152,7 @@ pub fn catch_interrupts() -> Result<Interrupt, Stop> {
     guard::start();
     // Each end is this program again.
     if !Path::new("/proc/self/exe").exists() {
-        return Err(Stop::failed(
-            "/proc is not mounted, and pipemark measures with what is there: mount -t proc proc /proc",
-        ));
+        return Err(Stop::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
     }
     Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
 }

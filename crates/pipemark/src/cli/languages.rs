@@ -49,7 +49,7 @@ enum Action {
 /// Which languages.
 #[derive(Debug, Clone, Args)]
 struct Chosen {
-    /// Only these languages, by their folders' names; with 'run' also what ratios are taken to
+    /// Only these languages, by their folders' names; 'run' adds the one that ratios are taken to
     #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     only: Vec<Language>,
     #[command(flatten)]

@@ -138,7 +138,7 @@ pub struct ExportOptions {
     markdown: Option<Destination>,
     #[command(flatten)]
     format: FormatOption,
-    /// Print no tables and no progress; errors, and output to FILE or '-', stay
+    /// Print no tables and no progress, only errors and what goes to FILE or '-'
     #[arg(long, short)]
     pub quiet: bool,
 }

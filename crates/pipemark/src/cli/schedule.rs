@@ -13,19 +13,19 @@ use crate::plan::{ScheduleChoices, parse_duration};
 pub struct ScheduleOptions {
     /// Run each trial exactly N times
     ///
-    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % of the median or --budget is
+    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % or --budget is
     /// spent. A suite may say otherwise.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Stop adding runs after TIME, such as 30s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
-    /// End a run that hangs for this long [default: 60s more than it is to measure]
+    /// End a run that takes this long [default: 60s more than it should take]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub limit: Option<Duration>,
-    /// Do all of it N times, and keep each as a session of its own, to be compared by session
+    /// Measure N times from the start, each as a session of its own, for 'pipemark compare'
     ///
-    /// Each session starts its processes anew, in another order, in memory that lies elsewhere. JSON then holds one document
+    /// Each session starts new processes, in another order, at other addresses. JSON then holds one document
     /// after the other; the history has an entry for each, and 'pipemark compare' joins those with one --label.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 1000))]
     pub sessions: Option<u32>,

@@ -66,7 +66,7 @@ pub struct WatchedOptions {
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     pub no_touch: bool,
-    /// Judge threads by this file of /proc/PID, or by a later one where it can't be read
+    /// Judge threads by this file of /proc/PID, or by the next one below where it can't be read
     #[arg(long, value_name = "FILE", value_enum, default_value_t = Best::Syscall)]
     access: Best,
 }
@@ -114,7 +114,7 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
-            return Err(usage("a pipeline in quotes and a command after -- are two; leave one of them out"));
+            return Err(usage("a pipeline in quotes and a command after -- exclude each other; leave one out"));
         }
         // One word with blanks is a pipeline in quotes.
         if let [pipeline] = &options.command[..]

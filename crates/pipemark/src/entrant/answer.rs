@@ -50,7 +50,7 @@ pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<
     let line = lines.next().unwrap_or_default();
     let more = lines.count();
     if more > 0 {
-        return broken(format!("it printed {} lines where one is to be: {}", more + 1, quoted(output)));
+        return broken(format!("it printed {} lines instead of one: {}", more + 1, quoted(output)));
     }
     let answer: Answer = match serde_json::from_str(line) {
         Ok(answer) => answer,

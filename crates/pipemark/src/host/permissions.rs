@@ -136,7 +136,7 @@ impl Facility {
             (Facility::Splice, Errno::NOENT) => "there is no /dev/null to splice to; create it".to_owned(),
             (_, Errno::PERM | Errno::ACCESS) => refused(errno),
             (_, Errno::MFILE | Errno::NFILE) => {
-                "no file descriptor is left to find out with; raise the limit with ulimit -n".to_owned()
+                "no file descriptor is left for the check; raise the limit with ulimit -n".to_owned()
             }
             _ => format!("does not work here: {error}"),
         }

@@ -6,7 +6,7 @@ use super::job::Job;
 use super::parameter::{Key, Settings};
 use super::value::word_enum;
 
-/// A conclusion of someone else's document, to be held against what is measured here.
+/// A conclusion of someone else's document, to be compared with what is measured here.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Claim {

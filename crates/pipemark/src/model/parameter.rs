@@ -234,7 +234,7 @@ parameters! {
     /// Back-to-back messages keep both ends awake; after a pause a round trip can take several times as long.
     Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
-    /// How much is proven about the bytes
+    /// How the bytes are checked
     ///
     /// none is for stages that change the bytes or their number. full writes each byte anew and compares it with what
     /// belongs at its place; it needs a receiver that touches bytes.

@@ -145,7 +145,7 @@ fn check_end(outcome: &Completion) -> Result<(), RunError> {
             format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
         }
         (_, Some(0), _) if !outcome.stdout.whole() => {
-            format!("it printed {} bytes where one line is to be", outcome.stdout.bytes)
+            format!("it printed {} bytes instead of one line", outcome.stdout.bytes)
         }
         (_, Some(0), _) => return Ok(()),
         (_, Some(code), _) => format!("it ended with status {code}"),

@@ -106,7 +106,7 @@ fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
         let rest = &bytes[start.min(bytes.len())..];
         quoted(&String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default()), QUOTE)
     };
-    Some(format!("line {number} is '{}' where '{}' was to be", line(output), line(expected)))
+    Some(format!("line {number} is '{}' instead of '{}'", line(output), line(expected)))
 }
 
 /// What was written to it, as far as its place has moved.
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn a_difference_is_shown_in_its_line() {
         assert_eq!(difference(b"a\nb\n", b"a\nb\n"), None);
-        assert_eq!(difference(b"a\nc\n", b"a\nb\n").unwrap(), "line 2 is 'c' where 'b' was to be");
-        assert_eq!(difference(b"a\n", b"a\nb\n").unwrap(), "line 2 is '' where 'b' was to be");
-        assert_eq!(difference(b"a\nb\nc\n", b"a\nb\n").unwrap(), "line 3 is 'c' where '' was to be");
+        assert_eq!(difference(b"a\nc\n", b"a\nb\n").unwrap(), "line 2 is 'c' instead of 'b'");
+        assert_eq!(difference(b"a\n", b"a\nb\n").unwrap(), "line 2 is '' instead of 'b'");
+        assert_eq!(difference(b"a\nb\nc\n", b"a\nb\n").unwrap(), "line 3 is 'c' instead of ''");
     }
 }

@@ -63,13 +63,13 @@ struct FilterOptions {
     /// Only of this suite, or of this verb, such as bw
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// Only with this label; * and ? stand for any letters and one
+    /// Only with this label; * stands for any characters, ? for one
     #[arg(long, value_name = "LABEL")]
     label: Option<String>,
     /// Only of machines with this name; * and ? as in --label
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Only since a day, a time or so long ago, such as 2026-01-31, '2026-01-31 12:00' or 7d
+    /// Only since a date, a time, or within a span until now: 2026-01-31, '2026-01-31 12:00', 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
 }
@@ -204,7 +204,7 @@ fn import(options: &ImportOptions) -> Ending {
 fn delete(options: &DeleteOptions) -> Ending {
     let mut history = present(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
-        return Err(Stop::usage("nobody can be asked here, so nothing was deleted; use --yes"));
+        return Err(Stop::usage("standard input is no terminal, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
         say("nothing was deleted");
