@@ -59,13 +59,7 @@ pub struct AbOptions {
 }
 
 fn verdict(text: &str) -> Result<Verdict, String> {
-    match text {
-        "worse" => Ok(Verdict::Worse),
-        "cant-tell" => Ok(Verdict::CantTell),
-        "better" => Ok(Verdict::Better),
-        "same" => Ok(Verdict::Same),
-        _ => Err(format!("'{}' is not a verdict; use worse, cant-tell, better or same", neutral(text))),
-    }
+    text.parse().map_err(|()| format!("'{}' is not a verdict; use worse, cant-tell, better or same", neutral(text)))
 }
 
 /// Runs one or both, and compares.

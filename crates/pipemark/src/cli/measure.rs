@@ -125,10 +125,6 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let memory_copy = stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Document {
-        schema: SCHEMA.to_owned(),
-        workload: WORKLOAD,
-        method: METHOD,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
         title: match plans {
             [plan] => plan.title.clone(),
@@ -136,7 +132,6 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
             _ => plans.iter().map(|plan| plan.scaled.as_str()).max().unwrap_or_default().to_owned(),
         },
         label: output.keep.label.clone(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started,
         elapsed_ns,
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
@@ -148,7 +143,19 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         trials,
         warnings: host::warnings(&machine, &before, &after),
         host: machine,
-        watched: None,
+        ..empty_document()
+    }
+}
+
+/// A document of this program and this call of it, in which nothing is measured yet.
+pub fn empty_document() -> Document {
+    Document {
+        schema: SCHEMA.to_owned(),
+        workload: WORKLOAD,
+        method: METHOD,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        ..Document::default()
     }
 }
 

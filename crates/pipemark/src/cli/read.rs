@@ -109,7 +109,7 @@ pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
         None => newest(history, None)?.ok_or_else(|| Stop::failed("the history is empty; measure with 'pipemark run'")),
         Some(name) => match name.parse() {
             Ok(id) => Ok(id),
-            Err(_) => labelled(history, name)?.ok_or_else(|| no_run(neutral(name))),
+            Err(_) => newest(history, Some(name.to_owned()))?.ok_or_else(|| no_run(neutral(name))),
         },
     }
 }
@@ -117,10 +117,6 @@ pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
 /// That a run is not there.
 pub fn no_run(name: impl std::fmt::Display) -> Stop {
     Stop::usage(format_args!("there is no run {name}; 'pipemark history --limit 0' lists all"))
-}
-
-fn labelled(history: &History, label: &str) -> Result<Option<Id>, Stop> {
-    newest(history, Some(label.to_owned()))
 }
 
 fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, Stop> {

@@ -17,11 +17,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::console::{say, say_error};
 use super::output::{KeepOptions, destination, keep, terminal, terminal_of};
-use super::{Ending, Stop, exit};
+use super::{Ending, Stop, exit, measure};
 use crate::child::{Child, Group, Interrupt, RunError, wait_readable};
 use crate::export::{Destination, json_line};
 use crate::host;
-use crate::model::{Access, Document, METHOD, Nanos, PipelineReport, SCHEMA, WORKLOAD};
+use crate::model::{Access, Document, Nanos, PipelineReport};
 use crate::plan::parse_duration;
 use crate::sheet::{self, Sheet, neutral};
 use crate::tui::Key;
@@ -311,26 +311,13 @@ fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Time
     report.add_moments(timeline);
     let elapsed = Duration::from_secs_f64(report.seconds);
     let document = Document {
-        schema: SCHEMA.to_owned(),
-        workload: WORKLOAD,
-        method: METHOD,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
         suite: "why".to_owned(),
         title: report.pipeline.clone(),
-        label: None,
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started: jiff::Timestamp::now().checked_sub(elapsed).unwrap_or_default().to_string(),
         elapsed_ns: Nanos::from(elapsed).0,
-        seed: 0,
-        partial: false,
-        memory_copy: None,
-        findings: Vec::new(),
-        claims: Vec::new(),
-        experiments: Vec::new(),
-        trials: Vec::new(),
-        warnings: Vec::new(),
         host: host::survey(),
         watched: Some(Box::new(report.clone())),
+        ..measure::empty_document()
     };
     if let Some(id) = keep(&document, &KeepOptions::default()) {
         say(format_args!("recorded as run {id}: 'pipemark report {id}' draws it"));

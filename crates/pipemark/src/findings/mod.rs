@@ -36,7 +36,7 @@ use crate::stats::records::by_round;
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
 
-/// The help topic that explains what rules find; of others it is the method.
+/// The help topic that explains what rules find whose names begin so; of others it is the method.
 pub const TOPICS: [(&str, &[&str]); 7] = [
     ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
     ("capacity", &["capacity"]),
@@ -44,28 +44,11 @@ pub const TOPICS: [(&str, &[&str]); 7] = [
     ("zero-copy", &["zero-copy", "fresh-data", "recommended"]),
     ("links", &["best-link", "crossing", "shared-memory", "message-cost"]),
     ("chains", &["chain-cost", "chain-published"]),
-    (
-        "filters",
-        &[
-            "lines-batching",
-            "lines-threads",
-            "lines-scheduler",
-            "lines-queues",
-            "spark-ranges",
-            "spark-jvm-pipe",
-            "spark-python-pipe",
-            "spark-sql",
-            "spark-map",
-            "lines-conjecture",
-            "lines-top-line",
-            "lines-published",
-            "lines-latency",
-        ],
-    ),
+    ("filters", &["lines-", "spark-"]),
 ];
 
 fn topic(rule: &str) -> String {
-    let found = TOPICS.iter().find(|(_, rules)| rules.contains(&rule));
+    let found = TOPICS.iter().find(|(_, rules)| rules.iter().any(|begin| rule.starts_with(begin)));
     found.map_or("method", |(topic, _)| topic).to_owned()
 }
 

@@ -4,23 +4,13 @@ use super::Measured;
 use crate::model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
 /// What is told of a setting in brackets, in this order.
-const DETAILS: [Key; 15] = [
-    Key::Link,
-    Key::Block,
-    Key::ReadBlock,
-    Key::Capacity,
-    Key::Buffer,
-    Key::Pages,
-    Key::Align,
-    Key::Wait,
-    Key::Pairs,
-    Key::Writers,
-    Key::Stage,
-    Key::WriteDelay,
-    Key::ReadDelay,
-    Key::Rate,
-    Key::Gap,
-];
+const DETAILS: [Key; 15] = {
+    use Key::*;
+    [
+        Link, Block, ReadBlock, Capacity, Buffer, Pages, Align, Wait, Pairs, Writers, Stage, WriteDelay, ReadDelay,
+        Rate, Gap,
+    ]
+};
 
 /// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
 /// is as by default is left out, but for methods, place and block.

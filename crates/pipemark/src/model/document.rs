@@ -28,7 +28,7 @@ fn first() -> u32 {
 }
 
 /// Everything one invocation measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     /// Always [`SCHEMA`].

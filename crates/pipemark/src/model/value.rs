@@ -208,15 +208,15 @@ words! {
     Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
     Buffer: vec![("default", "what the system gives")];
     Rate: vec![("closed", "the next message when the last is back")];
-    Language: Vec::new();
-    Filter: Vec::new();
-    Stages: Vec::new();
-    ByteSize: Vec::new();
-    Nanos: Vec::new();
-    Delay: Vec::new();
-    u32: Vec::new();
-    u8: Vec::new();
 }
+
+/// These take no words.
+macro_rules! wordless {
+    ($($type:ty)*) => {$(
+        impl Words for $type {}
+    )*};
+}
+wordless!(Language Filter Stages ByteSize Nanos Delay u32 u8);
 
 #[cfg(test)]
 mod tests {

@@ -72,27 +72,15 @@ fn filled(form: &Value, parts: &[(&str, Value)]) -> Option<Value> {
 }
 
 /// What every object of JavaScript has. The library looks names up in objects, and draws nothing for one that is called so.
-const PROPERTIES: [&str; 12] = [
-    "constructor",
-    "hasOwnProperty",
-    "isPrototypeOf",
-    "propertyIsEnumerable",
-    "toLocaleString",
-    "toString",
-    "valueOf",
-    "__proto__",
-    "__defineGetter__",
-    "__defineSetter__",
-    "__lookupGetter__",
-    "__lookupSetter__",
-];
+const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
+                          __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
 
 /// The chart with a space without width behind each name that is a property of every object.
 fn with_drawable_names(chart: &Chart) -> Chart {
     let mut chart = chart.clone();
     let labels = chart.series.iter_mut().map(|series| &mut series.label);
     for name in labels.chain(&mut chart.x.names).chain(&mut chart.y.names) {
-        if PROPERTIES.contains(&name.as_str()) {
+        if PROPERTIES.split(' ').any(|property| property == name) {
             name.push('\u{200b}');
         }
     }
@@ -107,7 +95,7 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
     let values = chart.points().map(|(series, point)| {
         let role = match series.role == Role::Fit && !names.contains(&series.label.as_str()) {
             true => "published fit",
-            false => word(series.role),
+            false => series.role.name(),
         };
         let mut datum = datum(point, &series.label, role);
         datum["x"] = across.value(point.x);
@@ -147,7 +135,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             .fold(0.0, f64::max)
     };
     let values = chart.points().map(|(series, point)| {
-        let mut datum = datum(point, &series.label, word(series.role));
+        let mut datum = datum(point, &series.label, series.role.name());
         datum["x"] = along.value(point.x);
         if series.role == Role::Limit {
             return datum;
@@ -299,16 +287,6 @@ fn colours(names: &[&str]) -> Value {
 /// The words of a point, to which its place is added.
 fn datum(point: &Point, series: &str, role: &str) -> Value {
     json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
-}
-
-fn word(role: Role) -> &'static str {
-    match role {
-        Role::Measured => "measured",
-        Role::Fit => "fit",
-        Role::Published => "published",
-        Role::Distribution => "distribution",
-        Role::Limit => "limit",
-    }
 }
 
 /// More digits than five cannot be seen, and a page that is mailed should be small. Whole numbers stay, as an axis ends at one.

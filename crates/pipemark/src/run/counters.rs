@@ -29,25 +29,18 @@ impl Counters {
 
     /// Puts what was counted until now into `stats`.
     pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
-        let [
-            migrations,
-            cycles,
-            instructions,
-            branches,
-            branch_misses,
-            cache_misses,
-            stalled_frontend,
-            stalled_backend,
-        ] = self.0.map(counted);
+        let mut counts = self.0.into_iter().map(counted);
+        // In the order of the list above.
+        let mut next = || counts.next().flatten();
         ProcessStats {
-            migrations,
-            cycles,
-            instructions,
-            branches,
-            branch_misses,
-            cache_misses,
-            stalled_frontend,
-            stalled_backend,
+            migrations: next(),
+            cycles: next(),
+            instructions: next(),
+            branches: next(),
+            branch_misses: next(),
+            cache_misses: next(),
+            stalled_frontend: next(),
+            stalled_backend: next(),
             ..stats
         }
     }

@@ -53,18 +53,8 @@ pub fn run(
         })?;
     }
     let (answer, outcome) = once(&runnable, &stream, conditions)?;
-    let sample = Sample {
-        bytes: answer.bytes,
-        ns: answer.ns,
-        wall_ns: outcome.wall_ns,
-        user_ns: outcome.used.user_ns,
-        sys_ns: outcome.used.sys_ns,
-        voluntary_switches: outcome.used.voluntary_switches,
-        involuntary_switches: outcome.used.involuntary_switches,
-        capacity_after: answer.capacity,
-        entrant: Some(EntrantStats { runtime: answer.runtime, max_rss: outcome.max_rss }),
-        ..Sample::default()
-    };
+    let measured = sample(answer.runtime, (answer.bytes, answer.ns), &outcome);
+    let sample = Sample { capacity_after: answer.capacity, ..measured };
     Ok(Measured { sample, notes: Vec::new() })
 }
 
@@ -88,18 +78,24 @@ fn printed(
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
         RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&said, QUOTE)), &outcome))
     })?;
-    let sample = Sample {
-        bytes: total,
-        ns: (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64,
-        wall_ns: outcome.wall_ns,
-        user_ns: outcome.used.user_ns,
-        sys_ns: outcome.used.sys_ns,
-        voluntary_switches: outcome.used.voluntary_switches,
-        involuntary_switches: outcome.used.involuntary_switches,
-        entrant: Some(EntrantStats { runtime: runnable.name.clone(), max_rss: outcome.max_rss }),
-        ..Sample::default()
-    };
+    let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
+    let sample = sample(runnable.name.clone(), (total, ns), &outcome);
     Ok(Measured { sample, notes: Vec::new() })
+}
+
+fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &Completion) -> Sample {
+    let used = outcome.used;
+    Sample {
+        bytes,
+        ns,
+        wall_ns: outcome.wall_ns,
+        user_ns: used.user_ns,
+        sys_ns: used.sys_ns,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        entrant: Some(EntrantStats { runtime, max_rss: outcome.max_rss }),
+        ..Sample::default()
+    }
 }
 
 fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Result<(Answer, Completion), RunError> {

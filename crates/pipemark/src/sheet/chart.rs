@@ -1,7 +1,7 @@
 //! A chart as data: axes with units, series of points with intervals. How it is drawn is decided where it is rendered.
 
 use super::neutral;
-use crate::model::{Unit, few_digits};
+use crate::model::{Unit, few_digits, named};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +95,8 @@ pub enum Role {
     /// What bars are held against; its one point's `x` is where.
     Limit,
 }
+
+named!(Role: Measured Fit Published Distribution Limit);
 
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,5 @@
 //! A comparison: what changed, trial by trial; two pipelines in turns; the smallest change that could be seen.
 
-use serde_json::Value;
-
 use super::words::time;
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, neutral};
 use crate::compare::{self, Change, Diff, Missing, NoiseFloor, Origin, TimedPipeline, Turns};
@@ -129,7 +127,7 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     vec![
         Cell::of(format!("{} %", signed_percent(comparison.change)), comparison.change),
         Cell::shown(interval(comparison)),
-        Cell::of(verdict, word(comparison.verdict)).style(style(comparison.verdict)),
+        Cell::of(verdict, comparison.verdict.name()).style(style(comparison.verdict)),
         Cell::data(comparison.low),
         Cell::data(comparison.high),
         Cell::data(Some(comparison.p)),
@@ -163,11 +161,6 @@ pub fn verdict_in_words(verdict: Verdict) -> &'static str {
         Verdict::Same => "same",
         Verdict::CantTell => "can't tell",
     }
-}
-
-/// A verdict as JSON has it.
-pub(super) fn word(verdict: Verdict) -> Value {
-    serde_json::to_value(verdict).expect("a verdict is a word")
 }
 
 fn origin_in_words(origin: &Origin) -> String {
@@ -256,7 +249,7 @@ pub fn in_turns(turns: &Turns) -> Sheet {
         .data("change", |(name, _)| Some(compared(name)?.change))
         .data("change_low", |(name, _)| compared(name)?.low)
         .data("change_high", |(name, _)| compared(name)?.high)
-        .data("verdict", |(name, _)| Some(word(compared(name)?.verdict)));
+        .data("verdict", |(name, _)| Some(compared(name)?.verdict.name()));
     let mut sheet = Sheet::default();
     sheet.grid(table.grid());
     let plain = |text: String| Note { style: Style::Plain, ..Note::plain(text) };

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use super::comparison::{style, verdict_in_words, word};
+use super::comparison::{style, verdict_in_words};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, neutral};
 use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
 use crate::order;
@@ -115,7 +115,7 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
         newest(points).map_or_else(Cell::default, |(id, change)| {
             let words = verdict_in_words(change.verdict);
             let said = format!("{words} {} % in run {id}", signed_percent(change.change));
-            Cell::of(said, word(change.verdict)).style(style(change.verdict))
+            Cell::of(said, change.verdict.name()).style(style(change.verdict))
         })
     };
     let table = Table::of(trials)
@@ -169,7 +169,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         .column(Column::figures("runs", "runs"), |one| Cell::of(one.estimate.runs.to_string(), one.estimate.runs))
         .column(Column::bars("95\u{a0}% interval, from 0"), interval)
         .column(Column::figures("change", "change"), |one| one.change.as_ref().map_or_else(Cell::default, change))
-        .data("verdict", |point| Some(word(point.change.as_ref()?.verdict)))
+        .data("verdict", |point| Some(point.change.as_ref()?.verdict.name()))
         .data("change_low", |point| point.change.as_ref()?.low)
         .data("change_high", |point| point.change.as_ref()?.high)
         .data("differs", |point| Some(point.differs.clone()))

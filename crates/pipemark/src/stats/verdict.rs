@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Better;
+use crate::model::{Better, named};
 
 /// What a change must be to count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ pub enum Verdict {
     /// The interval is too wide, or lies across the threshold. More runs may help.
     CantTell,
 }
+
+named!(Verdict: Better Worse Same CantTell);
 
 #[cfg(test)]
 mod tests {

@@ -89,11 +89,8 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
 }
 
 fn verdict(text: &str) -> Result<Verdict, String> {
-    match text {
-        "worse" => Ok(Verdict::Worse),
-        "better" => Ok(Verdict::Better),
-        _ => Err(format!("'{}' is no verdict on a trend; use worse or better", neutral(text))),
-    }
+    let verdict = text.parse().ok().filter(|verdict| matches!(verdict, Verdict::Worse | Verdict::Better));
+    verdict.ok_or_else(|| format!("'{}' is no verdict on a trend; use worse or better", neutral(text)))
 }
 
 /// Which trial was asked for.
