@@ -169,7 +169,7 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
 /// # Errors
 /// `InvalidInput` for a block of 0 bytes.
 pub fn check_block(block: usize) -> io::Result<()> {
-    if block > 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, "a block has at least one byte")) }
+    if block > 0 { Ok(()) } else { Err(crate::invalid("a block has at least one byte")) }
 }
 
 /// A buffer for one block, used over and over, starting a given number of bytes past a page boundary.

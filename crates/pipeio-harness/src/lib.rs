@@ -48,6 +48,11 @@ use std::io;
 
 use rustix::io::Errno;
 
+/// The error of arguments that make no sense.
+fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
 /// What a C function returned, unless that is a negative number: then the error that errno holds.
 fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
     if returned < T::default() { Err(io::Error::last_os_error()) } else { Ok(returned) }

@@ -79,7 +79,7 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
     let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
     if method == Method::Vmsplice && !reads_only(&pipe)? {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "vmsplice takes bytes out of a pipe's read end only"));
+        return Err(crate::invalid("vmsplice takes bytes out of a pipe's read end only"));
     }
     let (wait, block) = (options.wait, options.block);
     // A pipe end that is non-blocking does not make splice and vmsplice so: the calls have a flag of their own.

@@ -85,7 +85,7 @@ impl Drop for Mapping {
 
 /// That a descriptor is not of what it should be.
 pub(crate) fn refused(what: &str, why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("not {what}: {why}"))
+    crate::invalid(format!("not {what}: {why}"))
 }
 
 /// Lines mapped by every process that holds the descriptor.
@@ -103,8 +103,7 @@ impl Shared {
     /// When the memory or the descriptor cannot be had, or for 0 or more than [`MAX_LINES`] lines.
     pub fn create(lines: usize) -> io::Result<(OwnedFd, Shared)> {
         if !(1..=MAX_LINES).contains(&lines) {
-            let message = format!("{lines} shared lines; use 1 to {MAX_LINES}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            return Err(crate::invalid(format!("{lines} shared lines; use 1 to {MAX_LINES}")));
         }
         let (fd, mapping) = Mapping::create(lines * size_of::<Line>(), MapFlags::empty())?;
         Ok((fd, Shared(mapping)))

@@ -40,7 +40,7 @@ const ENOTSUPP: i32 = 524;
 pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
     check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "zero-copy sends need a stream socket"));
+        return Err(crate::invalid("zero-copy sends need a stream socket"));
     }
     enable(&fd)?;
     options.wait.configure(&fd)?;

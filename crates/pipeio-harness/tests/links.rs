@@ -363,16 +363,16 @@ fn posix_queue(message: usize) -> OwnedFd {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let name = format!("/pipeio-test-{}-{number}", std::process::id());
-    let fd = mq::posix_create(&name, message, 4).unwrap();
-    assert_eq!(mq::posix_create(&name, message, 4).unwrap_err().kind(), ErrorKind::AlreadyExists);
-    mq::posix_unlink(&name).unwrap();
-    assert_eq!(mq::posix_unlink(&name).unwrap_err().kind(), ErrorKind::NotFound, "{name} is still there");
+    let fd = mq::posix::create(&name, message, 4).unwrap();
+    assert_eq!(mq::posix::create(&name, message, 4).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    mq::posix::unlink(&name).unwrap();
+    assert_eq!(mq::posix::unlink(&name).unwrap_err().kind(), ErrorKind::NotFound, "{name} is still there");
     fd
 }
 
 #[test]
 fn posix_queues_carry_blocks_of_every_size() {
-    if let Err(error) = mq::posix_limits() {
+    if let Err(error) = mq::posix::limits() {
         return eprintln!("skipped: {error}");
     }
     for limit in [100, 4096] {
@@ -381,11 +381,11 @@ fn posix_queues_carry_blocks_of_every_size() {
                 for block in around(limit) {
                     for read_block in [block, block.div_ceil(3), limit + 1] {
                         let fd = posix_queue(limit);
-                        assert_eq!(mq::posix_message_size(&fd).unwrap(), limit);
+                        assert_eq!(mq::posix::message_size(&fd).unwrap(), limit);
                         let other = fd.try_clone().unwrap();
                         let options = send_options(block, wait, content);
-                        let sender = mq::posix_sender(fd, &options, limit).unwrap();
-                        let receiver = mq::posix_receiver(other, &recv_options(read_block, wait), limit).unwrap();
+                        let sender = mq::posix::sender(fd, &options, limit).unwrap();
+                        let receiver = mq::posix::receiver(other, &recv_options(read_block, wait), limit).unwrap();
                         let what = format!("POSIX queue of {limit}, {wait:?}");
                         carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
                     }
@@ -397,15 +397,15 @@ fn posix_queues_carry_blocks_of_every_size() {
 
 #[test]
 fn a_posix_queue_beyond_the_limits_says_what_they_are() {
-    let Ok(limits) = mq::posix_limits() else { return };
-    let error = mq::posix_create("/pipeio-test-large", 1 << 30, limits.messages).unwrap_err().to_string();
+    let Ok(limits) = mq::posix::limits() else { return };
+    let error = mq::posix::create("/pipeio-test-large", 1 << 30, limits.messages).unwrap_err().to_string();
     assert!(error.contains("1073741824 bytes"), "{error}");
-    assert!(mq::posix_create("/pipeio/test", 8, 8).is_err());
+    assert!(mq::posix::create("/pipeio/test", 8, 8).is_err());
 }
 
 #[test]
 fn system_v_queues_carry_blocks_of_every_size() {
-    let limits = match mq::sysv_limits() {
+    let limits = match mq::sysv::limits() {
         Ok(limits) => limits,
         Err(error) => return eprintln!("skipped: {error}"),
     };
@@ -413,15 +413,15 @@ fn system_v_queues_carry_blocks_of_every_size() {
         for content in CONTENTS {
             for block in around(limits.message_bytes) {
                 for read_block in [block, block.div_ceil(3), limits.message_bytes + 1] {
-                    let id = mq::sysv_create().unwrap();
-                    let limit = mq::sysv_message_size(id).unwrap();
+                    let id = mq::sysv::create(0).unwrap();
+                    let limit = mq::sysv::message_size(id).unwrap();
                     assert!(limit <= limits.message_bytes && limit <= limits.queue_bytes);
-                    let sender = mq::sysv_sender(id, &send_options(block, wait, content)).unwrap();
-                    let receiver = mq::sysv_receiver(id, &recv_options(read_block, wait)).unwrap();
+                    let sender = mq::sysv::sender(id, &send_options(block, wait, content)).unwrap();
+                    let receiver = mq::sysv::receiver(id, &recv_options(read_block, wait)).unwrap();
                     let what = format!("System V queue, {wait:?}");
                     carry(&what, block, read_block, content, enough(block).min(20), (sender, receiver));
-                    mq::sysv_remove(id).unwrap();
-                    assert!(mq::sysv_message_size(id).is_err(), "the queue is still there");
+                    mq::sysv::remove(id).unwrap();
+                    assert!(mq::sysv::message_size(id).is_err(), "the queue is still there");
                 }
             }
         }
@@ -430,12 +430,12 @@ fn system_v_queues_carry_blocks_of_every_size() {
 
 #[test]
 fn ends_that_wait_on_a_removed_system_v_queue_fail() {
-    if mq::sysv_limits().is_err() {
+    if mq::sysv::limits().is_err() {
         return;
     }
     for wait in WAITS {
-        let id = mq::sysv_create().unwrap();
-        let mut sender = mq::sysv_sender(id, &send_options(8192, wait, Content::Fresh)).unwrap();
+        let id = mq::sysv::create(0).unwrap();
+        let mut sender = mq::sysv::sender(id, &send_options(8192, wait, Content::Fresh)).unwrap();
         let full = thread::spawn(move || {
             loop {
                 if let Err(error) = sender.send(8192) {
@@ -444,14 +444,14 @@ fn ends_that_wait_on_a_removed_system_v_queue_fail() {
             }
         });
         thread::sleep(std::time::Duration::from_millis(20));
-        mq::sysv_remove(id).unwrap();
+        mq::sysv::remove(id).unwrap();
         assert_eq!(full.join().unwrap(), ErrorKind::BrokenPipe);
 
-        let id = mq::sysv_create().unwrap();
-        let mut receiver = mq::sysv_receiver(id, &recv_options(8192, wait)).unwrap();
+        let id = mq::sysv::create(0).unwrap();
+        let mut receiver = mq::sysv::receiver(id, &recv_options(8192, wait)).unwrap();
         let empty = thread::spawn(move || receiver.recv().unwrap_err().kind());
         thread::sleep(std::time::Duration::from_millis(20));
-        mq::sysv_remove(id).unwrap();
+        mq::sysv::remove(id).unwrap();
         assert_eq!(empty.join().unwrap(), ErrorKind::BrokenPipe);
     }
 }

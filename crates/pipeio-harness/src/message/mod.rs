@@ -59,8 +59,7 @@ struct Socket {
 impl Socket {
     fn new(fd: OwnedFd, wait: Wait) -> io::Result<Socket> {
         if ![SocketType::DGRAM, SocketType::SEQPACKET].contains(&sockopt::socket_type(&fd)?) {
-            let message = "not a socket for messages; use a datagram or seqpacket socket";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            return Err(crate::invalid("not a socket for messages; use a datagram or seqpacket socket"));
         }
         wait.configure(&fd)?;
         Ok(Socket { fd, wait })
@@ -82,7 +81,7 @@ impl Channel for Socket {
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => {
                 let (len, limit) = (message.len(), limit(&self.fd)?);
                 let text = format!("a message of {len} bytes is above this socket's limit of {limit}; split at less");
-                Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+                Err(crate::invalid(text))
             }
             Err(error) => Err(error),
             Ok(_) => Ok(()),

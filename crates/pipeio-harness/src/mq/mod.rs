@@ -4,16 +4,8 @@
 //! The kernel tells neither end that the other is gone: a receiver of an empty queue and a sender to a full one wait until
 //! they are ended from outside, or, with System V, until the queue is removed.
 
-mod posix;
-mod sysv;
-
-pub use posix::{
-    PosixLimits, posix_create, posix_limits, posix_message_size, posix_receiver, posix_sender, posix_unlink,
-};
-pub use sysv::{
-    SysvLimits, sysv_create, sysv_create_keyed, sysv_find, sysv_limits, sysv_message_size, sysv_receiver, sysv_remove,
-    sysv_sender,
-};
+pub mod posix;
+pub mod sysv;
 
 use std::io;
 

@@ -17,7 +17,7 @@ use crate::{errno_of, result_of};
 
 /// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PosixLimits {
+pub struct Limits {
     /// Bytes per message: /proc/sys/fs/mqueue/msgsize_max, 8192 unless changed.
     pub message_bytes: usize,
     /// Messages in a queue: /proc/sys/fs/mqueue/msg_max, 10 unless changed.
@@ -28,24 +28,24 @@ pub struct PosixLimits {
 ///
 /// # Errors
 /// When the kernel has no POSIX message queues, or /proc is not there.
-pub fn posix_limits() -> io::Result<PosixLimits> {
-    Ok(PosixLimits {
+pub fn limits() -> io::Result<Limits> {
+    Ok(Limits {
         message_bytes: setting("/proc/sys/fs/mqueue/msgsize_max")?,
         messages: setting("/proc/sys/fs/mqueue/msg_max")?,
     })
 }
 
 fn name_of(name: &str) -> io::Result<CString> {
-    CString::new(name).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a queue's name has no zero byte"))
+    CString::new(name).map_err(|_| crate::invalid("a queue's name has no zero byte"))
 }
 
 /// Makes a queue for `messages` messages of up to `max_message` bytes, which no other user may open. `name` begins with a
 /// slash and has no other; unlink it as soon as nobody needs it: the descriptor stays good.
 ///
 /// # Errors
-/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`posix_limits`]; `QuotaExceeded` when the user's
+/// `AlreadyExists` for a name in use; `InvalidInput` beyond [`limits`]; `QuotaExceeded` when the user's
 /// queues would take more than RLIMIT_MSGQUEUE, or there are too many; when the kernel has no such queues.
-pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
+pub fn create(name: &str, max_message: usize, messages: usize) -> io::Result<OwnedFd> {
     let path = name_of(name)?;
     // SAFETY: every field of mq_attr is an integer, for which zero is valid.
     let mut wanted: libc::mq_attr = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -58,7 +58,7 @@ pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Resu
     let queue = result_of(queue).map_err(|error| {
         let (kind, why) = match error.raw_os_error() {
             Some(libc::EINVAL) => {
-                let limits = posix_limits().map_or_else(
+                let limits = limits().map_or_else(
                     |_| "this system's limits".to_owned(),
                     |l| format!("{} messages of {} bytes", l.messages, l.message_bytes),
                 );
@@ -85,7 +85,7 @@ pub fn posix_create(name: &str, max_message: usize, messages: usize) -> io::Resu
 ///
 /// # Errors
 /// When there is no queue of this name, or it is another user's.
-pub fn posix_unlink(name: &str) -> io::Result<()> {
+pub fn unlink(name: &str) -> io::Result<()> {
     let path = name_of(name)?;
     // SAFETY: the name ends in a zero byte.
     result_of(unsafe { libc::mq_unlink(path.as_ptr()) }).map(drop)
@@ -95,7 +95,7 @@ pub fn posix_unlink(name: &str) -> io::Result<()> {
 ///
 /// # Errors
 /// When `fd` is not a message queue.
-pub fn posix_message_size(fd: impl AsFd) -> io::Result<usize> {
+pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
     let mut attributes = MaybeUninit::<libc::mq_attr>::zeroed();
     // SAFETY: the descriptor is open, the pointer is to a writable mq_attr.
     result_of(unsafe { libc::mq_getattr(fd.as_fd().as_raw_fd(), attributes.as_mut_ptr()) })?;
@@ -105,13 +105,13 @@ pub fn posix_message_size(fd: impl AsFd) -> io::Result<usize> {
 }
 
 /// A sender for the queue `fd`: messages of at most `max_message` bytes, or what the queue was made for if that is less
-/// ([`posix_message_size`]). Both ends of a queue may be one open file, whose O_NONBLOCK is shared: an end that blocks
+/// ([`message_size`]). Both ends of a queue may be one open file, whose O_NONBLOCK is shared: an end that blocks
 /// then polls, if the other end polls or spins.
 ///
 /// # Errors
 /// When `fd` is not a message queue, `max_message` is 0, or the memory cannot be had.
-pub fn posix_sender(fd: OwnedFd, options: &send::Options, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
-    let limit = max_message.min(posix_message_size(&fd)?);
+pub fn sender(fd: OwnedFd, options: &send::Options, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
+    let limit = max_message.min(message_size(&fd)?);
     Ok(Box::new(MessageSender::new(Queue::new(fd, options.wait)?, options, limit)?))
 }
 
@@ -120,12 +120,8 @@ pub fn posix_sender(fd: OwnedFd, options: &send::Options, max_message: usize) ->
 ///
 /// # Errors
 /// When `fd` is not a message queue, or the memory cannot be had.
-pub fn posix_receiver(
-    fd: OwnedFd,
-    options: &recv::Options,
-    max_message: usize,
-) -> io::Result<Box<dyn Receiver + Send>> {
-    let limit = max_message.max(posix_message_size(&fd)?);
+pub fn receiver(fd: OwnedFd, options: &recv::Options, max_message: usize) -> io::Result<Box<dyn Receiver + Send>> {
+    let limit = max_message.max(message_size(&fd)?);
     Ok(Box::new(MessageReceiver::new(Queue::new(fd, options.wait)?, options, limit)?))
 }
 

@@ -15,7 +15,7 @@ use crate::result_of;
 
 /// What this system allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SysvLimits {
+pub struct Limits {
     /// Bytes per message: /proc/sys/kernel/msgmax, 8192 unless changed.
     pub message_bytes: usize,
     /// Bytes in a queue: /proc/sys/kernel/msgmnb, 16384 unless changed.
@@ -26,27 +26,17 @@ pub struct SysvLimits {
 ///
 /// # Errors
 /// When the kernel has no System V message queues, or /proc is not there.
-pub fn sysv_limits() -> io::Result<SysvLimits> {
-    Ok(SysvLimits {
-        message_bytes: setting("/proc/sys/kernel/msgmax")?,
-        queue_bytes: setting("/proc/sys/kernel/msgmnb")?,
-    })
+pub fn limits() -> io::Result<Limits> {
+    Ok(Limits { message_bytes: setting("/proc/sys/kernel/msgmax")?, queue_bytes: setting("/proc/sys/kernel/msgmnb")? })
 }
 
-/// Makes a queue without a key, which nobody finds by one and no other user may use; returns its number.
+/// Makes a queue, which no other user may use; returns its number. By its key it can be found, and removed even if its maker
+/// was killed before it told the number; nobody finds that of the key 0.
 ///
 /// # Errors
-/// `QuotaExceeded` when the system has as many queues as /proc/sys/kernel/msgmni allows; when it has no such queues.
-pub fn sysv_create() -> io::Result<i32> {
-    sysv_create_keyed(libc::IPC_PRIVATE)
-}
-
-/// Makes a queue that can be found by its key, so that it can be removed even if its maker was killed before it told the
-/// number; no other user may use it.
-///
-/// # Errors
-/// As [`sysv_create`], and `AlreadyExists` for a key in use.
-pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
+/// `AlreadyExists` for a key in use; `QuotaExceeded` when the system has as many queues as /proc/sys/kernel/msgmni allows;
+/// when it has no such queues.
+pub fn create(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, libc::IPC_CREAT | libc::IPC_EXCL | 0o600) }).map_err(|error| {
         let (kind, why) = match error.raw_os_error() {
@@ -64,7 +54,7 @@ pub fn sysv_create_keyed(key: i32) -> io::Result<i32> {
 ///
 /// # Errors
 /// When there is none, or it is another user's.
-pub fn sysv_find(key: i32) -> io::Result<i32> {
+pub fn find(key: i32) -> io::Result<i32> {
     // SAFETY: the call has no pointers.
     result_of(unsafe { libc::msgget(key, 0) })
 }
@@ -73,7 +63,7 @@ pub fn sysv_find(key: i32) -> io::Result<i32> {
 ///
 /// # Errors
 /// When there is no such queue, or it is another user's.
-pub fn sysv_remove(id: i32) -> io::Result<()> {
+pub fn remove(id: i32) -> io::Result<()> {
     // SAFETY: IPC_RMID makes no use of the pointer.
     result_of(unsafe { libc::msgctl(id, libc::IPC_RMID, ptr::null_mut()) }).map(drop)
 }
@@ -82,32 +72,32 @@ pub fn sysv_remove(id: i32) -> io::Result<()> {
 ///
 /// # Errors
 /// When there is no such queue, or /proc is not there.
-pub fn sysv_message_size(id: i32) -> io::Result<usize> {
+pub fn message_size(id: i32) -> io::Result<usize> {
     let mut status = MaybeUninit::<libc::msqid_ds>::zeroed();
     // SAFETY: the pointer is to a writable msqid_ds.
     result_of(unsafe { libc::msgctl(id, libc::IPC_STAT, status.as_mut_ptr()) })?;
     // SAFETY: every field is an integer, for which zero and what the kernel wrote are both valid.
     let status = unsafe { status.assume_init() };
-    Ok(sysv_limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
+    Ok(limits()?.message_bytes.min(usize::try_from(status.msg_qbytes).unwrap_or(usize::MAX)))
 }
 
-/// A sender for the queue `id`; blocks are split at [`sysv_message_size`]. There is nothing to poll on: a polling end
+/// A sender for the queue `id`; blocks are split at [`message_size`]. There is nothing to poll on: a polling end
 /// asks once without waiting before it waits in the call.
 ///
 /// # Errors
 /// When there is no such queue, or the memory cannot be had. Sending fails with `BrokenPipe` when the queue was removed.
-pub fn sysv_sender(id: i32, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(id: i32, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
     let queue = Queue { id, wait: options.wait };
-    Ok(Box::new(MessageSender::new(queue, options, sysv_message_size(id)?)?))
+    Ok(Box::new(MessageSender::new(queue, options, message_size(id)?)?))
 }
 
-/// A receiver for the queue `id`. Waits as [`sysv_sender`] does.
+/// A receiver for the queue `id`. Waits as [`sender`] does.
 ///
 /// # Errors
 /// When there is no such queue, or the memory cannot be had. Receiving fails with `BrokenPipe` when the queue was removed.
-pub fn sysv_receiver(id: i32, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(id: i32, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
     let queue = Queue { id, wait: options.wait };
-    Ok(Box::new(MessageReceiver::new(queue, options, sysv_message_size(id)?)?))
+    Ok(Box::new(MessageReceiver::new(queue, options, message_size(id)?)?))
 }
 
 /// The type that each message starts with; any number above 0.

@@ -33,14 +33,14 @@ pub(crate) fn fits(capacity: usize, options: &Options) -> io::Result<()> {
     let block = options.block;
     if block > capacity {
         let message = format!("a block of {block} bytes does not fit a ring of {capacity}; make the ring larger");
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(crate::invalid(message));
     }
     if options.content == Content::Prepared && !capacity.is_multiple_of(block) {
         let message = format!(
             "prepared blocks of {block} bytes do not fit a ring of {capacity} a whole number of times; make the ring for \
              blocks of this size"
         );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(crate::invalid(message));
     }
     Ok(())
 }

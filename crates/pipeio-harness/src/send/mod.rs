@@ -145,7 +145,7 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
     flags.configure(&pipe)?;
     if matches!(method, Method::Vmsplice | Method::VmspliceGift) && reads_only(&pipe)? {
         // The kernel would write to our memory.
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a sender needs a pipe's write end"));
+        return Err(crate::invalid("a sender needs a pipe's write end"));
     }
     let wait = options.wait;
     Ok(match method {
@@ -202,11 +202,10 @@ pub fn only_prepared() -> io::Error {
 
 /// The error of a second [`Sender::prepare`] for a sender whose first content may be in flight.
 pub fn prepared_already() -> io::Error {
-    let message = "what was prepared may be in flight; open another sender for other content";
-    io::Error::new(io::ErrorKind::InvalidInput, message)
+    crate::invalid("what was prepared may be in flight; open another sender for other content")
 }
 
 /// The error of [`Sender::prepare`] for a sender that was set up for fresh content.
 pub fn only_fresh() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "this sender was set up for fresh content")
+    crate::invalid("this sender was set up for fresh content")
 }

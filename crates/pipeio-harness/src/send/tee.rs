@@ -40,10 +40,10 @@ pub(super) struct TeeSender {
 impl TeeSender {
     pub(super) fn new(pipe: OwnedFd, options: &Options) -> io::Result<Self> {
         if options.block > page_size() && !options.block.is_multiple_of(page_size()) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("tee sends whole pages; use a block size that is a multiple of {}", page_size()),
-            ));
+            return Err(crate::invalid(format!(
+                "tee sends whole pages; use a block size that is a multiple of {}",
+                page_size()
+            )));
         }
         let store = Pipe::new()?;
         // A user over the page limit keeps a small store, which works just as well, only slower.

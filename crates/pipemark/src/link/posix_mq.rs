@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pipeio_harness::mq;
+use pipeio_harness::mq::posix;
 
 use super::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options};
 use crate::model::Ends;
@@ -20,23 +20,23 @@ impl Link for PosixMq {
 
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
         let limit = limit(params)?;
-        let queue = mq::posix_create(&queue_name(name), limit, MESSAGES.min(mq::posix_limits()?.messages))?;
-        mq::posix_unlink(&queue_name(name))?;
+        let queue = posix::create(&queue_name(name), limit, MESSAGES.min(posix::limits()?.messages))?;
+        posix::unlink(&queue_name(name))?;
         let ends = Handles::new(queue.try_clone()?, queue);
         Ok(Handles { message_limit: Some(limit as u64), ..ends })
     }
 
     fn remove(&self, name: &Path) {
         // One that is gone already is what was wanted.
-        let _ = mq::posix_unlink(&queue_name(name));
+        let _ = posix::unlink(&queue_name(name));
     }
 
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
-        mq::posix_sender(end.fd()?, &options::send(params), limit(params)?)
+        posix::sender(end.fd()?, &options::send(params), limit(params)?)
     }
 
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
-        mq::posix_receiver(end.fd()?, &options::recv(params), limit(params)?)
+        posix::receiver(end.fd()?, &options::recv(params), limit(params)?)
     }
 }
 
@@ -47,5 +47,5 @@ fn queue_name(name: &Path) -> String {
 
 /// A queue is made for messages of one size: a block, or as much as the system allows.
 fn limit(params: &Ends) -> io::Result<usize> {
-    Ok(params.block.as_usize().min(mq::posix_limits()?.message_bytes))
+    Ok(params.block.as_usize().min(posix::limits()?.message_bytes))
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pipeio_harness::mq;
+use pipeio_harness::mq::sysv;
 
 use super::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options};
 use crate::model::Ends;
@@ -16,22 +16,22 @@ impl Link for SysvMq {
     }
 
     fn connect(&self, _: &Ends, name: &Path) -> io::Result<Handles> {
-        let id = mq::sysv_create_keyed(key(name))?;
-        let limit = mq::sysv_message_size(id)? as u64;
+        let id = sysv::create(key(name))?;
+        let limit = sysv::message_size(id)? as u64;
         Ok(Handles { source: Handle::Queue(id), sink: Handle::Queue(id), message_limit: Some(limit), buffers: None })
     }
 
     fn remove(&self, name: &Path) {
         // One that is gone already is what was wanted.
-        let _ = mq::sysv_find(key(name)).and_then(mq::sysv_remove);
+        let _ = sysv::find(key(name)).and_then(sysv::remove);
     }
 
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
-        mq::sysv_sender(queue(&end)?, &options::send(params))
+        sysv::sender(queue(&end)?, &options::send(params))
     }
 
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
-        mq::sysv_receiver(queue(&end)?, &options::recv(params))
+        sysv::receiver(queue(&end)?, &options::recv(params))
     }
 }
 

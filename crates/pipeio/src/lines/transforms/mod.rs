@@ -3,23 +3,18 @@
 //! They are here and not in the program, as two of them work with vector instructions of their own, and as a library's
 //! user should find what the program offers.
 
-mod field;
-mod identity;
-mod length;
-mod number;
 mod spaces;
-mod upper;
 
-pub use field::Field;
-pub use identity::Identity;
-pub use length::Length;
-pub use number::Number;
+use std::io;
+use std::num::NonZeroUsize;
+
+use super::transform::line_by_line;
+use super::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 pub use spaces::Spaces;
-pub use upper::Upper;
 
 /// Appends `number` in decimal, without the detour through `fmt`, which would cost more than the line.
 #[inline]
-fn append_decimal(output: &mut super::Output<'_>, mut number: u64) {
+fn append_decimal(output: &mut Output<'_>, mut number: u64) {
     let mut digits = [0; 20];
     let mut first = digits.len();
     loop {
@@ -31,4 +26,124 @@ fn append_decimal(output: &mut super::Output<'_>, mut number: u64) {
         }
     }
     output.extend(&digits[first..]);
+}
+
+/// Each line unchanged: what the engine costs by itself. Nothing is copied, the batch is written from where it was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Identity;
+
+impl Transform for Identity {
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        output.lend(line);
+        Ok(Fate::Keep)
+    }
+
+    fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
+        output.lend(batch.bytes());
+        Ok(Flow::Continue)
+    }
+}
+
+/// Each line's length in bytes, in its place: `hello` becomes `5`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Length;
+
+impl Transform for Length {
+    #[inline]
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        append_decimal(output, line.len() as u64);
+        Ok(Fate::Keep)
+    }
+}
+
+/// Each line after its number and a tab, counted from 1: `hello` becomes `1<TAB>hello`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Number {
+    /// The number of the line before.
+    last: u64,
+}
+
+impl Transform for Number {
+    #[inline]
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        self.last += 1;
+        append_decimal(output, self.last);
+        output.push(b'\t');
+        output.lend(line);
+        Ok(Fate::Keep)
+    }
+
+    fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
+        self.last = batch.first_line() - 1;
+        line_by_line(self, batch, output)
+    }
+
+    fn numbered(&self) -> bool {
+        true
+    }
+}
+
+/// The n-th field of each line, counted from 1, in place of the line. Fields lie between delimiters, so two delimiters
+/// in a row have an empty field between them; a line with too few fields becomes an empty one.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    number: NonZeroUsize,
+    delimiter: u8,
+}
+
+impl Field {
+    /// Field `number` of those which `delimiter` separates.
+    pub fn new(number: NonZeroUsize, delimiter: u8) -> Self {
+        Self { number, delimiter }
+    }
+}
+
+impl Transform for Field {
+    #[inline]
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        let mut start = 0;
+        let mut delimiters = memchr::memchr_iter(self.delimiter, line);
+        for _ in 1..self.number.get() {
+            match delimiters.next() {
+                Some(at) => start = at + 1,
+                None => return Ok(Fate::Keep),
+            }
+        }
+        output.lend(&line[start..delimiters.next().unwrap_or(line.len())]);
+        Ok(Fate::Keep)
+    }
+}
+
+/// Each line with `a` to `z` as `A` to `Z`. Other bytes stay, and so does whatever is not ASCII.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Upper;
+
+impl Upper {
+    fn append(bytes: &[u8], output: &mut Output<'_>) -> io::Result<()> {
+        for (to, from) in output.spare(bytes.len())?.iter_mut().zip(bytes) {
+            *to = from.to_ascii_uppercase();
+        }
+        output.advance(bytes.len());
+        Ok(())
+    }
+}
+
+impl Transform for Upper {
+    fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
+        Self::append(line, output)?;
+        Ok(Fate::Keep)
+    }
+
+    fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
+        if batch.terminator().is_ascii_lowercase() {
+            // A terminator isn't part of a line, so it stays as it is.
+            for line in batch.lines() {
+                Self::append(line.bytes, output).map_err(Error::Memory)?;
+                output.extend(&batch.bytes()[line.start + line.bytes.len()..][..line.terminated()]);
+            }
+        } else {
+            Self::append(batch.bytes(), output).map_err(Error::Memory)?;
+        }
+        Ok(Flow::Continue)
+    }
 }
