@@ -2,7 +2,7 @@
 """What `pipemark why` promises: planted causes are found, it costs little, and it changes nothing.
 
     bench/why.py [--only WORD] [--held-out | --known] [--rounds N]
-    bench/why.py --cases | --shares | --cost | --scale
+    bench/why.py --cases | --shares | --cost | --scale     # --shares and --cost go on where --budget cut them off
     nice -n 19 bench/why.py --short-pipelines 10000    # goes on where it was cut off; --fresh begins anew
 
 Prints a line for each case that was judged wrong, the confusion table, and the promises as bench/run.py does."""
@@ -13,8 +13,10 @@ import hashlib
 import json
 import math
 import os
+import pathlib
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -125,6 +127,16 @@ def judge(report, wanted):
     return "right" if right else "wrong stage" if found["kind"] == "stage" else found["kind"]
 
 
+def clocks(folder):
+    """How long each stage has worked, waited for input and waited for room, by its own clock."""
+    found = {}
+    for file in pathlib.Path(folder).glob("clock-*"):
+        *spent, since, doing = struct.unpack("3q2Q", file.read_bytes()[:40])
+        spent[doing] += time.monotonic_ns() - since
+        found[int(file.name.removeprefix("clock-"))] = spent
+    return found
+
+
 def looked_at(pipeline, folder, accesses, seconds):
     """The reports on a pipeline that runs, one for each access, of the same seconds."""
     if pipeline == "LIMITED":
@@ -133,25 +145,49 @@ def looked_at(pipeline, folder, accesses, seconds):
             return None
     shell = subprocess.Popen(
         ["bash", "-c", pipeline + "; :"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True
+        stderr=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, STAGE_CLOCKS="1")
     )
     try:
         time.sleep(0.4)
         words = [PIPEMARK, "why", str(shell.pid), "--for", f"{seconds}s", "--json", "-", "--access"]
+        before = clocks(folder)
         watchers = [subprocess.Popen([*words, access], stdout=subprocess.PIPE, text=True) for access in accesses]
         texts = [watcher.communicate()[0] for watcher in watchers]
-        return [json.loads(text) for text in texts]
+        reports, after = [json.loads(text) for text in texts], clocks(folder)
+        for one in (one for report in reports for one in report["stages"] if one["pid"] in before):
+            grown = [now - then for now, then in zip(after[one["pid"]], before[one["pid"]])]
+            shares = zip((one["busy"], one["starved"], one["blocked"]), grown)
+            one["off_own_clock"] = max(abs(share - spent / sum(grown)) for share, spent in shares)
+        return reports
     finally:
         os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
+
+
+class Kept:
+    """What earlier calls found with the same program."""
+
+    def __init__(self, name, fresh):
+        self.file = STAGE.parent / name
+        program = hashlib.sha256(PIPEMARK.read_bytes()).hexdigest()
+        before = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.found = before if before.get("program") == program and not fresh else {"program": program}
+
+    def write(self):
+        self.file.write_text(json.dumps(self.found))
 
 
 def confusion(options, folder):
     # Two that look at once take CPU time from what they look at: for shares one looks, and for longer than a verdict takes.
     accesses, seconds = (ACCESS[:1], 5) if options.shares else (ACCESS, 2)
     tables = {access: collections.defaultdict(collections.Counter) for access in accesses}
-    off, cases_off = [], []
+    # All of them take longer than one call may on a shared machine: what earlier calls found with the same program counts.
+    kept = Kept("why-shares.json", options.fresh)
+    off, off_clocks = (kept.found.setdefault(what, {}) if options.shares else {} for what in ("counters", "clocks"))
+    end = time.monotonic() + options.budget
     for name, kind, held_out, pipeline, wanted in cases():
+        if options.shares and (name in off or time.monotonic() > end):
+            continue
         if options.only and options.only not in name or options.held_out and not held_out or options.known and held_out:
             continue
         for _ in range(options.rounds):
@@ -169,10 +205,15 @@ def confusion(options, folder):
                             print("   ", {key: value if not isinstance(value, float) else round(value, 2) for key, value in one.items() if value and key != "command"})
                 # Samples before they are corrected by the counters, of stages of one thread.
                 errors = [one["sampling_error"] for one in report["stages"] if one["sampling_error"] is not None]
-                if access == "syscall" and errors:
-                    off += errors
-                    cases_off.append(max(errors))
-                    if max(errors) > 0.05 and not any("samples are rough" in note for note in report["notes"]):
+                by_clock = [one["off_own_clock"] for one in report["stages"] if "off_own_clock" in one]
+                if access == "syscall":
+                    off.setdefault(name, []).extend(errors)
+                    off_clocks.setdefault(name, []).extend(by_clock)
+                    if options.shares:
+                        kept.write()
+                        before, shown = (", ".join(f"{error * 100:.1f}" for error in each) for each in (errors, by_clock))
+                        print(f"{name}: samples {before} points off the counters, shares {shown} off the stages' clocks")
+                    if errors and max(errors) > 0.05 and not any("samples are rough" in note for note in report["notes"]):
                         sys.exit(f"{name}: samples are off by {max(errors) * 100:.1f} points, and no note says so")
     for access, table in tables.items():
         total = collections.Counter()
@@ -187,12 +228,14 @@ def confusion(options, folder):
             promise(f"{access}: right, of {runs} runs", [total["right"] / runs * 100], least=95 if access == "syscall" else 90, unit=" %")
             if access == "syscall":
                 promise("wrong stage", [total["wrong stage"] / runs * 100], most=1, unit=" %")
-    if off:
-        off.sort()
-        name = f"samples against counters, before correction, points off at p90 of {len(off)} stages"
-        promise(name, [off[len(off) * 9 // 10] * 100], most=5, unit=" ")
-        within = sum(error <= 0.05 for error in cases_off) / len(cases_off) * 100
-        promise(f"cases with all stages within 5 points, of {len(cases_off)}", [within], least=90, unit=" %")
+    # What is shown is corrected by the kernel's counters, so only the stages' own clocks can judge that.
+    for each, what in ((off, "samples against counters, before correction"), (off_clocks, "shares against the stages' own clocks")):
+        stages = sorted(error for errors in each.values() for error in errors)
+        if stages:
+            promise(f"{what}: points off at p90 of {len(stages)} stages", [stages[len(stages) * 9 // 10] * 100], most=5, unit=" ")
+            worst = [max(errors) for errors in each.values() if errors]
+            within = sum(error <= 0.05 for error in worst) / len(worst) * 100
+            promise(f"{what}: cases with all stages within 5 points, of {len(worst)}", [within], least=90, unit=" %")
 
 
 def own_cost(options, folder):
@@ -224,14 +267,12 @@ def own_cost(options, folder):
         return above, below or cost(without)
 
     # One pair is off by six per cent: many are needed, so those of earlier calls count with the same program.
-    kept = STAGE.parent / "why-cost.json"
-    program = hashlib.sha256(PIPEMARK.read_bytes()).hexdigest()
-    before = json.loads(kept.read_text()) if kept.exists() else {}
-    pairs = before.get("pairs", []) if before.get("program") == program and not options.fresh else []
+    kept = Kept("why-cost.json", options.fresh)
+    pairs = kept.found.setdefault("pairs", [])
     end = time.monotonic() + options.budget
     while time.monotonic() < end:
         pairs.append(pair(len(pairs) % 2))
-        kept.write_text(json.dumps({"program": program, "pairs": pairs}))
+        kept.write()
     for place, what, most in ((0, "CPU time", 1.02), (1, "real time", None)):
         logs = [math.log(with_it[place] / without[place]) for with_it, without in pairs]
         centre, half = statistics.mean(logs), 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))
@@ -308,10 +349,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--cases", action="store_true", help="only the planted cases")
-    parser.add_argument("--shares", action="store_true", help="only the planted cases, five seconds each: samples against counters")
+    parser.add_argument("--shares", action="store_true", help="only shares, five seconds each case; goes on with those of earlier calls")
     parser.add_argument("--cost", action="store_true", help="only what it costs")
     parser.add_argument("--short-pipelines", type=int, metavar="N", help="only N short pipelines with and without, counting those made before")
-    parser.add_argument("--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why")
+    parser.add_argument("--budget", type=float, default=90, metavar="SECONDS", help="for pairs with and without why, or for cases")
     parser.add_argument("--fresh", action="store_true", help="forget those made before")
     parser.add_argument("--scale", action="store_true", help="only 200 stages and 2,000 threads")
     options = parser.parse_args()

@@ -136,6 +136,17 @@ fn shapes_other_than_a_line_are_told_apart() {
     }
 }
 
+#[test]
+fn stages_have_the_names_of_what_works_and_rounds_of_it_are_one() {
+    let report = Running::new("(cat /dev/zero; :) | timeout 100 tr a b | wc -c").look(&["--for", "1s"]);
+    assert_eq!(names(&report), ["cat", "tr", "wc"], "{report}");
+    let rounds = "yes | xargs -n1 -P2 sh -c 'head -c 30000000 /dev/zero | md5sum' | cat";
+    let report = Running::new(rounds).look(&["--for", "4s"]);
+    let heads = names(&report).iter().filter(|name| **name == "head").count();
+    assert!(heads <= 6, "{heads}: {report}");
+    assert_ne!(report["verdict"]["reason"], "waiting for its children", "what they start works: {report}");
+}
+
 /// What ended, without what `why` says about it.
 fn same(pipeline: &str) -> [(Option<i32>, String); 2] {
     let of = |ended: Ended| (ended.code(), ended.stdout);
@@ -339,6 +350,15 @@ fn what_it_writes_is_as_the_schema_says() {
         wrong["verdict"]["kind"] = "slow".into();
         assert!(contradiction(&schema, &schema, &wrong, "report").unwrap().contains("kind"));
     }
+}
+
+/// The watching needs precise timers for itself; what it runs would inherit them.
+#[test]
+fn what_it_runs_keeps_its_timers() {
+    let slack = "cat /proc/self/timerslack_ns";
+    let [with, without] = same(slack);
+    assert_eq!(with, without);
+    assert_ne!(without.1.trim(), "1", "the test would see it");
 }
 
 #[test]

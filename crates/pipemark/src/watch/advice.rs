@@ -1,7 +1,8 @@
 //! What can be done about a verdict, where it follows from what is known.
 
 use super::figures::Figures;
-use crate::model::{PipelineVerdict, StageFigures, VerdictKind};
+use super::verdict::{BOTH_WAIT, STOPPED, name};
+use crate::model::{ByteSize, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Programs that do more at once if asked, and how.
 const PARALLEL: [(&[&str], &str, &str); 8] = [
@@ -13,7 +14,7 @@ const PARALLEL: [(&[&str], &str, &str); 8] = [
     (
         &["jq", "sed", "awk", "gawk", "mawk", "perl"],
         "",
-        "several of it at once, as with parallel --pipe, share the lines",
+        "where lines don't depend on each other, 'parallel --pipe' shares them among several of it",
     ),
     (&["zcat", "gunzip"], "", "gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast"),
     (&["cat"], "", "leave cat out where it only passes on, or use 'pipemark relay'"),
@@ -52,7 +53,6 @@ fn for_stage(stage: &StageFigures, reason: &str, found: &mut Vec<String>) {
                     .to_owned(),
             );
         }
-        "stopped" => found.push(format!("it was stopped; 'kill -CONT {}' lets it go on", stage.pid)),
         _ => {}
     }
 }
@@ -74,6 +74,11 @@ pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
     match verdict.kind {
+        VerdictKind::Stage if verdict.reason == "stopped" => {
+            let stopped = figures.stages.iter().filter(|stage| stage.stopped > STOPPED);
+            let pids: Vec<String> = stopped.map(|stage| stage.pid.to_string()).collect();
+            found.push(format!("'kill -CONT {}', or 'fg' in its shell, lets it go on", pids.join(" ")));
+        }
         VerdictKind::Stage => {
             if let Some(stage) = stage {
                 for_stage(stage, &verdict.reason, &mut found);
@@ -90,8 +95,17 @@ pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
         VerdictKind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
         VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown => {}
     }
-    if pipe.and_then(|pipe| pipe.capacity).is_some_and(|capacity| capacity <= 8192) {
-        found.push("this pipe has 8 KiB only: the user's pipes have reached pipe-user-pages-soft".to_owned());
+    let small = |pipe: &&PipeFigures| {
+        pipe.capacity.is_some_and(|capacity| capacity <= 8192) && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
+    };
+    if let Some(pipe) = figures.pipes.iter().find(small) {
+        found.push(format!(
+            "the pipe from {} to {} has {}, not the usual 64 KiB: a program made it so, or this user's pipes have reached \
+             /proc/sys/fs/pipe-user-pages-soft",
+            name(figures, pipe.from),
+            name(figures, pipe.to),
+            ByteSize(pipe.capacity.unwrap_or(0))
+        ));
     }
     found
 }

@@ -1,6 +1,7 @@
 //! Looks at a pipeline again and again, and counts what it saw.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use super::counters::Totals;
@@ -55,7 +56,8 @@ pub struct Stage {
     pub cpus: Vec<usize>,
     /// Position in and size of the file that it reads.
     pub progress: Option<(u64, u64)>,
-    pub(super) parent: u32,
+    /// Of its first process: the parent, and the parent's.
+    pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
     pub(super) totals: Totals,
     /// Its place among the control groups.
@@ -103,6 +105,9 @@ impl Watcher {
     /// Begins to watch. Nothing is opened but files of /proc.
     pub fn new(subject: Subject, manner: Manner) -> Watcher {
         let now = Instant::now();
+        // With slack the kernel wakes it together with what it watches, which then seems to run. Not earlier: whatever is
+        // started inherits it.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let own = Process::read(std::process::id());
         let mut watcher = Watcher {
             subject,
@@ -120,7 +125,8 @@ impl Watcher {
         };
         watcher.scan();
         watcher.count();
-        watcher.current = Interval::default();
+        let begin = watcher.elapsed().as_secs_f64();
+        watcher.current = Interval { begin, ..Interval::default() };
         watcher
     }
 
@@ -153,11 +159,6 @@ impl Watcher {
 
     /// Looks once.
     pub fn sample(&mut self) {
-        let now = Instant::now();
-        if now >= self.found.next {
-            self.scan();
-        }
-        self.ask_capacities(now);
         let begin = own_time();
         let mut moments: Vec<Moment> = Vec::new();
         moments.resize_with(self.stages.len(), Moment::default);
@@ -169,6 +170,7 @@ impl Watcher {
             }
         }
         // One that has ended makes room for the next.
+        let now = Instant::now();
         let ended =
             |(stage, moment): (&Stage, &Moment)| stage.alive && moment.state.is_none() && moment.unsure.is_none();
         if self.stages.iter().zip(&moments).any(ended) {
@@ -178,6 +180,11 @@ impl Watcher {
         self.record(&moments);
         // Smoothed: one interruption is not the price of a look.
         self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
+        // Only now: what wakes on this CPU while it is busy with that would seem to run.
+        if now >= self.found.next {
+            self.scan();
+        }
+        self.ask_capacities(now);
     }
 
     /// Decides what could not be told of a stage alone by what its neighbours do.
@@ -303,7 +310,8 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
         }
     }
     if moment.state == Some(State::Children) {
-        moment.state = stage.pids.iter().filter_map(|pid| known.get(pid)).find_map(young).or(moment.state);
+        let known = stage.pids.iter().filter_map(|pid| known.get(pid));
+        moment.state = known.filter_map(|known| young(known.process.pid, known, 3)).min().or(moment.state);
     }
     if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
         moment.state = Some(State::Unknown);
@@ -311,11 +319,14 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
     strange
 }
 
-/// What a process does that this one waits for and that isn't known yet, such as the next command of a loop.
-fn young(parent: &Known) -> Option<State> {
-    let threads: Vec<u32> = parent.threads.iter().map(|thread| thread.id).collect();
-    let children = process::children(parent.process.pid, &threads)?;
-    let state = |pid: u32| match Thread::new(pid, pid, Access::Syscall, false).wait(pid, &parent.ends, &mut false)? {
+/// What a process does that this one waits for and that isn't known yet, such as the next command of a loop; or what that one
+/// waits for in turn, so many steps down.
+fn young(parent: u32, known: &Known, steps: u32) -> Option<State> {
+    let threads: Vec<u32> =
+        if parent == known.process.pid { known.threads.iter().map(|thread| thread.id).collect() } else { vec![parent] };
+    let children = process::children(parent, &threads)?;
+    let state = |pid: u32| match Thread::new(pid, pid, Access::Syscall, false).wait(pid, &known.ends, &mut false)? {
+        Wait::Is(State::Children) if steps > 0 => young(pid, known, steps - 1).or(Some(State::Children)),
         Wait::Is(state) => Some(state),
         Wait::In(_) => Some(State::Starved),
         Wait::Out(_) => Some(State::Blocked),

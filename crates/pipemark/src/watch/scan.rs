@@ -260,29 +260,49 @@ impl Watcher {
     /// The stage that a shape continues, or a new one.
     fn place_of(&mut self, shape: &Shape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
-        let first = &self.known[&shape.pids[0]];
-        let (name, parent) = (first.process.comm.clone(), first.process.parent);
+        let parents = self.parents(shape.pids[0]);
+        let name = self.namesake(shape).comm.clone();
         let shares = |stage: &Stage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
-        // Else it is the next round of a loop.
-        let again = |stage: &Stage| !stage.alive && stage.parent == parent && stage.name == name;
+        // Else it is the next round of a loop, or of what xargs runs.
+        let related = |stage: &Stage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
+        let again = |stage: &Stage| !stage.alive && stage.name == name && related(stage);
         let find = |is: &dyn Fn(&Stage) -> bool| (0..self.stages.len()).filter(free).find(|&at| is(&self.stages[at]));
         if let Some(place) = find(&shares).or_else(|| find(&again)) {
             return place;
         }
         if self.stages.len() < MOST_STAGES {
-            self.stages.push(Stage { name, alive: true, parent, ..Stage::default() });
+            self.stages.push(Stage { name, alive: true, parents, ..Stage::default() });
         }
         self.stages.len() - 1
     }
 
+    /// The parent of a process, and the parent's where it is watched too.
+    fn parents(&self, pid: u32) -> [Option<u32>; 2] {
+        let parent = |pid: u32| self.known.get(&pid).map(|known| known.process.parent);
+        [parent(pid), parent(pid).and_then(parent)]
+    }
+
+    /// What a stage is called after: its first process, or what a shell or the like has started at once to do its work.
+    fn namesake(&self, shape: &Shape) -> &Process {
+        const STARTERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo"];
+        const AT_ONCE: u64 = 2;
+        let first = &self.known[&shape.pids[0]].process;
+        let [_, second] = shape.pids[..] else { return first };
+        let second = self.known.get(&second).map_or(first, |known| &known.process);
+        let at_once = second.parent == first.pid && second.start <= first.start + AT_ONCE;
+        if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
+    }
+
     fn update(&mut self, place: usize, shape: &Shape) {
+        let namesake = self.namesake(shape);
+        let (name, old) = (&namesake.comm, &self.stages[place]);
+        // A program that becomes another keeps its number.
+        if old.command.is_empty() || old.name != *name || old.pids.first() != shape.pids.first() {
+            let (name, command) = (name.clone(), namesake.command());
+            (self.stages[place].name, self.stages[place].command) = (name, command);
+        }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;
-        // A program that becomes another keeps its number.
-        if stage.command.is_empty() || stage.name != first.comm || stage.pids.first() != shape.pids.first() {
-            stage.name = first.comm.clone();
-            stage.command = first.command();
-        }
         let threads = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len()).sum();
         if stage.pids != shape.pids {
             stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))

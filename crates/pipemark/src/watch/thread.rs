@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use super::process::{Again, End, Way};
+use super::process::{Again, End, PipeId, Way};
 use super::state::{self, Seen, State, Target, Wait};
 use crate::model::Access;
 use crate::order;
@@ -176,13 +176,34 @@ fn target_of(pid: u32, fd: u64) -> Target {
     }
 }
 
-/// What the ends of pipes that a process holds are to it.
+/// What the ends of pipes that a process holds are to it. Whoever holds both ends may wait for itself, as event loops do.
 pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
-    let target = |end: &End| match end.way {
-        Way::In => (end.fd, Target::In(end.pipe)),
-        Way::Out => (end.fd, Target::Out(end.pipe)),
-        // Whoever holds both ends may wait for itself.
-        Way::Both => (end.fd, Target::Other),
+    let holds =
+        |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));
+    let target = |end: &End| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
+        (true, true) => (end.fd, Target::Other),
+        (true, false) => (end.fd, Target::In(end.pipe)),
+        (false, _) => (end.fd, Target::Out(end.pipe)),
     };
     order::map(ends.iter().map(target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_to_itself_is_no_input() {
+        let end = |fd, pipe, way| End { fd, pipe: PipeId(0, pipe), way };
+        let of = targets(&[
+            end(0, 1, Way::In),
+            end(1, 2, Way::Out),
+            end(3, 3, Way::In),
+            end(4, 3, Way::Out),
+            end(5, 4, Way::Both),
+        ]);
+        let all: Vec<Target> = of.into_values().collect();
+        let (input, output) = (Target::In(PipeId(0, 1)), Target::Out(PipeId(0, 2)));
+        assert_eq!(all, [input, output, Target::Other, Target::Other, Target::Other]);
+    }
 }

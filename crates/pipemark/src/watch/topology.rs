@@ -1,7 +1,8 @@
 //! Which processes are a pipeline, and which of them are one stage: computed from what was seen of them.
 //!
 //! Standard input and output are followed to whoever holds the other end; other descriptors only between processes of one
-//! group or family, or a shell's or a terminal's would lead to the whole session. Standard error is not followed.
+//! group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only to the
+//! standard input of one of its group, and only where no other pipe is written: 'a 2>&1 >file | b'.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,8 +73,9 @@ fn leading(process: &Process) -> Vec<End> {
         ways(Way::Both) || (ways(Way::In) && ways(Way::Out))
     };
     let wrong_way = |end: &End| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
+    let writes = ends.iter().any(|end| end.fd != 2 && end.way == Way::Out);
     let mut seen = BTreeSet::new();
-    let ends = ends.iter().filter(|end| end.fd != 2 && !both(end.pipe) && !wrong_way(end));
+    let ends = ends.iter().filter(|end| (end.fd != 2 || !writes) && !both(end.pipe) && !wrong_way(end));
     ends.filter(|end| seen.insert(end.pipe)).copied().collect()
 }
 
@@ -86,7 +88,12 @@ fn field(processes: &[Process]) -> Field<'_> {
         let inherited = |end: &End| {
             end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
         };
-        let kept = ends.iter().filter(|end| !inherited(end)).copied().collect();
+        let read_as_input = |end: &End| {
+            let reads = |theirs: &End| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;
+            let group = |other: &Process| other.group == field.processes[&pid].group;
+            processes.iter().any(|other| group(other) && all[&other.pid].iter().any(reads))
+        };
+        let kept = ends.iter().filter(|end| !inherited(end) && (end.fd != 2 || read_as_input(end))).copied().collect();
         field.ends.insert(pid, kept);
     }
     field

@@ -18,11 +18,13 @@ const BUSY: f64 = 0.85;
 /// A stage that is busy for longer than this may gain more than a larger pipe does.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
-const BOTH_WAIT: f64 = 0.12;
+pub(super) const BOTH_WAIT: f64 = 0.12;
 /// Two stages that are busy for as long, within this, are balanced.
 const BALANCED: f64 = 0.10;
 /// All stages together are busy for less than this where nothing moves.
 const IDLE: f64 = 0.1;
+/// A stage that is stopped for longer than this does nothing else worth mentioning.
+pub(super) const STOPPED: f64 = 0.5;
 /// A stage that can't be seen for longer than this can't be judged.
 const UNKNOWN: f64 = 0.5;
 
@@ -91,7 +93,8 @@ pub fn verdict(figures: &Figures) -> PipelineVerdict {
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.order_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
     let busiest = order[0];
-    let mut verdict = throttled(figures)
+    let mut verdict = stopped(figures)
+        .or_else(|| throttled(figures))
         .or_else(|| cpus(figures))
         .or_else(|| hidden(figures, busiest))
         .or_else(|| outside(figures, busiest))
@@ -101,6 +104,16 @@ pub fn verdict(figures: &Figures) -> PipelineVerdict {
         .unwrap_or_else(|| stage(figures, &order));
     verdict.advice = advice(&verdict, figures);
     verdict
+}
+
+/// Whether several stages are stopped: by Ctrl-Z it is all of them.
+fn stopped(figures: &Figures) -> Option<PipelineVerdict> {
+    let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
+    let [first, _, ..] = all[..] else { return None };
+    let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
+    let text = format!("Stopped, by Ctrl-Z or SIGSTOP: {}. Nothing moves through them.", names.join(", "));
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "stopped", text);
+    Some(PipelineVerdict { stage: Some(first.number), ..verdict })
 }
 
 fn throttled(figures: &Figures) -> Option<PipelineVerdict> {
@@ -256,7 +269,7 @@ fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
     match (bound, next) {
         (Some(bound), Some(next)) => {
             let (own, next) = (name(figures, busiest.number), name(figures, next.number));
-            text.push_str(&format!(" A faster {own} gains at most {bound:.1} times, then {next} limits."));
+            text.push_str(&format!(" With a faster {own} it is at most {bound:.1} times as fast, then {next} limits."));
         }
         (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
         _ => {}

@@ -160,3 +160,17 @@ fn a_process_that_cant_be_looked_into_fills_the_gap_of_its_group() {
     fill_gaps(&mut two);
     assert!(two[1].ends.is_none());
 }
+
+#[test]
+fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
+    // a 2>&1 >file | b, started by a program that reads the errors of b.
+    let lines: [Line<'_>; 3] =
+        [(10, 1, 10, &[(5, 200, In)]), (11, 10, 11, &[(2, 100, Out)]), (12, 10, 11, &[(0, 100, In), (2, 200, Out)])];
+    for seed in [11, 12] {
+        assert_eq!(found(&lines, &[seed], Reach::Joined), [[11], [12]], "{seed}");
+    }
+    // One that writes its output elsewhere is no writer of its errors' pipe.
+    let lines: [Line<'_>; 3] =
+        [(11, 10, 11, &[(1, 100, Out), (2, 101, Out)]), (12, 10, 11, &[(0, 100, In)]), (13, 10, 11, &[(0, 101, In)])];
+    assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
+}

@@ -60,7 +60,7 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
     assert!((found.bound.unwrap() - 2.0).abs() < 1e-9);
-    assert!(found.text.contains("gains at most 2.0 times, then s3"), "{}", found.text);
+    assert!(found.text.contains("at most 2.0 times as fast, then s3"), "{}", found.text);
 }
 
 #[test]
@@ -167,4 +167,15 @@ fn a_stage_that_is_hidden_is_not_blamed_for_what_is_not_seen() {
     (alone.computing, alone.other, alone.hidden) = (0.05, 0.95, true);
     let found = verdict(&line(vec![alone]));
     assert_eq!((found.kind, found.reason.as_str()), (VerdictKind::Unknown, "hidden"));
+}
+
+#[test]
+fn what_ctrl_z_stopped_is_said_to_be_stopped() {
+    let stopped =
+        |number| StageFigures { stopped: 1.0, computing: 0.0, pid: 100 + number as u32, ..stage(number, 100, 0, 0) };
+    let found = verdict(&line(vec![stopped(1), stopped(2), stage(3, 0, 100, 0)]));
+    assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(1), "stopped"), "{found:?}");
+    assert!(found.text.contains("s1, s2") && found.advice[0].contains("kill -CONT 101 102"), "{found:?}");
+    let found = verdict(&line(vec![stopped(1), stage(2, 0, 100, 0)]));
+    assert_eq!((found.stage, found.reason.as_str()), (Some(1), "stopped"), "{found:?}");
 }
