@@ -29,6 +29,7 @@ lay_out() {
 # with the same code only once. The target is named so that this isn't asked of build scripts.
 target=x86_64-unknown-linux-gnu
 built=target/$target/dist/pipemark
+export CFLAGS="-fno-asynchronous-unwind-tables"
 export RUSTFLAGS="-C force-unwind-tables=no -C link-arg=-Wl,-z,pack-relative-relocs -C link-arg=-Wl,--icf=safe"
 $cargo build --profile dist --locked --target "$target" -p pipemark
 cp "$built" "$stage/ordinary"
