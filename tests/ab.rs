@@ -22,6 +22,20 @@ fn two_pipelines_are_run_in_turns_and_compared() {
 }
 
 #[test]
+fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
+    let runs = |words: &[&str]| {
+        let results = ab(&[&["--json", "-"], words].concat()).measured();
+        let seen = results["resolution"].as_f64();
+        assert_eq!(seen, results["comparison"]["smallest_change"].as_f64());
+        (results["a"]["nanoseconds"].as_array().unwrap().len(), seen)
+    };
+    // A millionth is never seen.
+    assert_eq!(runs(&["--threshold", "0.0001%", "--", "true", "--", "true"]).0, 40);
+    let (runs, seen) = runs(&["--threshold", "20%", "--", "sleep 0.05", "--", "sleep 0.05"]);
+    assert!(runs == 40 || seen.unwrap() <= 0.2, "{runs} {seen:?}");
+}
+
+#[test]
 fn verdicts_have_codes_when_asked_for() {
     let slow = "sleep 0.3";
     let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", "true", "--", slow];

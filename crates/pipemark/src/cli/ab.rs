@@ -1,7 +1,7 @@
 //! `pipemark ab`: a pipeline of the person's own timed, or two run in turns and compared. What they write is hashed once and
 //! counted each time, and has to be the same.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -32,8 +32,11 @@ pub struct AbOptions {
     #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
     capacity: Vec<Capacity>,
     /// Run each pipeline N times in each session
-    #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64), default_value_t = 10)]
-    runs: u32,
+    ///
+    /// Without it 10 times; in a single session up to 40 times, for half a minute at most, until a change of 3 %, or of
+    /// --threshold, would be seen.
+    #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
+    runs: Option<u32>,
     /// Do it in N sessions, each a fresh start, and compare by session; five or more can tell
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
     sessions: u32,
@@ -110,7 +113,9 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
 
 fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, Stop> {
     let interrupt = catch_interrupts()?;
-    let total = sides.len() as u64 * (u64::from(options.runs) + 1) * u64::from(options.sessions);
+    let (criterion, begun) = (criterion(options.threshold, Better::Lower), Instant::now());
+    let most = options.runs.unwrap_or(if options.sessions == 1 { MOST } else { RUNS });
+    let total = sides.len() as u64 * (u64::from(most) + 1) * u64::from(options.sessions);
     let mut progress = Progress::new(options.output.quiet);
     let mut sides = sides.to_vec();
     // What each wrote first, by which all others are judged; and of each the runs that count, one session after the other.
@@ -120,7 +125,11 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
     for session in 0..options.sessions {
         // A stack that begins elsewhere is as good as another layout of memory: both sides get the same.
         sides.iter_mut().for_each(|(_, pipeline)| pipeline.padding = session as usize * PADDING % MOST_PADDING);
-        for round in 0..=options.runs {
+        for round in 0..=most {
+            let more = options.runs.is_some() || round <= RUNS || begun.elapsed() < ENOUGH && !narrow(&runs, criterion);
+            if !more {
+                break;
+            }
             let mut order: Vec<usize> = (0..sides.len()).collect();
             // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
             order.rotate_left((session + round) as usize % sides.len());
@@ -150,7 +159,6 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
     }
     progress.finish();
     let same_output = (sides.len() == 2).then(|| first[0].hash == first[1].hash);
-    let criterion = criterion(options.threshold, Better::Lower);
     let output = first[0].output;
     let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| TimedPipeline {
         pipeline: text.clone(),
@@ -164,10 +172,7 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
     let (a, b) = (all.next().expect("there is a pipeline"), all.next());
     let compared = b.as_ref().map(|b| compared(options, &a.nanoseconds, &b.nanoseconds, criterion));
     let comparison = compared.transpose().map_err(Stop::failed)?;
-    let resolution = comparison.as_ref().and_then(|comparison| match options.sessions {
-        1 => resolution(comparison, criterion),
-        _ => comparison.smallest_change,
-    });
+    let resolution = comparison.as_ref().and_then(|comparison| comparison.smallest_change);
     let why =
         comparison.as_ref().filter(|comparison| comparison.verdict == Verdict::CantTell).map(|comparison| {
             match (options.sessions, comparison.low) {
@@ -185,6 +190,11 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
     Ok(Turns { schema: "pipemark-ab/1", a, b, comparison, resolution, why, sessions, criterion, output, same_output })
 }
 
+/// Runs of each unless told otherwise: so many, and in a single session up to so many, until they took so long.
+const RUNS: u32 = 10;
+const MOST: u32 = 40;
+const ENOUGH: Duration = Duration::from_secs(30);
+
 /// From so many on there is a verdict.
 const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
 /// Each session's environment is larger by so many bytes than the one's before, up to a page: all places of a stack within
@@ -198,8 +208,18 @@ fn compared(options: &AbOptions, a: &[f64], b: &[f64], criterion: Criterion) -> 
         return compare(a, b, Pairing::Rounds, criterion);
     }
     let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / a).collect();
-    let sessions: Vec<Vec<f64>> = ratios.chunks(options.runs as usize).map(<[f64]>::to_vec).collect();
+    let sessions: Vec<Vec<f64>> = ratios.chunks(options.runs.unwrap_or(RUNS) as usize).map(<[f64]>::to_vec).collect();
     compare_in_turns(&sessions, Together::ALONE, criterion)
+}
+
+/// Whether so many runs tell enough: of two, a change that counts; of one, its time within 3 %.
+fn narrow(runs: &[Vec<PipelineRun>], criterion: Criterion) -> bool {
+    let times: Vec<Vec<f64>> = runs.iter().map(|runs| runs.iter().map(elapsed).collect()).collect();
+    match times.as_slice() {
+        [a, b] => compare(a, b, Pairing::Rounds, criterion)
+            .is_ok_and(|comparison| comparison.smallest_change.is_some_and(|change| change <= criterion.same_within)),
+        runs => Estimate::of(&runs.concat()).is_some_and(|time| time.narrow_enough(criterion.same_within)),
+    }
 }
 
 const NAMES: [&str; 2] = ["A", "B"];
@@ -224,10 +244,4 @@ fn check_output(name: &str, run: &PipelineRun, expected: &PipelineRun) -> Result
         return Ok(());
     };
     Err(Stop::with(exit::NOT_VERIFIED, sentence))
-}
-
-/// The smallest change that would have had a verdict: as far as the interval reaches, and the threshold.
-fn resolution(comparison: &Comparison, criterion: Criterion) -> Option<f64> {
-    let [middle, low, high] = [comparison.change, comparison.low?, comparison.high?].map(|change| 1.0 + change);
-    Some((high / middle).max(middle / low) * (1.0 + criterion.threshold) - 1.0)
 }

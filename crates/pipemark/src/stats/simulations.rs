@@ -127,6 +127,43 @@ fn by_default_it_is_more_seldom_still() {
     }
 }
 
+/// The share of `trials` of equal sides that `ab` calls different: 10 rounds, and up to 40 until the change that counts would
+/// be seen. Whether to go on is asked of the width, not of the verdict.
+fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
+    let mut dice = Dice::new(40);
+    share(trials, || {
+        let (mut base, mut new) = (dice.runs(noise, 10), dice.runs(noise, 10));
+        loop {
+            let comparison = compare(&base, &new, Pairing::Rounds, criterion).unwrap();
+            if comparison.smallest_change.unwrap() <= criterion.same_within || base.len() == 40 {
+                return differs(comparison.verdict);
+            }
+            base.extend(dice.runs(noise, 1));
+            new.extend(dice.runs(noise, 1));
+        }
+    })
+}
+
+#[test]
+fn to_go_on_until_a_change_would_be_seen_calls_no_more_things_different() {
+    for noise in ALL {
+        let wrong = wrong_when_stopped(noise, Criterion::new(Better::Lower), 60);
+        assert!(wrong <= 0.05, "{noise:?}: {wrong}");
+    }
+}
+
+#[test]
+#[ignore = "soak"]
+fn soak_to_go_on_until_a_change_would_be_seen() {
+    for criterion in [Criterion::new(Better::Lower), Criterion::with_threshold(Better::Lower, 0.01)] {
+        for noise in ALL {
+            let wrong = wrong_when_stopped(noise, criterion, 1000);
+            println!("{noise:?}, {criterion:?}: {wrong}");
+            assert!(wrong <= 0.05, "{noise:?}, {criterion:?}: {wrong}");
+        }
+    }
+}
+
 /// Sides of unlike length and unlike spread: no longer exchangeable, but still near 5 %.
 #[test]
 fn unlike_sides_stay_near_five_per_cent() {
