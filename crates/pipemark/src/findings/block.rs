@@ -42,7 +42,7 @@ pub(super) fn best<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         let rest = match &near[..] {
             [_] => "no other size comes within 5 % of it".to_owned(),
             _ if near.iter().all(within) => format!("{those} are within 5 % of it"),
-            _ => format!("{those} are within 5 % of it or tied with it"),
+            _ => format!("{those} are within 5 % of it or can't be told from it"),
         };
         format!("Blocks of {size} are best for {setting}: {rate}; {rest}.")
     };
@@ -94,7 +94,7 @@ mod tests {
         let mut records = sweep(&[("4k", 0.7), ("64k", 3.0)], &STEADY);
         records.extend(sweep(&[("1m", 2.7)], &noisy));
         let text = &texts("best-block", &records)[0];
-        assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or tied with it."), "{text}");
+        assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or can't be told from it."), "{text}");
         // Each with a noise of its own: nothing to say.
         let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
         let mut records = sweep(&[("4k", 2.8)], &turned(1));

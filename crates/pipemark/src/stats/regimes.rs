@@ -7,7 +7,7 @@
 //! runs are far from the others, the two speeds are told apart where their spread within is least (Otsu, 1979). Nothing from
 //! outside makes a link faster, so a speed far above the usual one is told however rare, if it moves the mean.
 
-use crate::model::{Pieces, Sample, Warning};
+use crate::model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
 /// The dip times the root of the number of pieces from which on there is more than one peak: beyond what even speeds, the
 /// flattest with one peak, have in one case of a hundred.
@@ -108,25 +108,39 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     };
     let [slow, fast] = several().or_else(rare)?;
     let slow_percent = 100.0 * slow.ns / (slow.ns + fast.ns);
-    Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause: cause(&slow, &fast, block) })
+    let cause = cause(&slow, &fast, block, samples);
+    Some(Warning::Regimes { slow: slow.speed(), slow_percent, fast: fast.speed(), cause })
 }
 
 /// What is different between the two, where the kernel counted it.
-fn cause(slow: &Regime, fast: &Regime, block: u64) -> Option<String> {
+fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option<String> {
     let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
     let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
     if slow.switches + fast.switches == 0.0 {
         return None;
     }
+    let pins = |ends: fn(&Sample) -> &Vec<EndStats>| -> Vec<Cpu> {
+        samples.iter().flat_map(ends).filter_map(|end| end.pinned.clone()).flatten().collect()
+    };
+    let (sources, sinks) = (pins(|sample| &sample.sources), pins(|sample| &sample.sinks));
+    let free = sources.is_empty() || sinks.is_empty();
+    let apart = sources.len() == samples.len() && !free && !sources.iter().any(|cpu| sinks.contains(cpu));
+    // The kernel counts a wait when it is over, which may be in a later piece.
+    let in_all = (slow.waiting_ns + fast.waiting_ns) / (slow.ns + fast.ns);
     match waiting(fast) - waiting(slow) {
-        more if more > 0.3 => return Some("faster while both ends shared a CPU".to_owned()),
-        less if less < -0.2 => return Some("slower while others had the CPUs".to_owned()),
+        more if more > 0.3 && free && waiting(slow) < 0.3 => {
+            return Some("faster while both ends shared a CPU".to_owned());
+        }
+        less if less < -0.2 || apart && in_all > 0.2 => return Some("slower while others had the CPUs".to_owned()),
         _ => {}
     }
     // Who waits in the slow time more than in the fast one is who sleeps.
     let [source, sink] = [0, 1].map(|side| slow.idle_ns[side] / slow.ns - fast.idle_ns[side] / fast.ns);
     Some(match (per_block(slow), per_block(fast)) {
-        (slow, fast) if slow < 1.5 * fast => "the ends slept about as often in both".to_owned(),
+        (slow_often, fast_often) if slow_often < 1.5 * fast_often && fast_often < 1.5 * slow_often => {
+            let each = |regime: &Regime| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
+            format!("the ends slept about as often in both, {} each time and {}", each(slow), each(fast))
+        }
         (slow, fast) => {
             let who = match source - sink {
                 more if more > 0.1 => "mostly the source",
@@ -409,11 +423,26 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("mostly the sink") && text.contains("per block and 0.00"), "{text}");
+        // As often, and longer: what waking another CPU takes.
+        for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
+            pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
+        }
+        let text = regimes(&samples, 65536).unwrap().to_string();
+        assert!(text.contains("about as often in both, 49.5 µs each time and 3.20 µs"), "{text}");
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.waiting_ns = (0..20).map(|nth| if nth % 10 < 7 { 0 } else { 9_000_000 }).collect();
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.ends_with("30 %: faster while both ends shared a CPU"), "{text}");
+        // Each on a CPU of its own they share none, and wait for others, whenever the kernel counts it.
+        for (ends, cpu) in [(0, 0), (1, 1)] {
+            for sample in &mut samples {
+                let end = EndStats { pinned: Some(vec![Cpu(cpu)]), ..EndStats::default() };
+                [&mut sample.sources, &mut sample.sinks][ends].push(end);
+            }
+        }
+        let text = regimes(&samples, 65536).unwrap().to_string();
+        assert!(text.ends_with("30 %: slower while others had the CPUs"), "{text}");
         assert_eq!(regimes(&samples[..0], 65536), None);
     }
 }
