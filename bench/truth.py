@@ -4,6 +4,7 @@
     bench/truth.py documents [--budget SECONDS]    findings, compare, trend and ab on documents, each of 8 equal trials
     bench/truth.py power [--budget SECONDS]        planted slowdowns of 3, 5, 10 and 20 % by `ab`, by the time it takes
     bench/truth.py ci [--budget SECONDS]           the job of docs/ci.md: nothing planted, and 10 %
+    bench/truth.py all [--budget SECONDS]          one of each by turns, so that the documents are not neighbours
     bench/truth.py report                          the figures so far
 
 What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
@@ -187,6 +188,7 @@ class Bench:
             self.add("documents", line)
             print(json.dumps(line), flush=True)
             time.sleep(min(self.options.pause, max(0, self.end - time.monotonic())))
+            yield
 
     def keep(self, name, document, count):
         """The last so many documents, this one among them."""
@@ -234,23 +236,33 @@ class Bench:
     def power(self):
         base, by = self.calibrate()
         cells = [(p, *effort) for p in SLOWDOWNS for effort in (EFFORTS if p in LONG else EFFORTS[:-1])]
+        times = self.options.times
         while time.monotonic() < self.end:
             known = [(line["percent"], line["sessions"], line["runs"]) for line in self.lines("power")]
             percent, sessions, runs = cell = min(cells, key=known.count)
-            if known.count(cell) == self.options.count:
+            if known.count(cell) >= times:
                 return
             verdict, _, seconds = self.ab(base, by[percent], sessions, runs)
             line = {"percent": percent, "sessions": sessions, "runs": runs, "seconds": seconds, "verdict": verdict}
             self.add("power", {**line, "load": os.getloadavg()[0]})
             print(json.dumps(line), flush=True)
+            yield
 
     def ci(self):
         base, by = self.calibrate()
-        while time.monotonic() < self.end and len(known := self.lines("ci")) < 2 * self.options.count:
+        jobs = self.options.times
+        while time.monotonic() < self.end and len(known := self.lines("ci")) < 2 * jobs:
             percent = 10 if len(known) % 2 else 0
             _, code, seconds = self.ab(base, by[percent], 10, 25, ["--threshold", "3%", "--fail-on", "worse"])
             self.add("ci", {"percent": percent, "code": code, "seconds": seconds, "load": os.getloadavg()[0]})
             print(f"{percent} % slower: code {code} after {seconds:.0f} s", flush=True)
+            yield
+
+    def all(self):
+        turns = [self.documents(), self.power(), self.power(), self.ci()]
+        while turns:
+            turns = [turn for turn in turns if next(turn, self) is None]
+            yield
 
     def report(self):
         documents = self.lines("documents")
@@ -314,9 +326,10 @@ def upper(count, of):
 
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("what", choices=["documents", "power", "ci", "report"], nargs="?", default="report")
+    flags.add_argument("what", choices=["documents", "power", "ci", "all", "report"], nargs="?", default="report")
     flags.add_argument("--budget", type=float, default=600, help="stop after so many seconds")
-    flags.add_argument("--count", type=int, default=200, help="enough documents, comparisons of each kind, or jobs of each kind")
+    flags.add_argument("--count", type=int, default=200, help="enough documents")
+    flags.add_argument("--times", type=int, default=20, help="enough comparisons of each kind, and jobs of each kind")
     flags.add_argument("--pause", type=float, default=0)
     flags.add_argument("--fresh", action="store_true")
     flags.add_argument("--state", type=lambda path: Path(path).resolve(), nargs="+", default=[ROOT / "build/truth"])
@@ -325,7 +338,8 @@ def main():
         options.state = options.state[:1]
     bench = Bench(options)
     if bench.options.what != "report":
-        getattr(bench, bench.options.what)()
+        for _ in getattr(bench, bench.options.what)():
+            pass
     bench.report()
 
 
