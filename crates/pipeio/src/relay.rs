@@ -481,8 +481,8 @@ impl Passage<'_> {
 
     /// A writer on the same CPU wakes this process at every piece that it sends, if it waits for each: it goes on first.
     /// Where it has a CPU of its own this costs a call.
-    fn let_gather(&mut self, moved: usize) {
-        if self.kinds[0] == Kind::Stream && moved < MANY {
+    fn let_gather(&self, moved: usize) {
+        if matches!(self.kinds[0], Kind::Stream | Kind::Pipe) && moved < MANY {
             thread::yield_now();
         }
     }

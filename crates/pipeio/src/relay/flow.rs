@@ -53,6 +53,7 @@ impl Passage<'_> {
             if moved == 0 {
                 return Ok(used);
             }
+            self.let_gather(moved);
             many = pace.after(moved) || moved >= MANY;
         }
     }
