@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
-use crate::model::{Feed, Figure, Filter, Lines, Published, Record, Warning, three_digits};
+use crate::model::{Feed, Figure, Filter, Lines, Published, Record, Unit, Warning, three_digits};
 use crate::order::Order;
 
 /// Bytes of the lines that yes writes.
@@ -24,7 +24,13 @@ pub(super) fn of_lines(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<
         groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    let steps = compared.map(|(filter, finding)| each(&|group| step(filter, finding, group)));
+    // Of those that differ in how much went through alone, groups have one.
+    let of_files = |one: &Measured| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
+    let of_files: Vec<Measured> = records.iter().filter_map(Measured::of).filter(of_files).collect();
+    let steps = compared.map(|(filter, finding)| match growth(filter, finding, &of_files) {
+        Some(candidate) => vec![candidate],
+        None => each(&|group| step(filter, finding, group)),
+    });
     let mut rules = vec![
         per_line(&groups).into_iter().collect(),
         timed.into_iter().filter_map(|group| delay(group, records)).collect(),
@@ -49,9 +55,13 @@ fn own_cpu(one: Measured) -> Option<f64> {
 
 /// Context switches of the pipeline for each MiB that went in.
 fn switches(one: Measured) -> Option<f64> {
+    one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes(one) / (1 << 20) as f64))
+}
+
+/// How much went in, in a run.
+fn bytes(one: Measured) -> f64 {
     let samples = &one.record.samples;
-    let bytes = samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64;
-    one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes / (1 << 20) as f64))
+    samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64
 }
 
 /// What feeds a group, in words.
@@ -87,6 +97,51 @@ fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Ca
         evidence[side]["context_switches_per_mib"] = json!(switches(one));
     }
     Some(Candidate::new(&finding.rule, contrast.effect(), text, evidence))
+}
+
+/// What a filter takes to start and end, and for each GiB more, beside the one that its form says to compare it with, where
+/// little went through them and much.
+fn growth(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
+    let both = |filter: &Filter| {
+        let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
+        of.order_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
+        let (small, large) = (*of.first()?, *of.last()?);
+        (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
+    };
+    // Of a run of the smaller, and for each GiB more; with the ends of intervals.
+    let seconds = |[small, large]: [Measured; 2]| {
+        let run = |one: Measured| {
+            let speed = one.estimates.throughput();
+            Some([speed.high?, speed.median, speed.low?].map(|speed| bytes(one) / speed))
+        };
+        let (few, many) = (run(small)?, run(large)?);
+        let more = [many[0] - few[2], many[1] - few[1], many[2] - few[0]];
+        Some((few, more.map(|seconds| seconds * GIB / (bytes(large) - bytes(small)))))
+    };
+    let (base, new) = (both(&finding.to)?, both(filter)?);
+    let ((base_start, base_each), (start, each)) = (seconds(base)?, seconds(new)?);
+    let show = |seconds: f64| Unit::Nanoseconds.show(seconds * 1e9);
+    let range = |[low, _, high]: [f64; 3]| format!("{}–{}", show(low), show(high));
+    let more = match each {
+        [low, median, _] if low > 0.0 => format!("{} ({})", show(median), range(each)),
+        [.., high] => format!("at most {}", show(high)),
+    };
+    let figures = format!(
+        "{} ({}) to start and end, where {} takes {}, and {more} for each GiB, where it takes {}",
+        show(start[1]),
+        range(start),
+        finding.to,
+        show(base_start[1]),
+        show(base_each[1]),
+    );
+    let text = finding.says.replace("{feed}", fed_by(of_files)).replace("{figures}", &figures);
+    let evidence = json!({
+        "to": base.map(|one| one.evidence()),
+        "of": new.map(|one| one.evidence()),
+        "start_seconds": { "low": start[0], "median": start[1], "high": start[2] },
+        "seconds_per_gib": { "low": each[0], "median": each[1], "high": each[2] },
+    });
+    Some(Candidate::new(&finding.rule, start[1] / base_start[1], text, evidence))
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
@@ -260,6 +315,33 @@ mod tests {
         );
         // Filters say nothing of pipemark's own senders and receivers.
         assert!(found.iter().all(|finding| finding.rule.starts_with("lines-")), "{found:?}");
+    }
+
+    #[test]
+    fn of_two_totals_the_start_is_told_apart_from_what_each_gib_takes() {
+        let of = |filter: &str, total: &str, seconds: f64, mib: f64| {
+            let words = [("feed", "file"), ("filter", filter), ("place", "free"), ("total", total)];
+            let mut outcome = outcome(total, &words, mib / 1024.0 / seconds, &STEADY);
+            outcome.samples.iter_mut().for_each(|sample| {
+                sample.ns = (sample.ns as f64 * seconds) as u64;
+                sample.bytes = (mib * 1048576.0) as u64;
+                (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
+                sample.pipeline = Some(PipelineStats { feed: None, filter: ProcessStats::default() });
+            });
+            outcome
+        };
+        let found = all(vec![
+            of("lines-1", "1m", 0.01, 1.0),
+            of("lines-1", "513m", 0.11, 513.0),
+            of("spark-sql", "1m", 8.0, 1.0),
+            of("spark-sql", "513m", 18.0, 513.0),
+        ]);
+        let sql = text(&found, "spark-sql");
+        assert!(
+            sql.contains("8.00 s (8.00 s–8.00 s) to start and end, where lines-1 takes 10.0 ms, and 20.0 s (20"),
+            "{sql}"
+        );
+        assert!(sql.contains("for each GiB, where it takes 200 ms"), "{sql}");
     }
 
     #[test]
