@@ -352,15 +352,6 @@ fn what_it_writes_is_as_the_schema_says() {
     }
 }
 
-/// The watching needs precise timers for itself; what it runs would inherit them.
-#[test]
-fn what_it_runs_keeps_its_timers() {
-    let slack = "cat /proc/self/timerslack_ns";
-    let [with, without] = same(slack);
-    assert_eq!(with, without);
-    assert_ne!(without.1.trim(), "1", "the test would see it");
-}
-
 #[test]
 fn an_ignored_sigpipe_stays_ignored_in_the_pipeline() {
     let mask = "grep SigIgn /proc/self/status";

@@ -1,7 +1,6 @@
 //! Looks at a pipeline again and again, and counts what it saw.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use super::counters::Totals;
@@ -105,9 +104,6 @@ impl Watcher {
     /// Begins to watch. Nothing is opened but files of /proc.
     pub fn new(subject: Subject, manner: Manner) -> Watcher {
         let now = Instant::now();
-        // With slack the kernel wakes it together with what it watches, which then seems to run. Not earlier: whatever is
-        // started inherits it.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let own = Process::read(std::process::id());
         let mut watcher = Watcher {
             subject,
