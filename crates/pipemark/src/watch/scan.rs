@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::sched_getaffinity;
 
 use super::process::{self, Again, PipeId, Process, Way};
-use super::sampler::{Pipe, Stage, Subject, Watcher};
+use super::sampler::{Pipe, Stage, Subject, Watcher, own_time};
 use super::state::Target;
 use super::thread::{Thread, targets};
 use super::topology::{self, Reach, Shape};
@@ -109,18 +109,20 @@ impl Known {
 impl Watcher {
     /// Looks for processes, threads and pipes, if it seems that they have changed.
     pub(super) fn scan(&mut self) {
-        let began = Instant::now();
+        // By CPU time: on a busy machine waiting for a CPU would put the next look off, and a short pipeline would be missed.
+        let (began, cpu) = (Instant::now(), own_time());
         let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
         if changed || strange || !self.found.same || began >= self.found.next_look {
             self.look_anew(began);
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
-        let spent = began.elapsed();
+        let spent = own_time().saturating_sub(cpu);
         self.found.next = began + if starting { ASK_FIRST.max(spent * 4) } else { ASK.max(spent * 100) };
     }
 
     fn look_anew(&mut self, began: Instant) {
+        let cpu = own_time();
         let search = matches!(self.subject, Subject::Processes(_)) && began >= self.found.next_search;
         let mut processes = if search { process::all() } else { self.family() };
         let hidden: Vec<u32> =
@@ -155,7 +157,7 @@ impl Watcher {
         let found = &mut self.found;
         found.same = found.shapes == shapes && !shapes.is_empty();
         found.shapes = shapes;
-        let spent = began.elapsed();
+        let spent = own_time().saturating_sub(cpu);
         (found.looked, found.next_look) = (began, began + LOOK.max(spent * 200));
         if search {
             found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
