@@ -2,7 +2,7 @@
 
 use super::figures::Counts;
 use super::process;
-use super::sampler::Watcher;
+use super::sampler::{Subject, Watcher};
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
@@ -33,10 +33,11 @@ impl Watcher {
             let mut seen = false;
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
-                let late = known.process.start > self.born_after;
+                // What this process has started has no time from before. Starts are known to 10 ms only.
+                let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
                 for thread in &mut known.threads {
                     if let Some(times) = thread.read_times() {
-                        let before = thread.times.replace(times).unwrap_or(if late { [0; 3] } else { times });
+                        let Some(before) = thread.times.replace(times).or(late.then_some([0; 3])) else { continue };
                         (0..3).for_each(|nth| deltas[nth] += times[nth].saturating_sub(before[nth]));
                         seen = true;
                     }

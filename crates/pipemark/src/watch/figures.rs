@@ -111,10 +111,8 @@ impl Figures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
         let counts = |place: usize| {
-            let stage = &watcher.stages[place];
             // A shell before it has started a short pipeline: no pipe joins it, and it is gone for most of the time.
-            let apart =
-                watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place) && stage.outs.is_empty();
+            let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
             seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
         };
         let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
