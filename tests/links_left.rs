@@ -55,7 +55,7 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
     None
 }
 
-/// Kills each of a link's processes at each point, all within one measurement of many short trials.
+/// Kills each of a link's processes at each point.
 fn ends_killed(link: &str, mode: &str) {
     let keepers = match (link, mode) {
         ("fifo" | "unix-stream" | "sysv-mq" | "posix-mq", "throughput") => 1,
@@ -64,6 +64,24 @@ fn ends_killed(link: &str, mode: &str) {
     };
     let kills: Vec<(usize, Duration)> =
         POINTS.iter().flat_map(|&point| (0..keepers + 2).map(move |nth| (nth, point))).collect();
+    let mut killed = kill(link, mode, &kills);
+    let hit = |killed: &[String], name: &str| killed.iter().any(|reason| reason.contains(&format!("the {name}")));
+    // It has made a link within a millisecond, and on a busy machine each kill may come later than that.
+    for _ in 0..50 {
+        if keepers == 0 || hit(&killed, "keeper") {
+            break;
+        }
+        killed.extend(kill(link, mode, &[(0, Duration::ZERO); 10]));
+    }
+    for name in ["source", "sink", "keeper"].iter().take(if keepers > 0 { 3 } else { 2 }) {
+        assert!(hit(&killed, name), "no {name} of {link}: {killed:#?}");
+    }
+    assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
+}
+
+/// Kills so many processes, each by its place in its run and so long after it was seen, within one measurement of many short
+/// trials. Why those failed that did.
+fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     // One trial a kill, as a trial ends with it, and two that are left in peace.
     let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
     let blocks = blocks.join(",");
@@ -71,7 +89,7 @@ fn ends_killed(link: &str, mode: &str) {
     let words = ["bw", "--link", link, "--mode", mode, "--block", &blocks, "--verify", verify, "--place", "free"];
     let mut started = Started::pipemark(&[&words[..], &["--time", "5ms", "--runs", "1", "--json", "-"]].concat());
     let mut seen = Vec::new();
-    for &(nth, point) in &kills {
+    for &(nth, point) in kills {
         let Some(process) = nth_of_next_run(&mut started, &mut seen, nth) else { break };
         thread::sleep(point);
         // It may be gone, and is not reaped by anyone else: its number is no other's yet, or ours to kill.
@@ -82,7 +100,6 @@ fn ends_killed(link: &str, mode: &str) {
     let (ended, left) = started.end();
     assert!(left.is_empty(), "{link}: {left:?}");
     assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
-    assert_eq!(ended.code(), Some(1), "{link}: {}", ended.stderr);
     let document = ended.document();
     let (mut killed, mut whole) = (Vec::new(), 0);
     for trial in trials(&document) {
@@ -96,13 +113,8 @@ fn ends_killed(link: &str, mode: &str) {
         }
     }
     assert!(whole > 0, "{link}");
-    for name in ["source", "sink", "keeper"].iter().take(if keepers > 0 { 3 } else { 2 }) {
-        assert!(
-            killed.iter().any(|reason| reason.contains(&format!("the {name}"))),
-            "no {name} of {link}: {killed:#?}"
-        );
-    }
-    assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
+    assert_eq!(ended.code(), Some(i32::from(!killed.is_empty())), "{link}: {}", ended.stderr);
+    killed
 }
 
 #[test]

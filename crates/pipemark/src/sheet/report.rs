@@ -119,7 +119,7 @@ fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
     match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
         Err(refusal) => sheet.text(Style::Aside, [format!("No verdicts: {refusal}")]),
         Ok(diff) => {
-            let mut blocks = comparison(&diff, false).blocks.into_iter();
+            let mut blocks = comparison(&diff, true).blocks.into_iter();
             if let Some(Block::Heading(_, summary)) = blocks.next() {
                 sheet.heading(2, &format!("What changed. {summary}"));
             }
