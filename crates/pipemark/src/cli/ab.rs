@@ -16,7 +16,7 @@ use crate::model::{Better, Capacity, Estimate, Nanos, Unit};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
 use crate::sheet::{self, neutral};
-use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare};
+use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare, tells};
 use crate::stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
 use crate::stats::verdict::{Criterion, Verdict};
 
@@ -33,8 +33,8 @@ pub struct AbOptions {
     capacity: Vec<Capacity>,
     /// Run each pipeline N times in each session
     ///
-    /// Without it 10 times; in a single session up to 40 times, for half a minute at most, until a change of 3 %, or of
-    /// --threshold, would be seen.
+    /// Without it 10 times, and in a single session up to 40 times while that takes less than half a minute, until a change
+    /// of 3 %, or one as large as --threshold, could be told from none.
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
     runs: Option<u32>,
     /// Do it in N sessions, each a fresh start, and compare by session; five or more can tell
@@ -212,12 +212,11 @@ fn compared(options: &AbOptions, a: &[f64], b: &[f64], criterion: Criterion) -> 
     compare_in_turns(&sessions, Together::ALONE, criterion)
 }
 
-/// Whether so many runs tell enough: of two, a change that counts; of one, its time within 3 %.
+/// Whether so many runs tell enough: of two, a change as large as one that counts; of one, its time within 3 %.
 fn narrow(runs: &[Vec<PipelineRun>], criterion: Criterion) -> bool {
     let times: Vec<Vec<f64>> = runs.iter().map(|runs| runs.iter().map(elapsed).collect()).collect();
     match times.as_slice() {
-        [a, b] => compare(a, b, Pairing::Rounds, criterion)
-            .is_ok_and(|comparison| comparison.smallest_change.is_some_and(|change| change <= criterion.same_within)),
+        [a, b] => tells(a, b, criterion),
         runs => Estimate::of(&runs.concat()).is_some_and(|time| time.narrow_enough(criterion.same_within)),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
-use crate::model::{Feed, Figure, Filter, Lines, Published, Record, Unit, Warning, three_digits};
+use crate::model::{ByteSize, Feed, Figure, Filter, Lines, Published, Record, Unit, Warning, three_digits};
 use crate::order::Order;
 
 /// Bytes of the lines that yes writes.
@@ -99,8 +99,8 @@ fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Ca
     Some(Candidate::new(&finding.rule, contrast.effect(), text, evidence))
 }
 
-/// What a filter takes to start and end, and for each GiB more, beside the one that its form says to compare it with, where
-/// little went through them and much.
+/// How long a filter takes for little, and for each GiB more, beside the one that its form says to compare it with, where both
+/// were given as much.
 fn growth(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
@@ -119,29 +119,32 @@ fn growth(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Opti
         Some((few, more.map(|seconds| seconds * GIB / (bytes(large) - bytes(small)))))
     };
     let (base, new) = (both(&finding.to)?, both(filter)?);
-    let ((base_start, base_each), (start, each)) = (seconds(base)?, seconds(new)?);
+    if base.map(|one| lines(&one).volume) != new.map(|one| lines(&one).volume) {
+        return None;
+    }
+    let ((base_few, base_each), (few, each)) = (seconds(base)?, seconds(new)?);
     let show = |seconds: f64| Unit::Nanoseconds.show(seconds * 1e9);
-    let range = |[low, _, high]: [f64; 3]| format!("{}–{}", show(low), show(high));
-    let more = match each {
-        [low, median, _] if low > 0.0 => format!("{} ({})", show(median), range(each)),
-        [.., high] => format!("at most {}", show(high)),
+    let range = |seconds: [f64; 3]| match seconds {
+        [low, median, high] if low > 0.0 => Some(format!("{} ({}–{})", show(median), show(low), show(high))),
+        [.., high] => (high > 0.0).then(|| format!("at most {}", show(high))),
     };
     let figures = format!(
-        "{} ({}) to start and end, where {} takes {}, and {more} for each GiB, where it takes {}",
-        show(start[1]),
-        range(start),
+        "{} for {}, where {} takes {}, and {} for each GiB more, where it takes {}",
+        range(few)?,
+        ByteSize(bytes(new[0]) as u64),
         finding.to,
-        show(base_start[1]),
-        show(base_each[1]),
+        range(base_few)?,
+        range(each)?,
+        range(base_each)?,
     );
     let text = finding.says.replace("{feed}", fed_by(of_files)).replace("{figures}", &figures);
     let evidence = json!({
         "to": base.map(|one| one.evidence()),
         "of": new.map(|one| one.evidence()),
-        "start_seconds": { "low": start[0], "median": start[1], "high": start[2] },
+        "seconds_for_little": { "low": few[0], "median": few[1], "high": few[2] },
         "seconds_per_gib": { "low": each[0], "median": each[1], "high": each[2] },
     });
-    Some(Candidate::new(&finding.rule, start[1] / base_start[1], text, evidence))
+    Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
@@ -338,10 +341,18 @@ mod tests {
         ]);
         let sql = text(&found, "spark-sql");
         assert!(
-            sql.contains("8.00 s (8.00 s–8.00 s) to start and end, where lines-1 takes 10.0 ms, and 20.0 s (20"),
+            sql.contains("8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"),
             "{sql}"
         );
-        assert!(sql.contains("for each GiB, where it takes 200 ms"), "{sql}");
+        assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
+        // Not beside one that was given less.
+        let found = all(vec![
+            of("lines-1", "1m", 0.01, 1.0),
+            of("lines-1", "257m", 0.11, 257.0),
+            of("spark-sql", "1m", 8.0, 1.0),
+            of("spark-sql", "513m", 18.0, 513.0),
+        ]);
+        assert!(!found.iter().any(|finding| finding.text.contains("for each GiB more")), "{found:?}");
     }
 
     #[test]

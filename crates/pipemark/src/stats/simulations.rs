@@ -2,7 +2,7 @@
 //! Seeds are fixed, so these pass or fail for good.
 
 use super::changes::below;
-use super::compare::{Pairing, compare, geometric_means};
+use super::compare::{Pairing, compare, geometric_means, tells};
 use super::drift::Drift;
 use super::fit::Linearity;
 use super::sessions::{Session, Sessions, Spread, Together, compare_in_turns};
@@ -134,9 +134,8 @@ fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 
     share(trials, || {
         let (mut base, mut new) = (dice.runs(noise, 10), dice.runs(noise, 10));
         loop {
-            let comparison = compare(&base, &new, Pairing::Rounds, criterion).unwrap();
-            if comparison.smallest_change.unwrap() <= criterion.same_within || base.len() == 40 {
-                return differs(comparison.verdict);
+            if tells(&base, &new, criterion) || base.len() == 40 {
+                return differs(compare(&base, &new, Pairing::Rounds, criterion).unwrap().verdict);
             }
             base.extend(dice.runs(noise, 1));
             new.extend(dice.runs(noise, 1));
