@@ -66,10 +66,8 @@ fn tasks_of(user: u32) -> u64 {
         .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit())))
         .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok())
         .filter_map(|status| {
-            let field = |name: &str| {
-                status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse::<u64>().ok())
-            };
-            (field("Uid:")? == u64::from(user)).then(|| field("Threads:").unwrap_or(1))
+            let field = |name: &str| host::field(&status, name)?.split_whitespace().next()?.parse::<u64>().ok();
+            (field("Uid")? == u64::from(user)).then(|| field("Threads").unwrap_or(1))
         })
         .sum()
 }

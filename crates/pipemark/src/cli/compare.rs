@@ -1,6 +1,7 @@
 //! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::console::say;
 use super::noise_floor;
@@ -33,8 +34,8 @@ pub struct CompareOptions {
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with a code of its own when a trial has this verdict (see below)
-    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_enum)]
-    fail_on: Vec<FailOn>,
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = fail_on())]
+    fail_on: Vec<Option<Verdict>>,
     /// Measure the same thing against itself here, and say which change could be seen
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
@@ -49,30 +50,20 @@ pub struct CompareOptions {
     db: DbOption,
 }
 
-/// What may end a comparison with a code of its own, the most urgent first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    /// A trial is worse: code 10
-    Worse,
-    /// A trial is on one side only, or was not measured on both: code 11
-    Missing,
-    /// It can't be told whether a trial changed: code 12
-    CantTell,
-    /// A trial is better: code 13
-    Better,
-    /// A trial is the same: code 14
-    Same,
-}
+/// What may end a comparison with a code of its own, the most urgent first; what is missing has no verdict.
+const FAIL_ON: [(Option<Verdict>, &str); 5] = [
+    (Some(Verdict::Worse), "A trial is worse: code 10"),
+    (None, "A trial is on one side only, or was not measured on both: code 11"),
+    (Some(Verdict::CantTell), "It can't be told whether a trial changed: code 12"),
+    (Some(Verdict::Better), "A trial is better: code 13"),
+    (Some(Verdict::Same), "A trial is the same: code 14"),
+];
 
-impl FailOn {
-    /// The most urgent first.
-    const ALL: [(FailOn, Option<Verdict>); 5] = [
-        (FailOn::Worse, Some(Verdict::Worse)),
-        (FailOn::Missing, None),
-        (FailOn::CantTell, Some(Verdict::CantTell)),
-        (FailOn::Better, Some(Verdict::Better)),
-        (FailOn::Same, Some(Verdict::Same)),
-    ];
+fn fail_on() -> impl TypedValueParser<Value = Option<Verdict>> {
+    let word = |(verdict, help): (Option<Verdict>, &'static str)| {
+        PossibleValue::new(verdict.map_or("missing", Verdict::name)).help(help)
+    };
+    PossibleValuesParser::new(FAIL_ON.map(word)).map(|word| word.parse().ok())
 }
 
 /// The code that `--fail-on` ends with for this verdict.
@@ -125,8 +116,8 @@ pub fn run(options: &CompareOptions) -> Ending {
         Some(verdict) => report.count(verdict) > 0,
         None => !report.missing.is_empty(),
     };
-    match FailOn::ALL.into_iter().find(|(word, verdict)| options.fail_on.contains(word) && happened(*verdict)) {
-        Some((_, verdict)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
+    match FAIL_ON.into_iter().find(|(verdict, _)| options.fail_on.contains(verdict) && happened(*verdict)) {
+        Some((verdict, _)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
         None => Ok(()),
     }
 }

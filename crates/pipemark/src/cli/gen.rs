@@ -15,7 +15,7 @@ use rustix::fs::FileType;
 use super::console::check_stdout;
 use super::{Ending, Stop};
 use crate::content::{Payload, Stream};
-use crate::model::ByteSize;
+use crate::model::{ByteSize, bounded};
 
 /// What `gen` takes.
 #[derive(Debug, Clone, Args)]
@@ -27,21 +27,13 @@ pub struct GenOptions {
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Bytes per second at most, in pieces of some 10 ms [default: as fast as it goes]
-    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("rate", text, ByteSize(1), ByteSize(u64::MAX)))]
     rate: Option<ByteSize>,
 }
 
 /// Reads the word for a content, in which a line may have any bytes.
 pub fn content() -> impl TypedValueParser<Value = Payload> {
     OsStringValueParser::new().try_map(Payload::parse)
-}
-
-fn rate(text: &str) -> Result<ByteSize, String> {
-    match text.parse() {
-        Ok(ByteSize(0)) => Err("a rate of 0 would never write anything".to_owned()),
-        Ok(rate) => Ok(rate),
-        Err(error) => Err(crate::model::BadValue::to_string(&error)),
-    }
 }
 
 /// Writes the content.

@@ -18,7 +18,7 @@ use pipeio_harness::usage::Usage;
 
 use super::console::{check_stdout, say};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Nanos, Throughput, nearest};
+use crate::model::{ByteSize, Nanos, Throughput, bounded, nearest};
 
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
@@ -37,8 +37,8 @@ pub struct LinesOptions {
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
     /// Bytes to ask for with one read [default: 512k from a file, else up to 64k]
-    #[arg(long, value_name = "SIZE", value_parser = batch, global = true)]
-    batch: Option<NonZeroUsize>,
+    #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
+    batch: Option<ByteSize>,
     /// Only the lines that start in these bytes of a file; either side may be left out
     #[arg(long, value_name = "LOW:HIGH", global = true)]
     range: Option<ByteRange>,
@@ -151,14 +151,7 @@ impl FromStr for Threads {
 }
 
 /// Larger batches would not be faster, and each thread has memory for two.
-const LARGEST_BATCH: u64 = 64 << 20;
-
-fn batch(text: &str) -> Result<NonZeroUsize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
-    NonZeroUsize::new(size.as_usize())
-        .filter(|_| size.0 <= LARGEST_BATCH)
-        .ok_or_else(|| format!("a batch has from 1 byte to {}", ByteSize(LARGEST_BATCH)))
-}
+const LARGEST_BATCH: ByteSize = ByteSize(64 << 20);
 
 fn field(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number from 1 up; the first field is 1"))
@@ -293,7 +286,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
     if let Some(ByteRange(range)) = &options.range {
         engine = engine.range(range.clone());
     }
-    if let Some(batch) = options.batch {
+    if let Some(batch) = options.batch.and_then(|batch| NonZeroUsize::new(batch.as_usize())) {
         engine = engine.batch(batch);
     }
     match &options.transform {

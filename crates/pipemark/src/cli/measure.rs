@@ -103,7 +103,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
             false => Progress::new(output.export.quiet),
         };
         if partial {
-            outcomes.extend(plan.trials.iter().map(|trial| not_reached(trial.clone())));
+            outcomes.extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).left_out(Stopped::Interrupted)));
             continue;
         }
         // What a suite before it has measured is not measured again.
@@ -156,18 +156,6 @@ pub fn empty_document() -> Document {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..Document::default()
-    }
-}
-
-fn not_reached(trial: crate::model::Trial) -> Outcome {
-    Outcome {
-        trial,
-        status: Status::Skipped,
-        reason: Some("the measurement was ended before its first run".to_owned()),
-        verified: None,
-        samples: Vec::new(),
-        stopped: Some(Stopped::Interrupted),
-        notes: Vec::new(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `pipemark compare --aa`: one trial against itself in several sessions, and from that the smallest change that could be seen.
 
+use clap::Args;
+
 use super::console::catch_interrupts;
 use super::output::ExportOptions;
 use super::parameters::count;
@@ -14,7 +16,6 @@ use crate::sheet;
 use crate::stats::compare::{CompareError, Pairing, compare};
 use crate::stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
 use crate::stats::verdict::{Criterion, Verdict};
-use clap::Args;
 
 /// Numbers of sessions that people choose.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];

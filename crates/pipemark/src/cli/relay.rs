@@ -10,7 +10,7 @@ use signal_hook::consts::SIGPIPE;
 
 use super::console::{check_stdout, say};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Nanos, Throughput};
+use crate::model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 /// What `relay` takes.
 #[derive(Debug, Clone, Args)]
@@ -35,15 +35,11 @@ enum Method {
     ReadWrite,
 }
 
-fn capacity(text: &str) -> Result<Capacity, String> {
-    if text == "keep" {
-        return Ok(Capacity::Keep);
-    }
-    match text.parse::<ByteSize>() {
+fn capacity(text: &str) -> Result<Capacity, BadValue> {
+    match text {
+        "keep" => Ok(Capacity::Keep),
         // F_SETPIPE_SZ takes an int.
-        Ok(size) if (1..=1 << 30).contains(&size.0) => Ok(Capacity::Set(size.as_usize())),
-        Ok(size) => Err(format!("a capacity of {size} is out of range; use 1 byte to 1 GiB")),
-        Err(error) => Err(error.to_string()),
+        _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| Capacity::Set(size.as_usize())),
     }
 }
 

@@ -17,7 +17,7 @@ use super::console::catch_interrupts;
 use super::output::{Format, FormatOption};
 use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
-use crate::model::{ByteSize, Nanos, Throughput};
+use crate::model::{ByteSize, Nanos, Throughput, bounded};
 use crate::sheet::{Cell, Column, Grid, Sheet, Style};
 
 /// What `sink` takes.
@@ -30,7 +30,7 @@ pub struct SinkOptions {
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Bytes to ask for with one call
-    #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = block)]
+    #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), LARGEST_BLOCK))]
     block: ByteSize,
     /// How to receive
     #[arg(long, value_name = "HOW", value_enum, default_value_t)]
@@ -52,15 +52,7 @@ enum Recv {
 const EVERY: Duration = Duration::from_millis(500);
 
 /// A larger block would only take memory.
-const LARGEST_BLOCK: u64 = 1 << 30;
-
-fn block(text: &str) -> Result<ByteSize, String> {
-    let size: ByteSize = text.parse().map_err(|error: crate::model::BadValue| error.to_string())?;
-    if !(1..=LARGEST_BLOCK).contains(&size.0) {
-        return Err(format!("a block has from 1 byte to {}", ByteSize(LARGEST_BLOCK)));
-    }
-    Ok(size)
-}
+const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Takes all of standard input, or what comes until Ctrl-C.
 pub fn run(options: &SinkOptions) -> Ending {

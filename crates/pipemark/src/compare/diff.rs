@@ -209,7 +209,7 @@ impl Diff {
         let judged = Judged::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
         let withheld = if together { None } else { disturbed(base, new) };
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
-            let better = if mode == Mode::Throughput { Better::Higher } else { Better::Lower };
+            let (_, better) = mode.figure();
             let titled = base.first().experiments.iter().find(|own| own.name == name && !own.title.is_empty());
             let mut group = Group {
                 experiment: name.to_owned(),

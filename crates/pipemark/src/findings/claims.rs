@@ -6,7 +6,7 @@
 //! one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
 
 use crate::model::{
-    Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Status, Verdict, Which, names, three_digits,
+    Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Verdict, Which, names, three_digits,
 };
 use crate::order;
 use crate::stats::estimate::FEWEST_RUNS;
@@ -17,7 +17,7 @@ use crate::stats::spread;
 /// The claims, each with its answer.
 pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
-        records.iter().filter(|record| measured(record)).map(|record| by_round(&record.samples)).collect();
+        records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
     let family = Family::of(&speeds);
     let asked: usize = claims.iter().map(|claim| asked(claim, records).len()).sum();
     // The fewer decide, the wider the interval of each has to be; so begin with all, until no fewer do.
@@ -53,16 +53,13 @@ fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'
     .collect()
 }
 
-fn measured(record: &Record) -> bool {
-    record.status == Status::Ok && record.verified != Some(false) && record.estimate.is_some()
-}
-
 fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     let cant_tell = |here: String| Answer { verdict: Verdict::CantTell, here, evidence: Vec::new() };
     if let Some(reason) = &claim.open {
         return cant_tell(reason.clone());
     }
     let asked = asked(claim, records);
+    let measured = |record: &Record| record.measured().is_some();
     let ran = |one: &&(&Record, Option<&Record>)| measured(one.0) && one.1.is_none_or(measured);
     let evidence: Vec<Evidence> =
         asked.iter().filter(ran).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
@@ -252,7 +249,7 @@ pub fn range(claim: &Claim) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Settings, Value};
+    use crate::model::{Settings, Status, Value};
     use crate::stats::fixture::{STEADY, outcome};
     use crate::stats::records::records;
     use crate::stats::simulations::{ALL, Dice};

@@ -341,7 +341,9 @@ mod tests {
         ]);
         let sql = text(&found, "spark-sql");
         assert!(
-            sql.contains("8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"),
+            sql.contains(
+                "8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"
+            ),
             "{sql}"
         );
         assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Status, Value};
+use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Value};
 use crate::order::Order;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
@@ -148,16 +148,12 @@ struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     fn of(record: &'a Record) -> Option<Measured<'a>> {
-        let estimates = record.estimate.as_ref()?;
+        let estimates = record.measured()?;
         let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
         let sound = sound(estimates.throughput()) && sound(estimates.headline());
         let consistent = record.job.is_latency() == estimates.round_trip().is_some();
-        (record.status == Status::Ok && record.verified != Some(false) && sound && consistent).then_some(Measured {
-            record,
-            job: &record.job,
-            estimates,
-            family: Family::of(&[]),
-        })
+        let (job, family) = (&record.job, Family::of(&[]));
+        (sound && consistent).then_some(Measured { record, job, estimates, family })
     }
 
     /// The ends; every rule but those of entrants and filters gets only what has some.
@@ -248,7 +244,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{SendMethod, Settings, WaitPolicy};
+    use crate::model::{SendMethod, Settings, Status, WaitPolicy};
     use crate::stats::fixture::{STEADY, conversation, outcome, record};
     use crate::stats::records::{memory_copy, records};
     use crate::stats::simulations::{ALL, Dice, Noise};

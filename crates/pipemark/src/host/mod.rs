@@ -7,7 +7,7 @@ mod noise;
 mod permissions;
 mod virtualization;
 
-pub use files::show_cpu_list;
+pub use files::{field, show_cpu_list};
 pub use limits::{ControlGroups, Room};
 pub use noise::{Reading, warnings};
 pub use permissions::Facility;

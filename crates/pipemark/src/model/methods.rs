@@ -1,5 +1,7 @@
 //! The choices a trial is made of besides its link: sender, receiver, wait policy, page kind and how much is proven.
 
+use super::figure::Better;
+use super::units::Unit;
 use super::value::word_enum;
 
 word_enum! {
@@ -106,6 +108,16 @@ word_enum! {
         Throughput,
         /// a block there and a block back, over and over: time per round trip
         Latency,
+    }
+}
+
+impl Mode {
+    /// What its headline figure is in, and which way that is better.
+    pub fn figure(self) -> (Unit, Better) {
+        match self {
+            Mode::Throughput => (Unit::BytesPerSecond, Better::Higher),
+            Mode::Latency => (Unit::Nanoseconds, Better::Lower),
+        }
     }
 }
 

@@ -49,5 +49,5 @@ pub use text::{counted, hides, neutral};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{ByteSize, Delay, Nanos, Throughput, Unit, three_digits};
 pub use units::{between, digits, few_digits, percent, signed_percent};
-pub use value::nearest;
+pub use value::{bounded, nearest};
 pub(crate) use value::{kebab_case, named};

@@ -340,6 +340,11 @@ impl Settings {
         }
     }
 
+    /// Whether the same parameters take effect, but for how much a run moves.
+    pub fn is_like(&self, other: &Settings) -> bool {
+        Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
+    }
+
     /// How many bytes so many blocks are.
     pub fn total_of(&self, blocks: u32) -> ByteSize {
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();

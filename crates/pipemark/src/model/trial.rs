@@ -98,6 +98,20 @@ pub struct Outcome {
     pub notes: Vec<Warning>,
 }
 
+impl Outcome {
+    /// Of a trial that has not been run.
+    pub fn of(trial: Trial) -> Outcome {
+        let (reason, verified, stopped) = (None, None, None);
+        Outcome { trial, status: Status::Ok, reason, verified, samples: Vec::new(), stopped, notes: Vec::new() }
+    }
+
+    /// Ends it before its first run.
+    pub fn left_out(self, stopped: Stopped) -> Outcome {
+        let reason = Some("the measurement was ended before its first run".to_owned());
+        Outcome { status: Status::Skipped, reason, stopped: Some(stopped), ..self }
+    }
+}
+
 /// A trial, how it ended and everything measured: what is stored and exported.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -142,6 +156,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// What it gave, if it ran and its data was right.
+    pub fn measured(&self) -> Option<&Estimates> {
+        self.estimate.as_ref().filter(|_| self.status == Status::Ok && self.verified != Some(false))
+    }
+
     /// A parameter as it takes effect, in words; empty where it does not apply.
     pub fn shown(&self, key: Key) -> String {
         self.job.value(key).map_or_else(String::new, |value| value.to_string())

@@ -60,7 +60,7 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
 }
 
 /// Reads a value between two others, both allowed.
-pub(super) fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
+pub fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
     let value = T::read(text, &low, &high).map_err(|sentence| BadValue::new(format!("{what}: {sentence}")))?;
     if value < low || value > high {
         return Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}")));
@@ -69,7 +69,7 @@ pub(super) fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> R
 }
 
 /// Something that has an order and is read from text.
-pub(super) trait Quantity: Sized + PartialOrd + fmt::Display {
+pub trait Quantity: Sized + PartialOrd + fmt::Display {
     /// # Errors
     /// A sentence that says what it should have been.
     fn read(text: &str, low: &Self, high: &Self) -> Result<Self, String>;

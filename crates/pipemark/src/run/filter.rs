@@ -18,6 +18,7 @@ use super::feed::{Feeds, Input};
 use super::pair::{Conditions, Measured};
 use super::{proof, timed};
 use crate::entrant::Entrants;
+use crate::host;
 use crate::model::{ByteSize, Filter, Lines, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
 /// How long a program may take to become ready to begin.
@@ -163,8 +164,8 @@ impl Pipeline {
         let Some(feed) = &self.feed else { return Ok(0) };
         // Killed, it is about to end: what it wrote last is counted when it has.
         let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
-        let written = moved(feed, "wchar:");
-        let read = moved(&self.filter, "rchar:");
+        let written = moved(feed, "wchar");
+        let read = moved(&self.filter, "rchar");
         // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
         match written.max(read) {
             0 => {
@@ -202,5 +203,5 @@ impl Pipeline {
 /// Bytes that a process has read or written until now, by /proc/PID/io; 0 where that is not to be had.
 fn moved(process: &Child, field: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", process.pid().as_raw_nonzero())).unwrap_or_default();
-    text.lines().find_map(|line| line.strip_prefix(field)?.trim().parse().ok()).unwrap_or(0)
+    host::field(&text, field).and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
 }

@@ -14,8 +14,7 @@ use super::progress::Progress;
 use crate::available;
 use crate::entrant::{Absent, Entrants};
 use crate::model::{
-    Chain, Cpu, Estimate, Host, Job, Key, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Unit, Verify, Volume,
-    Warning, names,
+    Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
 };
 use crate::plan::{Plan, Runs, Schedule};
 
@@ -50,7 +49,10 @@ impl Turn<'_> {
         let samples = &self.outcome.samples;
         let runs = samples.len();
         self.outcome.stopped = match schedule.runs {
-            Runs::Adaptive { min, .. } if runs >= min as usize && precise(samples, schedule.precision) => {
+            Runs::Adaptive { min, .. }
+                if runs >= min as usize
+                    && estimate(samples).is_some_and(|estimate| estimate.narrow_enough(schedule.precision)) =>
+            {
                 Some(Stopped::Narrow)
             }
             Runs::Fixed(most) | Runs::Adaptive { max: most, .. } if runs >= most as usize => Some(Stopped::Runs),
@@ -60,19 +62,15 @@ impl Turn<'_> {
     }
 }
 
-/// What the runs of a trial have shown until now.
-fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
-    let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
-    let unit = if job.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-    let (own, usual) = (job.settings(), Job::default().settings());
-    let plain = Key::iter().filter(|key| !key.is_volume()).all(|key| own.effective(key) == usual.effective(key));
-    let words = if plain { "plain pipe" } else { words };
-    Some(format!("{words} ≈ {} so far", unit.show(Estimate::of(&figures)?.median)))
+/// What the runs have shown until now.
+fn estimate(samples: &[Sample]) -> Option<Estimate> {
+    Estimate::of(&samples.iter().map(Sample::headline).collect::<Vec<_>>())
 }
 
-fn precise(samples: &[Sample], precision: f64) -> bool {
-    let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
-    Estimate::of(&figures).is_some_and(|estimate| estimate.narrow_enough(precision))
+/// The same in words.
+fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
+    let words = if job.settings().is_like(&Job::default().settings()) { "plain pipe" } else { words };
+    Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 
 /// Runs every trial that can run here, in turns. `entrants` are those that the plan wants, prepared.
@@ -168,18 +166,7 @@ fn turn<'a>(
     schedule: &Schedule,
     interrupt: &'a Interrupt,
 ) -> Turn<'a> {
-    let mut turn = Turn {
-        outcome: Outcome {
-            trial: trial.clone(),
-            status: Status::Ok,
-            reason: None,
-            verified: None,
-            samples: Vec::new(),
-            stopped: None,
-            notes: Vec::new(),
-        },
-        conditions: None,
-    };
+    let mut turn = Turn { outcome: Outcome::of(trial.clone()), conditions: None };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => {
             let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;
@@ -206,11 +193,10 @@ fn turn<'a>(
 fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
     let mut outcome = turn.outcome;
     if turn.conditions.is_some() {
-        outcome.stopped = Some(left_over);
-        if outcome.samples.is_empty() {
-            outcome.status = Status::Skipped;
-            outcome.reason = Some("the measurement was ended before its first run".to_owned());
-        }
+        outcome = match outcome.samples.is_empty() {
+            true => outcome.left_out(left_over),
+            false => Outcome { stopped: Some(left_over), ..outcome },
+        };
     }
     if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.job.verify() != Verify::None {
         outcome.verified = Some(true);

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::channel;
 use super::child::{self, Child, Group, wait_readable};
 use super::stage::used;
+use crate::host;
 use crate::model::{Cpu, StageStats};
 
 /// The word that makes this program a supervisor.
@@ -250,7 +251,6 @@ fn children(pid: &str) -> Vec<u32> {
 /// The most memory a process had resident since it began its program, in bytes.
 fn peak_rss(pid: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let kib: u64 =
-        status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
+    let kib: u64 = host::field(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
 }

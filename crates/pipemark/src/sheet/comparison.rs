@@ -263,20 +263,16 @@ pub fn in_turns(turns: &Turns) -> Sheet {
         let seen = |by: f64| plain(format!("A change of {} % would have been seen.", digits(by * 100.0)));
         notes.extend(turns.resolution.map(seen));
         notes.extend(turns.why.as_ref().map(|why| Note::new("!", Style::Caution, why)));
-        notes.push(plain(ratio_sentence(comparison)));
+        notes.extend(ratio_sentence(comparison).map(plain));
     }
     sheet.notes(notes);
     sheet
 }
 
 /// Which of A and B ran how many times as fast, with its interval: the end of the output.
-fn ratio_sentence(comparison: &Comparison) -> String {
-    let time = 1.0 + comparison.change;
-    let (Some(low), Some(high)) = (comparison.low, comparison.high) else {
-        return "Too few runs to compare A and B; use --runs 6 or more.".to_owned();
-    };
-    let (low, high) = (1.0 + low, 1.0 + high);
-    match comparison.verdict {
+fn ratio_sentence(comparison: &Comparison) -> Option<String> {
+    let (time, low, high) = (1.0 + comparison.change, 1.0 + comparison.low?, 1.0 + comparison.high?);
+    Some(match comparison.verdict {
         Verdict::Better => {
             format!(
                 "B ran {}× as fast as A ({} to {}): better",
@@ -292,7 +288,7 @@ fn ratio_sentence(comparison: &Comparison) -> String {
             let word = if verdict == Verdict::Same { "the same" } else { "can't tell" };
             format!("B takes {} times as long as A ({} to {}): {word}", digits(time), digits(low), digits(high))
         }
-    }
+    })
 }
 
 /// A trial against itself, and for numbers of sessions the smallest change that two files, and turns in each session,

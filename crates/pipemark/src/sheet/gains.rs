@@ -6,7 +6,7 @@ use super::marks::warnings_by_trial;
 use super::matrix::{NONE, headline, short};
 use super::words::missing;
 use super::{Cell, Column, Grid, Group, Note, Row, counted, grouped};
-use crate::model::{self, Document, Gains, GainsBlock, GainsCell, Key, Record, Status};
+use crate::model::{self, Document, Gains, GainsBlock, GainsCell, Key, Record};
 use crate::stats::family::Family;
 
 /// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
@@ -49,8 +49,8 @@ fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document)
 
 /// `=+3 (-18)`: the gain with its marks, and in brackets as published.
 fn shown(gain: &Gain) -> String {
-    let unclear = if gain.differs_by(0.0) { "" } else { "=" };
-    let reversed = if gain.sign() == Sign::Reversed { "≠" } else { "" };
+    let unclear = if gain.differs() { "" } else { "=" };
+    let reversed = if gain.is_reversed() { "≠" } else { "" };
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
     format!("{unclear}{}{reversed}{published}", signed(gain.percent))
 }
@@ -80,10 +80,10 @@ fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<Str
         gains.source
     )];
     let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
-    if gained().any(|gain| !gain.differs_by(0.0)) {
+    if gained().any(|gain| !gain.differs()) {
         notes.push(format!("= {TIED}"));
     }
-    if gained().any(|gain| gain.sign() == Sign::Reversed) {
+    if gained().any(|gain| gain.is_reversed()) {
         notes.push(format!("≠ {REVERSED}"));
     }
     let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
@@ -108,19 +108,6 @@ struct Gain {
     published: Option<f64>,
 }
 
-/// What a measured gain says about the sign of a published one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    /// It is the same.
-    Holds,
-    /// It is the other one, for certain.
-    Reversed,
-    /// Nothing: the interval includes 0, or there is none.
-    Unclear,
-    /// There is no published sign: none at all, or a gain of 0.
-    Unpublished,
-}
-
 impl Gain {
     /// The gain of a cell; `None` where its trial was not measured.
     fn of(cell: &GainsCell, experiment: &model::Experiment, records: &[Record]) -> Option<Gain> {
@@ -136,25 +123,19 @@ impl Gain {
         })
     }
 
-    /// Whether it is over or under the base by more than `percent` for certain.
-    fn differs_by(&self, percent: f64) -> bool {
-        self.sure.is_some_and(|(low, high)| low > percent || high < -percent)
+    /// Whether it is over or under the base for certain.
+    fn differs(&self) -> bool {
+        self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// What it says about the published sign.
-    fn sign(&self) -> Sign {
-        match self.published {
-            None | Some(0.0) => Sign::Unpublished,
-            Some(_) if !self.differs_by(0.0) => Sign::Unclear,
-            Some(published) if (published > 0.0) == (self.percent > 0.0) => Sign::Holds,
-            Some(_) => Sign::Reversed,
-        }
+    /// Whether it has the other sign than published, for certain.
+    fn is_reversed(&self) -> bool {
+        self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
     }
 }
 
 /// The trial called `id`, if it was measured well.
 fn record<'a>(id: &str, experiment: &model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
     let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
-    let sound = |record: &&Record| record.status == Status::Ok && record.verified != Some(false);
-    records.iter().find(wanted).filter(sound)
+    records.iter().find(wanted).filter(|record| record.measured().is_some())
 }

@@ -76,8 +76,7 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
         let of = |document: &&Document| Some(document.trials.iter().find(same)?.estimate.as_ref()?.headline().median);
         let figures: Vec<f64> = documents.iter().filter_map(of).filter(|figure| *figure > 0.0).collect();
         let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-        let unit = if record.job.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-        let shown = |figure: f64| Cell::of(unit.show(figure), figure);
+        let shown = |figure: f64| Cell::of(record.job.mode().figure().0.show(figure), figure);
         let mut row = vec![Cell::text(&record.name), Cell::of(figures.len().to_string(), figures.len())];
         if !figures.is_empty() {
             row.push(shown((logs.iter().sum::<f64>() / logs.len() as f64).exp()));

@@ -1,7 +1,7 @@
 //! A running pipeline: its stages and pipes, and what holds it back, which comes last.
 
 use super::{Axis, Block, Chart, Kind, Point, Role, Scale, Series};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, counted, sparkline};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, sparkline};
 use crate::model::{ByteSize, Nanos, Phase, PipeFigures, PipelineReport, StageFigures, StageMoment, Throughput, Unit};
 use crate::order::Order;
 use crate::watch::{Live, percent};
@@ -150,19 +150,16 @@ pub(super) fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
 
 /// Pipelines to choose from, for a verb.
 pub fn live(found: &[Live], verb: &str) -> Sheet {
-    let columns = vec![Column::figures("pid", "PID"), Column::words("pipeline", "pipeline").fit(Fit::Elastic)];
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),
         None => words.clone(),
     };
-    let row = |live: &Live| {
-        vec![
-            Cell::of(live.pid.to_string(), live.pid),
-            Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | ")),
-        ]
-    };
+    let stages = |live: &Live| Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | "));
+    let table = Table::of(found)
+        .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
+        .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
     let mut sheet = Sheet::default();
-    sheet.grid(Grid::new(columns, found.iter().map(row).collect()));
+    sheet.grid(table.grid());
     let text = match found.len() {
         0 => format!("no live pipeline that may be looked at; 'pipemark {verb} 'a | b'' runs one"),
         count => format!("{}; 'pipemark {verb} PID' takes one", counted(count, "live pipeline")),

@@ -11,7 +11,7 @@ use crate::cli::output::{DbOption, FormatOption};
 use crate::cli::parameters::count;
 use crate::cli::{Ending, Stop};
 use crate::compare::disturbances;
-use crate::model::{Better, Document, Job, Key, Mode, Sample, Settings, Unit, Value};
+use crate::model::{Better, Document, Sample, Settings, Value};
 use crate::sheet::{self, TrendPoint, neutral};
 use crate::stats::changes::change_points;
 use crate::stats::sessions::Session;
@@ -74,8 +74,7 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
         trials.iter().map(|trial| (trial.clone(), points(&trial.key, &runs, trials.len(), &criterion))).collect();
     let sheet = match (found.as_slice(), one) {
         ([(trial, points)], Some(_)) if !options.trial.is_empty() => {
-            let unit = if trial.job.is_latency() { Unit::Nanoseconds } else { Unit::BytesPerSecond };
-            sheet::trend(&trial.key, unit, points)
+            sheet::trend(&trial.key, trial.job.mode().figure().0, points)
         }
         _ => sheet::trials(&found),
     };
@@ -118,13 +117,8 @@ impl Wanted {
             Wanted::Params(values) => {
                 trials.retain(|trial| values.iter().all(|value| trial.job.settings().has(value)));
                 let asked = Settings::of(values.iter().cloned());
-                // How much a run moves is no part of what is compared.
-                let plain = |trial: &&KnownTrial| {
-                    let own = trial.job.settings();
-                    let mut others = Key::iter().filter(|key| !key.is_volume());
-                    others.all(|key| own.effective(key) == asked.effective(key))
-                };
-                let usual: Vec<KnownTrial> = trials.iter().filter(plain).cloned().collect();
+                let usual = trials.iter().filter(|trial| trial.job.settings().is_like(&asked));
+                let usual: Vec<KnownTrial> = usual.cloned().collect();
                 if !values.is_empty() && !usual.is_empty() {
                     return usual;
                 }
@@ -150,7 +144,7 @@ fn points(
         let figures: Vec<f64> = record.samples.iter().map(Sample::headline).collect();
         // What can't be compared is no session of the series.
         let Some(session) = Session::of(&figures) else { continue };
-        judged = better(&record.job);
+        judged = record.job.mode().figure().1;
         // There is no verdict across methods.
         let of = (&entry.host, &entry.cpu, document.workload, document.method);
         let (at, sessions, before) = series.entry(of).or_insert_with(|| (Vec::new(), Vec::new(), document));
@@ -176,13 +170,6 @@ fn points(
     points
 }
 
-fn better(params: &Job) -> Better {
-    match params.mode() {
-        Mode::Throughput => Better::Higher,
-        Mode::Latency => Better::Lower,
-    }
-}
-
 /// What is new: kernel, version of pipemark, load, the CPU time that the hypervisor or a limit took.
 fn differences(base: &Document, new: &Document) -> Vec<String> {
     let mut differences = Vec::new();
@@ -199,6 +186,7 @@ fn differences(base: &Document, new: &Document) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Job;
 
     fn known(words: &str) -> KnownTrial {
         let values = words.split_whitespace().map(|word| Value::parse_pair(word).unwrap());

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
-use crate::model::{Document, Estimates, Finding, Job, Key, Record, Status, differing, name};
+use crate::model::{Document, Estimates, Finding, Job, Key, Record, differing, name};
 use crate::sheet::neutral;
 use crate::sheet::words::time;
 
@@ -19,8 +19,7 @@ pub(in crate::sheet) struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     fn of(run: usize, record: &'a Record) -> Option<Trial<'a>> {
-        let good = record.status == Status::Ok && record.verified != Some(false);
-        record.estimate.as_ref().filter(|_| good).map(|estimates| Trial { run, record, estimates })
+        record.measured().map(|estimates| Trial { run, record, estimates })
     }
 
     pub(in crate::sheet) fn job(&self) -> &'a Job {
