@@ -3,8 +3,8 @@
 # package with the ordinary one, the three crates, and checksums. Needs Rust 1.90 or newer, whose linker is lld, dpkg-deb, objdump and maturin
 # (pip install maturin).
 #
-# The static program has glibc within it, so its memcpy and malloc are those of the ordinary program, and only the link of the
-# last crate differs. bench/static.py compares their figures.
+# The static program has glibc within it, so its memcpy and malloc are those of the ordinary program, and only the last
+# step differs. bench/static.py compares their figures.
 set -eu
 cd "$(dirname "$0")/.."
 umask 022
@@ -20,13 +20,14 @@ mkdir -p "$dist" "$stage"
 # in other languages.
 lay_out() {
 	make -s files PIPEMARK="$1" DESTDIR="$2" PREFIX="$3"
+	gzip -9n "$2$3"/share/man/man1/*
 	install -d "$2$3/share/pipemark" "$2$3/share/doc/pipemark"
 	git ls-files entrants | grep -v "/[.]git" | xargs cp --parents -t "$2$3/share/pipemark"
 	install -m 644 README.md docs/install.md "$2$3/share/doc/pipemark"
 }
 
 # Small: no tables for unwinding (a panic ends the program), relocations in the packed form (glibc 2.36 and newer), and functions
-# with the same code only once. The target is named so that this isn't asked of build scripts.
+# with the same code only once; the profile optimises all crates as one program. The target is named so that this isn't asked of build scripts.
 target=x86_64-unknown-linux-gnu
 built=target/$target/dist/pipemark
 export CFLAGS="-fno-asynchronous-unwind-tables"
@@ -51,7 +52,6 @@ tar -C "$stage" --owner=0 --group=0 --sort=name --mtime="@$(git log -1 --format=
 maintainer="${DEBFULLNAME:-The pipemark authors} <${DEBEMAIL:-pipemark@example.com}>"
 deb=$stage/deb
 lay_out "$stage/ordinary" "$deb" /usr
-gzip -9n "$deb"/usr/share/man/man1/*
 cat packaging/copyright >"$deb/usr/share/doc/pipemark/copyright"
 {
 	printf 'pipemark (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md in the source.\n\n' "$version"

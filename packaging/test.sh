@@ -57,7 +57,7 @@ tarball() {
 	mkdir "$roots/empty"
 	tar -C "$roots/empty" --strip-components=1 -xzf "$dist"/pipemark-*-x86_64-linux.tar.gz
 	measure "tarball in an empty root" "$roots/empty" /bin/pipemark
-	for file in share/man/man1/pipemark.1 share/bash-completion/completions/pipemark LICENSE-MIT share/pipemark/entrants/README.md; do
+	for file in share/man/man1/pipemark.1.gz share/bash-completion/completions/pipemark LICENSE-MIT share/pipemark/entrants/README.md; do
 		[ -s "$roots/empty/$file" ] || { echo "the tarball has no $file" >&2; exit 1; }
 	done
 }
