@@ -251,7 +251,7 @@ fn runs_are_laid_over_one_another() {
     let Some(found) = browsed(&files.page(&[&document, &other]), "overlaid") else { return };
     assert_sound(&found);
     let text = found["text"].as_str().unwrap();
-    assert!(text.contains("another machine") && text.contains("What changed."), "{text}");
+    assert!(text.contains("Download JSON: another machine") && text.contains("What changed."), "{text}");
 }
 
 #[test]

@@ -346,12 +346,13 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
 /// # Errors
 /// When one of them can't be written as JSON, or packed.
 pub fn page(documents: &[Document]) -> io::Result<String> {
+    let labels = sheet::labels(documents);
     let attachment = |(index, document): (usize, &Document)| {
         let mut short = document.clone();
         short.trials.iter_mut().for_each(|record| record.samples.clear());
         io::Result::Ok(Attachment {
             file: format!("pipemark-{}.json", index + 1),
-            label: if documents.len() > 1 { format!("{}. {}", index + 1, document.suite) } else { String::new() },
+            label: if documents.len() > 1 { labels[index].clone() } else { String::new() },
             content: serde_json::to_vec(document)?,
             shorter: serde_json::to_vec(&rounded(serde_json::to_value(&short)?))?,
         })

@@ -167,7 +167,8 @@ fn class(style: Style) -> &'static str {
         Style::Caution => "caution",
         Style::Failure => "failure",
         Style::Success => "success",
-        Style::Plain | Style::Heading | Style::Bar | Style::Series(_) => "",
+        Style::Heading => "who",
+        Style::Plain | Style::Bar | Style::Series(_) => "",
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::model::Unit;
-use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale};
+use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
@@ -43,7 +43,7 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         "width": 640,
         "height": form("height"),
         "data": {"values": values},
-        "params": [{"name": "hidden", "value": []}],
+        "params": [{"name": "hidden", "value": []}, {"name": "letters", "value": 40}],
         "transform": [{"filter": "indexof(hidden, datum.s) < 0"}],
         "layer": form("layer"),
         // Those that have a colour, in its order.
@@ -130,7 +130,8 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let beyond = longest * 1.15;
     let along = Figures::new(&chart.x, Some((0.0, longest)));
     let end = |row: f64, label: &str| {
-        let same = chart.points().filter(|(series, point)| point.y == row && series.label == label);
+        let own = |series: &Series| series.role == Role::Measured && series.label == label;
+        let same = chart.points().filter(|(series, point)| point.y == row && own(series));
         same.map(|(_, point)| point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond))
             .fold(0.0, f64::max)
     };
@@ -141,7 +142,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
-        // The figure stands behind the interval's end and what others measured.
+        // The figure stands behind the interval's end.
         datum["e"] = along.value(end(point.y, &series.label));
         if let Some((low, high)) = point.interval {
             datum["l"] = along.value(low.min(beyond));
@@ -158,14 +159,19 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         // Fit for the figure behind the longest bar, however narrow the chart is.
         let most = format!("{} / max(0.3, 1 - 78 / width)", beyond / along.divisor);
         channel["axis"]["tickCount"] = json!(6);
+        channel["axis"]["labelBound"] = json!(true);
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
-    let step = if beside { 14 * names.len() + 8 } else { 26 };
+    // What others measured stands below our figure, never between it and its bar.
+    let published = chart.series.iter().any(|series| series.role == Role::Published);
+    let each = if published { 20 } else { 14 };
+    let step = if beside { each * names.len() + 8 } else { 26 };
     let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
-    parts.extend([("row", named(&chart.y, "row")), ("colour", colours(names))]);
+    parts.extend([("row", named(&chart.y, "row", "letters")), ("colour", colours(names))]);
     let offset = json!({"field": "s", "type": "nominal", "scale": {"domain": names}});
     parts.extend(beside.then_some(("beside", offset)));
+    parts.extend(published.then_some([("above", json!(-4)), ("below", json!(5))]).into_iter().flatten());
     ("bars", values.collect(), parts)
 }
 
@@ -191,7 +197,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => json!({"domain": [0, 1], "range": "heatmap"}),
         Colouring::Diverging { .. } => json!({"domain": [-1, 1], "domainMid": 0, "range": "diverging"}),
     };
-    let mut column = named(&chart.x, "column");
+    let mut column = named(&chart.x, "column", &format!("max(4, floor(width / {} / 6))", chart.x.names.len().max(1)));
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
     for (key, value) in [("orient", json!("top")), ("labelAngle", json!(0)), ("labelOverlap", json!(true))] {
         column["axis"][key] = value;
@@ -199,7 +205,8 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     // Text that would run into its neighbours is left out; the pointer and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let text = json!({"condition": {"test": room, "field": "b"}, "value": ""});
-    let parts = vec![("column", column), ("row", named(&chart.y, "row")), ("colours", colours), ("text", text)];
+    let parts =
+        vec![("column", column), ("row", named(&chart.y, "row", "letters")), ("colours", colours), ("text", text)];
     ("heat", values.collect(), parts)
 }
 
@@ -268,11 +275,13 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// A channel of words.
-fn named(axis: &Axis, field: &str) -> Value {
+/// A channel of words, in lines of as many letters as the expression says there is room for.
+fn named(axis: &Axis, field: &str, letters: &str) -> Value {
+    let lines =
+        format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
     json!({
-        "field": field, "type": "nominal", "sort": null, "title": null,
-        "scale": {"domain": axis.names}, "axis": {"grid": false, "ticks": false, "domain": false},
+        "field": field, "type": "nominal", "sort": null, "title": null, "scale": {"domain": axis.names},
+        "axis": {"grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelExpr": lines},
     })
 }
 

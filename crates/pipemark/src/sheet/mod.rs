@@ -28,6 +28,7 @@ use serde_json::Value;
 
 pub use brief::brief;
 pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
+pub use charts::labels;
 pub use comparison::{comparison, in_turns, noise_floor};
 pub use document::document;
 pub use history::{TrendPoint, measurements, sessions, trend, trials};

@@ -56,7 +56,8 @@ pub fn report(documents: &[Document]) -> Sheet {
         caption: if several { label.clone() } else { String::new() },
         rows: brief::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
     });
-    let columns = ["figure", "speed", "details"].map(|heading| Column::words("", heading).fit(Fit::Wrapped));
+    let words = |heading| Column::words("", heading).fit(Fit::Wrapped);
+    let columns = [words("figure"), Column::figures("", "speed"), words("details")];
     let groups = groups.filter(|group| !group.rows.is_empty()).collect();
     sheet.grid(Grid { labels: 1, columns: columns.into(), groups });
     if let Some(charts) = drawn.first_mut().filter(|charts| !charts.is_empty()) {

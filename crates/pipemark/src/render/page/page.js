@@ -24,7 +24,8 @@
         labelColor: muted, titleColor: muted, titleFontWeight: 500, titleFontSize: 12, labelFontSize: 12,
         gridColor: colour("grid"), domainColor: colour("line"), tickColor: colour("line"), titlePadding: 8,
       },
-      axisY: { labelLimit: Math.max(90, width * 0.38) },
+      axisX: { titleAnchor: width < 460 ? "end" : "middle" },
+      axisY: { labelLimit: Math.max(90, width * 0.38), labelFontSize: width < 460 ? 11 : 12 },
       legend: { labelColor: ink, labelFontSize: 12 },
       range: {
         category: pick("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"),
@@ -48,8 +49,18 @@
     return config;
   }
 
+  // Rows are as high as the longest of their names.
+  function height({ height, layer }, letters) {
+    if (!height.step) return height;
+    const lines = Math.max(...layer[0].encoding.y.scale.domain.map((name) => Math.ceil((name.length + 4) / letters)));
+    return { ...height, step: Math.max(height.step, 13 * lines + 5) };
+  }
+
   function compiled(spec, width, config) {
-    const sized = { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
+    // Names beside an axis may take three eighths of the width, and break where they would take more.
+    const letters = Math.round(Math.max(90, width * 0.38) / 6.5);
+    const params = spec.params.map((param) => (param.name === "letters" ? { ...param, value: letters } : param));
+    const sized = { ...spec, params, width, height: height(spec, letters), autosize: { type: "fit-x", contains: "padding" } };
     return vegaLite.compile(sized, { config, logger: vega.logger(vega.Error) }).spec;
   }
 

@@ -11,7 +11,8 @@ use super::chart::Point;
 use super::{Chart, grouped};
 use crate::model::{Document, Estimate, Key, LinkKind, Unit};
 
-pub(super) use self::section::{Section, labels};
+pub(super) use self::section::Section;
+pub use self::section::labels;
 pub(super) use self::time::over_time;
 
 /// The most that one chart shows, so that it can be read and drawn at once; the table has all.

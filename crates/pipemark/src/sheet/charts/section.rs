@@ -132,12 +132,12 @@ pub(in crate::sheet) fn number(trial: &Trial, key: Key) -> Option<u64> {
 
 /// A name for each document by what differs between them: label, suite, host, kernel, processor, version, and the start
 /// where nothing else does.
-pub(in crate::sheet) fn labels(documents: &[Document]) -> Vec<String> {
+pub fn labels(documents: &[Document]) -> Vec<String> {
     let aspects: [fn(&Document) -> String; 7] = [
         |document| document.label.clone().unwrap_or_else(|| document.suite.clone()),
         |document| document.suite.clone(),
         |document| document.host.name.clone(),
-        |document| document.host.kernel.split(" #").next().unwrap_or_default().to_owned(),
+        |document| format!("Linux {}", document.host.kernel.split(" #").next().unwrap_or_default()),
         |document| document.host.cpu.clone(),
         |document| format!("pipemark {}", document.version),
         |document| time(&document.started),
@@ -159,6 +159,10 @@ pub(in crate::sheet) fn labels(documents: &[Document]) -> Vec<String> {
     let unique = names.iter().collect::<HashSet<_>>().len() == names.len();
     match unique && names.iter().all(|name| !name.is_empty()) {
         true => names,
-        false => names.iter().enumerate().map(|(n, name)| format!("{}. {name}", n + 1).trim().to_owned()).collect(),
+        false => names
+            .iter()
+            .enumerate()
+            .map(|(n, name)| if name.is_empty() { format!("run {}", n + 1) } else { format!("{}. {name}", n + 1) })
+            .collect(),
     }
 }

@@ -15,7 +15,7 @@ pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<C
         let runs: Vec<&Pieces> = trial.record.samples.iter().filter_map(|sample| sample.pieces.as_ref()).collect();
         let mut panel = vec![neutral(&trial.record.name)];
         panel.extend(labels.get(trial.run).filter(|_| section.runs.len() > 1).cloned());
-        strips(&runs, &panel.join(" · ")).map(|chart| Chart { caption: two.to_string(), ..chart })
+        strips(&runs, &format!("{}: {two}", panel.join(" · ")))
     });
     strips.collect()
 }
@@ -60,7 +60,13 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
     let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: Role::Measured, points }];
-    let chart = Chart::new("Speed over time, run by run; the stronger the colour, the faster", kind, x, y, series);
+    let chart = Chart::new(
+        "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived",
+        kind,
+        x,
+        y,
+        series,
+    );
     (high > 0.0).then(|| Chart { panel: panel.to_owned(), below: left_out, ..chart })
 }
 
