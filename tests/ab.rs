@@ -88,7 +88,7 @@ fn the_capacity_is_that_of_the_pipes_between_the_stages() {
 fn outputs_that_differ_are_not_compared() {
     let ended = ab(&["--", "seq 9", "--", "seq 10"]);
     assert_eq!(ended.code(), Some(3), "{}", ended.stdout);
-    assert!(ended.stderr.contains("B wrote 21 bytes and A at first 18"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("B wrote 21 bytes and the first run of A 18"), "{}", ended.stderr);
     assert_eq!(ended.stdout, "");
 }
 

@@ -80,7 +80,7 @@ fn the_usual_place_is_the_user_s_alone() {
 #[test]
 fn without_a_place_the_measurement_goes_on() {
     for (data, home, expected) in [
-        (Some("relative"), Some("/root"), "no absolute path"),
+        (Some("relative"), Some("/root"), "not an absolute path"),
         (None, None, "neither XDG_DATA_HOME nor HOME"),
         (Some(""), Some(""), "neither XDG_DATA_HOME nor HOME"),
         (Some("/dev/null"), Some("/root"), "/dev/null/pipemark"),
@@ -374,8 +374,8 @@ fn nothing_kept_yet_is_no_error_to_list() {
 #[test]
 fn bad_usage_is_a_sentence() {
     for (words, expected) in [
-        (&["history", "delete", "x"][..], "no run's number"),
-        (&["history", "delete", "0"], "no run's number"),
+        (&["history", "delete", "x"][..], "isn't the number of a run"),
+        (&["history", "delete", "0"], "isn't the number of a run"),
         (&["history", "--since", "yesterday"], "how long ago"),
         (&["history", "import"], "required"),
         (&["bw", "--label", ""], "an empty label"),
@@ -394,7 +394,7 @@ fn nothing_but_a_result_is_taken_in() {
     let past = Past::new();
     let mut document = document();
     for (field, value, expected) in
-        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "'soon', isn't a time")]
+        [("schema", "pipemark/9", "has the schema 'pipemark/9'"), ("started", "soon", "'soon', which isn't a time")]
     {
         let before = document[field].take();
         document[field] = value.into();

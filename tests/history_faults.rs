@@ -283,7 +283,7 @@ fn what_is_not_understood_is_left_as_it_is() {
     let cases: [(Make<'_>, &str); 4] = [
         (&foreign, "a database of another program"),
         (&newer, "written by a newer pipemark (form 99"),
-        (&garbage, "is no SQLite database"),
+        (&garbage, "is not an SQLite database"),
         (&torn, "is damaged"),
     ];
     for (make, expected) in cases {

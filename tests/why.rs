@@ -290,7 +290,7 @@ fn watch_prints_a_line_for_each_interval_off_a_terminal() {
     assert_eq!(lines.code(), Some(0), "{}", lines.stderr);
     assert!(lines.stdout.lines().count() >= 2, "{}", lines.stdout);
     assert!(
-        lines.stdout.lines().all(|line| line.contains("cat | python3 | cat: python3 holds it back")),
+        lines.stdout.lines().all(|line| line.contains("cat | python3 | cat: python3 holds the pipeline back")),
         "{}",
         lines.stdout
     );

@@ -236,7 +236,7 @@ fn check_output(name: &str, run: &PipelineRun, expected: &PipelineRun) -> Result
     let not_compared = "they don't do the same work, so their times are not compared; --ignore-output compares them";
     let output = run.output;
     let sentence = if output != expected.output {
-        format!("{name} wrote {output} bytes and A at first {}: {not_compared}", expected.output)
+        format!("{name} wrote {output} bytes and the first run of A {}: {not_compared}", expected.output)
     } else if run.hash.is_some() && run.hash != expected.hash {
         format!("A and B each wrote {output} bytes, and not the same ones: {not_compared}")
     } else {

@@ -50,8 +50,9 @@ use crate::sheet::hides;
     name = "pipemark",
     version,
     about = "Measures how fast bytes move through pipes, and says why",
-    long_about = "Measures how fast bytes move through Unix pipes, by which means, at which block size and capacity, on \
-                  one core and across two, against what the machine can copy at all.",
+    long_about = "Measures how fast bytes move through Unix pipes: by which mechanism, at which block size and capacity, \
+                  on one core and across two, beside the machine's own copying speed. Finds out what holds your own \
+                  pipelines back.",
     after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples, 'pipemark help VERB' explains a verb, \
                   'pipemark help' lists topics.",
     after_long_help = examples!("pipemark"),

@@ -15,6 +15,7 @@ use crate::watch::{LOOKS, Timeline, Tuning, Watcher};
 
 /// What `tune` takes.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("no_touch", |own| own.hide(true)))]
 pub struct TuneOptions {
     #[command(flatten)]
     watched: WatchedOptions,

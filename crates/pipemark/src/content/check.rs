@@ -8,7 +8,7 @@ use super::{Payload, Stream};
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {
-    format!("byte {position} is wrong: from the start this is another content or another seed, or it was changed")
+    format!("byte {position} is wrong: it was changed, or this is another content or another seed")
 }
 
 /// Compares a stream with its content, piece by piece as it arrives.

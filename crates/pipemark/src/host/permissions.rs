@@ -77,7 +77,7 @@ impl Facility {
         let why = match self {
             Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
                 2 if !capable(CapabilitySet::SYS_PTRACE) => {
-                    "only for CAP_SYS_PTRACE (/proc/sys/kernel/yama/ptrace_scope is 2); as root: sysctl kernel.yama.ptrace_scope=1"
+                    "needs CAP_SYS_PTRACE (/proc/sys/kernel/yama/ptrace_scope is 2); as root: sysctl kernel.yama.ptrace_scope=1"
                 }
                 3.. => {
                     "no process may look into another one (/proc/sys/kernel/yama/ptrace_scope is 3); this lasts until the next boot"
@@ -97,14 +97,14 @@ impl Facility {
         let Some(errno) = Errno::from_io_error(error) else { return format!("it is there but does not work: {error}") };
         match (self, errno) {
             (_, Errno::NOSYS) => format!(
-                "not in this kernel, or hidden by a system call filter (ENOSYS); needs {} and a filter that lets it pass",
+                "not in this kernel, or hidden by a system call filter (ENOSYS); needs {} and a filter that permits it",
                 self.kernel()
             ),
             (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(2) => {
                 "switched off for everyone (/proc/sys/kernel/io_uring_disabled is 2); as root: sysctl kernel.io_uring_disabled=0".to_owned()
             }
             (Facility::IoUring, Errno::PERM | Errno::ACCESS) if io_uring_switch(files) == Some(1) => {
-                "only for CAP_SYS_ADMIN and one group (/proc/sys/kernel/io_uring_disabled is 1); join the group of /proc/sys/kernel/io_uring_group, or as root: sysctl kernel.io_uring_disabled=0".to_owned()
+                "needs CAP_SYS_ADMIN or membership of one group (/proc/sys/kernel/io_uring_disabled is 1); join the group of /proc/sys/kernel/io_uring_group, or as root: sysctl kernel.io_uring_disabled=0".to_owned()
             }
             (Facility::IoUring, Errno::NOMEM) => {
                 "the limit on locked memory is too low to register buffers (ENOMEM); raise it with ulimit -l".to_owned()
@@ -118,7 +118,7 @@ impl Facility {
                 }
             }
             (Facility::HardwareCounters, Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => {
-                "this machine shows none, like most virtual ones; give the guest a performance monitoring unit, or measure on the host".to_owned()
+                "this machine has none, like most virtual ones; give the guest a performance monitoring unit, or measure on the host".to_owned()
             }
             (Facility::PipeCapacity, Errno::PERM) => format!(
                 "refused (EPERM): this user's pipes are above /proc/sys/fs/pipe-user-pages-soft{}, or a system call filter forbids it; close pipes or raise the limit",

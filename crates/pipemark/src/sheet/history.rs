@@ -41,7 +41,8 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
         .data("version", |entry| Some(entry.version.as_str()));
     let mut sheet = Sheet::default();
     sheet.blocks.push(super::Block::Grid(table.grid()));
-    let rest = (entries.len() < all).then(|| format!("{} of {all}; --limit 0 and no filter list all", entries.len()));
+    let rest = (entries.len() < all)
+        .then(|| format!("{} of {all} runs; 'pipemark history --limit 0' lists all", entries.len()));
     sheet.notes(rest.map(Note::plain));
     sheet
 }

@@ -30,7 +30,7 @@ impl FromStr for Id {
 
     fn from_str(text: &str) -> Result<Id, String> {
         let number = text.trim_start_matches('#').parse().ok().filter(|&number: &i64| number > 0);
-        number.map(Id).ok_or_else(|| format!("'{text}' is no run's number; 'pipemark history' lists them"))
+        number.map(Id).ok_or_else(|| format!("'{text}' isn't the number of a run; 'pipemark history' lists them"))
     }
 }
 
@@ -88,7 +88,7 @@ impl Entry {
     pub(super) fn of(document: &Document) -> Result<Entry, HistoryError> {
         let no_time = || {
             let text = document.started.escape_debug();
-            HistoryError::new(format!("has no place for a document whose time, '{text}', isn't a time"))
+            HistoryError::new(format!("can't keep a document that started at '{text}', which isn't a time"))
         };
         let started: Timestamp = document.started.parse().map_err(|_| no_time())?;
         // Nanoseconds since 1970 are to fit an SQLite integer, which they do until 2262.

@@ -74,7 +74,7 @@ impl From<rusqlite::Error> for HistoryError {
             Some(ErrorCode::CannotOpen) => {
                 "or its journal can't be opened; see the folder's permissions, or use another --db FILE".into()
             }
-            Some(ErrorCode::NotADatabase) => "is no SQLite database; use another --db FILE".into(),
+            Some(ErrorCode::NotADatabase) => "is not an SQLite database; use another --db FILE".into(),
             Some(ErrorCode::DatabaseCorrupt) => {
                 format!("is damaged ({error}); move it away, and save what can be saved with 'sqlite3 FILE .recover'")
             }

@@ -22,7 +22,7 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
         (Some(data), _) if data.is_absolute() => data,
         (Some(data), _) => {
             return Err(HistoryError::new(format!(
-                "XDG_DATA_HOME is '{}', which is no absolute path, so the history has no place; correct it, or use --db FILE",
+                "XDG_DATA_HOME is '{}', which is not an absolute path, so the history has no place; correct it, or use --db FILE",
                 shown(&data)
             )));
         }
@@ -106,7 +106,7 @@ fn objection(metadata: &Metadata) -> Option<String> {
     } else if kind.is_dir() {
         Some("is a folder; use --db with a file in it".to_owned())
     } else if !kind.is_file() {
-        Some("is no regular file; use another --db FILE".to_owned())
+        Some("is not a regular file; use another --db FILE".to_owned())
     } else if metadata.uid() != geteuid().as_raw() {
         Some(format!("belongs to user {} and not to you; use another --db FILE", metadata.uid()))
     } else if metadata.mode() & 0o022 != 0 {

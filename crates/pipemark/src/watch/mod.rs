@@ -91,7 +91,7 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
                 .to_owned(),
         ),
         Access::Stat => notes.push(
-            "only whether threads run or sleep can be seen here, and the rest follows from it: to see more, run pipemark as \
+            "only whether threads run or sleep can be seen here, and the rest is inferred: to see more, run pipemark as \
              the pipeline's user, or as root"
                 .to_owned(),
         ),
@@ -106,7 +106,7 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
     let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
         notes.push(format!(
-            "{}: of another user, so only whether it runs or sleeps can be seen; as root pipemark sees more",
+            "{}: another user's, so only whether it runs or sleeps can be seen; as root pipemark sees more",
             hidden.join(", ")
         ));
     }
@@ -114,7 +114,7 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
     if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
         notes.push(format!(
-            "samples are rough: up to {:.0} points off the kernel's counters ({}), to which shares of running are corrected",
+            "samples are rough: up to {:.0} points off the kernel's counters ({}), by which the shares are corrected",
             error * 100.0,
             verdict::name(figures, number)
         ));

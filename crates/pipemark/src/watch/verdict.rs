@@ -82,7 +82,7 @@ pub fn percent(share: f64) -> String {
 /// The verdict on a stretch of time.
 pub fn verdict(figures: &Figures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return PipelineVerdict::unknown("ended", "Nothing was there to be looked at: it had ended.");
+        return PipelineVerdict::unknown("ended", "There was nothing to look at: it had ended.");
     }
     if figures.samples < FEWEST_SAMPLES {
         let text =
@@ -161,7 +161,7 @@ fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
 fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let text = || {
         format!(
-            "{} can't be seen into from here, and nothing else holds it back for longer.",
+            "What {} does can't be seen from here, and nothing else holds the pipeline back for longer.",
             name(figures, busiest.number)
         )
     };
@@ -190,7 +190,7 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict>
     let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
     if let Some((share, number)) = input.filter(longer) {
         let text = format!(
-            "Its input holds it back: {} waits for it for {} of the time, from a pipe whose writer can't be seen.",
+            "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer can't be seen.",
             name(figures, number),
             percent(share)
         );
@@ -198,7 +198,7 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict>
     }
     let (share, number) = output.filter(longer)?;
     let text = format!(
-        "What reads its output holds it back: {} waits for room for {} of the time, in a pipe whose reader can't be seen.",
+        "What reads its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader can't be seen.",
         name(figures, number),
         percent(share)
     );
@@ -236,7 +236,7 @@ fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdic
         return None;
     }
     let text = format!(
-        "It is balanced: {} is busy {} of the time and {} {}. To make only one of them faster gains little.",
+        "The pipeline is balanced: {} is busy {} of the time and {} {}. Making only one of them faster gains little.",
         name(figures, first.number),
         percent(first.busy),
         name(figures, second.number),
@@ -259,7 +259,7 @@ fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
     {
         why.push_str(&format!(", and {second} ({})", percent(*share)));
     }
-    let mut text = format!("{} holds it back: {why}.", name(figures, busiest.number));
+    let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
     if busiest.present < 0.9 {
         text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
     }
@@ -269,7 +269,9 @@ fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
     match (bound, next) {
         (Some(bound), Some(next)) => {
             let (own, next) = (name(figures, busiest.number), name(figures, next.number));
-            text.push_str(&format!(" With a faster {own} it is at most {bound:.1} times as fast, then {next} limits."));
+            text.push_str(&format!(
+                " With a faster {own} it is at most {bound:.1} times as fast; then {next} limits it."
+            ));
         }
         (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
         _ => {}

@@ -60,7 +60,7 @@ fn the_busiest_stage_holds_it_back_and_the_next_bounds_the_gain() {
     assert_eq!((found.kind, found.stage, found.reason.as_str()), (VerdictKind::Stage, Some(2), "computing"));
     assert_eq!(found.next, Some(3));
     assert!((found.bound.unwrap() - 2.0).abs() < 1e-9);
-    assert!(found.text.contains("at most 2.0 times as fast, then s3"), "{}", found.text);
+    assert!(found.text.contains("at most 2.0 times as fast; then s3 limits it"), "{}", found.text);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_can_not_be_told_is_said_so() {
 fn stages_of_one_name_are_told_apart() {
     let mut all = vec![stage(1, 20, 0, 80), stage(2, 98, 1, 1)];
     all.iter_mut().for_each(|stage| stage.name = "grep".to_owned());
-    assert!(verdict(&line(all)).text.starts_with("grep (stage 2) holds it back"));
+    assert!(verdict(&line(all)).text.starts_with("grep (stage 2) holds the pipeline back"));
 }
 
 #[test]
