@@ -198,11 +198,25 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["tune", " "], 125),
         (vec!["why", "--unknown"], 125),
         (vec!["why", "2147483646"], 1),
+        (vec!["watch", "2147483646"], 1),
         (vec!["why", "--name", "no-such-name"], 1),
     ] {
         let ended = pipemark(&words);
         assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_thread_of_the_kernel_is_no_pipeline() {
+    let is_of_kernel = fs::read_to_string("/proc/2/stat").is_ok_and(|stat| stat.contains("(kthreadd)"));
+    if !is_of_kernel {
+        return left_out("threads of the kernel", "none can be seen here");
+    }
+    for verb in ["why", "watch", "tune"] {
+        let ended = pipemark(&[verb, "2"]);
+        assert_eq!(ended.code(), Some(1), "{verb}: {}", ended.stdout);
+        assert!(ended.stderr.contains("thread of the kernel (kthreadd)") && ended.stdout.is_empty(), "{ended:?}");
     }
 }
 

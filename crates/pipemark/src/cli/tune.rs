@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::output::terminal;
 use super::why::{self, Live, Wanted, WatchedOptions, wanted};
-use super::{Ending, Stop, exit};
+use super::{Ending, Stop};
 use crate::model::{ByteSize, PipelineReport};
 use crate::plan::parse_duration;
 use crate::sheet::{Note, Sheet, Style};
@@ -57,7 +57,7 @@ pub fn run(options: &TuneOptions) -> Ending {
                 }
                 _ => why::write(watched, &trial, &report, print)?,
             }
-            if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+            why::ended(key)
         }
     }
 }

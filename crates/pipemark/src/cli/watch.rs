@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use super::output::terminal_of;
-use super::why::{self, Live, Wanted, WatchedOptions, wanted};
-use super::{Ending, Stop, exit};
+use super::why::{self, Live, Wanted, WatchedOptions, ended, wanted};
+use super::{Ending, Stop};
 use crate::export::{Destination, json_line};
 use crate::model::PipelineReport;
 use crate::plan::parse_duration;
@@ -56,10 +56,6 @@ pub fn run(options: &WatchOptions) -> Ending {
             }
         }
     }
-}
-
-fn ended(key: Option<Key>) -> Ending {
-    if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
 
 fn show(options: &WatchOptions, pids: &[u32]) -> Result<Option<Key>, Stop> {

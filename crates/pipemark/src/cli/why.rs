@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use pipeio_harness::stdio::sigpipe_was_ignored;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::console::{say, say_error};
@@ -186,11 +185,20 @@ pub fn run(options: &WhyOptions) -> Ending {
         Wanted::Live => list(watched, "why"),
         Wanted::Processes(pids) => {
             let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
+            if report.stages.is_empty() && key.is_none() {
+                write(watched, &Quiet, &report, || ())?;
+                return Err(Stop::failed(&report.verdict.text));
+            }
             write(watched, &Quiet, &report, || print!("{}", terminal().render(&Quiet.sheet(&report))))?;
-            if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+            ended(key)
         }
         Wanted::Start(command, text) => start(watched, command, &text, &mut Brief { shown: false }),
     }
+}
+
+/// Ends as the person asked.
+pub fn ended(key: Option<Key>) -> Ending {
+    if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
 }
 
 /// Lists the live pipelines.
@@ -273,15 +281,8 @@ pub fn look(
     time: Option<Duration>,
     live: &mut dyn Live,
 ) -> Result<(PipelineReport, Option<Key>), Stop> {
-    if let Some(pid) = pids.iter().find(|&&pid| !watch::exists(pid)) {
-        // The kernel knows it, and /proc doesn't show it.
-        let hidden = Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
-        return Err(Stop::failed(match hidden {
-            true => {
-                format!("process {pid} is another user's, and hidden here (hidepid); look as that user, or as root")
-            }
-            false => format!("there is no process {pid}; 'pipemark why' lists live pipelines"),
-        }));
+    if let Some(reason) = pids.iter().find_map(|&pid| watch::refusal(pid)) {
+        return Err(Stop::failed(reason));
     }
     let kernel = |pid: &u32| {
         fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -75,8 +75,8 @@ pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
     match verdict.kind {
         VerdictKind::Stage if verdict.reason == "stopped" => {
-            let stopped = figures.stages.iter().filter(|stage| stage.stopped > STOPPED);
-            let pids: Vec<String> = stopped.map(|stage| stage.pid.to_string()).collect();
+            let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
+            let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             found.push(format!("'kill -CONT {}', or 'fg' in its shell, lets it go on", pids.join(" ")));
         }
         VerdictKind::Stage => {

@@ -24,6 +24,8 @@ pub use tune::{LOOKS, Tuning};
 pub use verdict::{percent, verdict};
 
 use process::Process;
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::model::{Access, PipelineReport, StageFigures, StageMoment};
 
@@ -165,7 +167,18 @@ pub fn named(name: &str) -> Vec<u32> {
     processes.iter().filter(called).map(|process| process.pid).collect()
 }
 
-/// Whether there is such a process.
-pub fn exists(pid: u32) -> bool {
-    Process::read(pid).is_some_and(|process| process.state != 'Z')
+/// Why a process can't be looked at, if it can't.
+pub fn refusal(pid: u32) -> Option<String> {
+    // The kernel knows it, and /proc doesn't show it.
+    let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
+    match Process::read(pid) {
+        Some(Process { of_kernel: true, comm, .. }) => {
+            Some(format!("process {pid} is a thread of the kernel ({comm}), which no pipe joins to anything"))
+        }
+        Some(process) if process.state != 'Z' => None,
+        _ if hidden() => {
+            Some(format!("process {pid} is another user's, and hidden here (hidepid); look as that user, or as root"))
+        }
+        _ => Some(format!("there is no process {pid}; 'pipemark why' lists live pipelines")),
+    }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::host;
 use crate::order::Order;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
@@ -43,6 +44,8 @@ pub struct Process {
     /// As the kernel has it: `S`, `R`, `T` and others.
     pub state: char,
     pub threads: u32,
+    /// It is a thread of the kernel.
+    pub of_kernel: bool,
     /// CPU time of its own and of children that it reaped, in clock ticks.
     pub ticks: u64,
     /// Page faults of children that it reaped: they change when it reaps one.
@@ -52,6 +55,9 @@ pub struct Process {
     /// The ends of pipes that it holds; `None` where that may not be seen.
     pub ends: Option<Vec<End>>,
 }
+
+/// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
+const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// A file of /proc that is read again and again.
 #[derive(Debug)]
@@ -102,13 +108,16 @@ fn numbers(folder: &str) -> Vec<u32> {
 impl Process {
     /// Reads one; `None` when it is gone.
     pub fn read(pid: u32) -> Option<Process> {
-        let mut process = Process::read_stat(pid)?;
-        process.ends = ends(pid).ok();
-        // Between the two it may have ended, and what it held with it.
-        if process.state == 'Z' || process.state == 'X' {
-            process.ends = Some(Vec::new());
+        Process::read_stat(pid).map(Process::with_ends)
+    }
+
+    fn with_ends(mut self) -> Process {
+        self.ends = ends(self.pid).ok();
+        // Meanwhile it may have ended, and what it held with it.
+        if self.state == 'Z' || self.state == 'X' {
+            self.ends = Some(Vec::new());
         }
-        Some(process)
+        self
     }
 
     /// The line of /proc/PID/stat. The name stands in parentheses and may hold more of them.
@@ -121,7 +130,8 @@ impl Process {
         let ticks = (11..15).map(number).sum::<Option<u64>>()?;
         let state = words.first()?.chars().next()?;
         let (parent, group, reaped, threads, start) = (small(1)?, small(2)?, number(8)?, small(17)?, number(19)?);
-        Some(Process { pid, parent, group, start, state, threads, ticks, reaped, comm, ends: None })
+        let of_kernel = number(6)? & PF_KTHREAD != 0;
+        Some(Process { pid, parent, group, start, state, threads, of_kernel, ticks, reaped, comm, ends: None })
     }
 
     /// The same without the ends of pipes.
@@ -180,10 +190,9 @@ fn way_of(path: &str) -> Option<Way> {
 
 /// All processes that can be seen, without those of the kernel and without this one.
 pub fn all() -> Vec<Process> {
-    const KTHREADD: u32 = 2;
     let own = std::process::id();
-    let pids = numbers("/proc").into_iter().filter(|&pid| pid != own && pid != KTHREADD);
-    pids.filter_map(Process::read).filter(|process| process.parent != KTHREADD).collect()
+    let others = numbers("/proc").into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
+    others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
 }
 
 /// The children of a process, as far as the kernel lists them; `None` where it does not.
@@ -204,10 +213,8 @@ pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
-/// The value behind `key:` in a file of such lines.
 fn field(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    host::field(text, key)?.parse().ok()
 }
 
 /// The bytes read and written in the text of /proc/PID/io.
@@ -247,6 +254,9 @@ mod tests {
         let process = Process::parse(7, line).unwrap();
         let about = (process.parent, process.group, process.start, process.ticks, process.comm.as_str());
         assert_eq!(about, (5, 6, 99, 10, "a) b (c)"));
+        assert!(!process.of_kernel);
+        let line = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 3 0 0 20 0 1 0 2 0 0";
+        assert!(Process::parse(2, line).unwrap().of_kernel);
     }
 
     #[test]

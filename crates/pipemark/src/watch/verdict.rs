@@ -19,6 +19,8 @@ const BUSY: f64 = 0.85;
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
 pub(super) const BOTH_WAIT: f64 = 0.12;
+/// Fewer looks that saw an end wait say nothing of it: that share of the fewest samples would be two.
+const FEWEST_WAITS: f64 = 10.0;
 /// Two stages that are busy for as long, within this, are balanced.
 const BALANCED: f64 = 0.10;
 /// All stages together are busy for less than this where nothing moves.
@@ -213,15 +215,23 @@ fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     if busy(0) >= BUSY || stage_gains_more {
         return None;
     }
-    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits);
+    // As a stage, a pipe counts for as long as it was there.
+    let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
+    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
     let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
     if both(worst) < BOTH_WAIT {
         return None;
     }
+    let (from, to) = (name(figures, worst.from), name(figures, worst.to));
+    let seen = (both(worst) * f64::from(figures.samples)).round();
+    if seen < FEWEST_WAITS {
+        let text = format!(
+            "Too short to tell: an end of the pipe from {from} to {to} was seen to wait {seen} times, and {FEWEST_WAITS} are needed."
+        );
+        return Some(PipelineVerdict::unknown("short", text));
+    }
     let text = format!(
-        "The pipe from {} to {} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
-        name(figures, worst.from),
-        name(figures, worst.to),
+        "The pipe from {from} to {to} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
         percent(worst.writer_waits),
         percent(worst.reader_waits)
     );

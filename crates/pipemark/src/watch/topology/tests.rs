@@ -7,7 +7,8 @@ fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
     let process = |&(pid, parent, group, ends): &Line<'_>| {
         let ends = ends.iter().map(|&(fd, pipe, way)| End { fd, pipe: PipeId(0, pipe), way }).collect();
         let (comm, start) = (format!("p{pid}"), u64::from(pid));
-        Process { pid, parent, group, start, state: 'S', threads: 1, ticks: 0, reaped: 0, comm, ends: Some(ends) }
+        let (state, threads, of_kernel, ends) = ('S', 1, false, Some(ends));
+        Process { pid, parent, group, start, state, threads, of_kernel, ticks: 0, reaped: 0, comm, ends }
     };
     lines.iter().map(process).collect()
 }

@@ -84,6 +84,12 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     // A faster stage gains more than a larger pipe: 2.7 times against 1.2.
     let found = verdict(&line(vec![stage(1, 30, 0, 70), stage(2, 82, 18, 0)]));
     assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
+    // Two looks of twenty are no share, nor is all of the little time for which it was there.
+    let few = Figures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
+    assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
+    let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 20, 5, 75)]);
+    brief.stages[..2].iter_mut().for_each(|stage| stage.present = 0.1);
+    assert_eq!(verdict(&brief).kind, VerdictKind::Stage);
     // A stage that is busy all the time is the cause, whatever the pipes do.
     let found = verdict(&line(vec![stage(1, 60, 0, 40), stage(2, 86, 14, 0)]));
     assert_eq!(found.kind, VerdictKind::Stage);
@@ -178,4 +184,7 @@ fn what_ctrl_z_stopped_is_said_to_be_stopped() {
     assert!(found.text.contains("s1, s2") && found.advice[0].contains("kill -CONT 101 102"), "{found:?}");
     let found = verdict(&line(vec![stopped(1), stage(2, 0, 100, 0)]));
     assert_eq!((found.stage, found.reason.as_str()), (Some(1), "stopped"), "{found:?}");
+    let half = StageFigures { stopped: 0.4, computing: 0.35, sleep: 0.25, pid: 101, ..stage(1, 100, 0, 0) };
+    let found = verdict(&line(vec![half, stage(2, 0, 100, 0)]));
+    assert!(found.reason == "stopped" && found.advice[0].contains("kill -CONT 101'"), "{found:?}");
 }
