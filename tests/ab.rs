@@ -101,6 +101,16 @@ fn the_same_number_of_other_bytes_is_a_difference() {
     let results = ab(&[&["--ignore-output"], &words[..]].concat()).measured();
     assert_eq!(results["same_output"], false);
     assert_eq!(ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured()["same_output"], true);
+    // Nor is it said of one pipeline that each run wrote as much where they did not.
+    let longer = "echo >>\"$LONGER\"; cat \"$LONGER\"";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let one = |flags: &[&str]| {
+        let words = [&["ab", "--runs", "2"], flags, &["--", longer]].concat();
+        let variable = format!("LONGER={}", file.path().display());
+        crate::program::run(&["env", &variable, crate::program::PIPEMARK], &words)
+    };
+    assert_eq!(one(&[]).code(), Some(3));
+    assert!(one(&["--ignore-output"]).stdout.contains("The outputs differ: --ignore-output."));
 }
 
 #[test]

@@ -158,7 +158,9 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
         }
     }
     progress.finish();
-    let same_output = (sides.len() == 2).then(|| first[0].hash == first[1].hash);
+    let same = first.iter().all(|run| run.hash == first[0].hash)
+        && runs.iter().flatten().all(|run| run.output == first[0].output);
+    let same_output = (sides.len() == 2 || !same).then_some(same);
     let output = first[0].output;
     let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| TimedPipeline {
         pipeline: text.clone(),

@@ -20,9 +20,9 @@ pub struct Turns {
     pub why: Option<String>,
     pub sessions: u32,
     pub criterion: Criterion,
-    /// What each run of A wrote, in bytes.
+    /// What A wrote, in bytes; where not each run wrote as much, in the first.
     pub output: u64,
-    /// Whether both wrote the same bytes.
+    /// Whether both wrote the same bytes; of one pipeline only told where not each run wrote as many.
     pub same_output: Option<bool>,
 }
 

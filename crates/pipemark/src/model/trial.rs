@@ -10,6 +10,7 @@ use super::job::Job;
 use super::methods::Verify;
 use super::parameter::Key;
 use super::sample::Sample;
+use super::value::named;
 
 /// One fully specified pipeline, as the plan orders it.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,8 @@ pub enum Status {
     Failed,
 }
 
+named!(Status: Ok Skipped Failed);
+
 /// Why no more runs of a trial were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -78,6 +81,8 @@ pub enum Stopped {
     /// The person at the terminal ended it.
     Interrupted,
 }
+
+named!(Stopped: Narrow Runs Budget Interrupted);
 
 /// A trial and what came of running it, before anything is computed from the samples.
 #[derive(Debug, Clone, PartialEq)]

@@ -257,7 +257,7 @@ pub fn in_turns(turns: &Turns) -> Sheet {
     let mut notes = vec![plain(match turns.same_output {
         None => format!("Each run wrote {output} bytes."),
         Some(true) => format!("Both wrote the same {output} bytes."),
-        Some(false) => "Their outputs differ: --ignore-output.".to_owned(),
+        Some(false) => "The outputs differ: --ignore-output.".to_owned(),
     })];
     if let Some(comparison) = &turns.comparison {
         let seen = |by: f64| plain(format!("A change of {} % would have been seen.", digits(by * 100.0)));

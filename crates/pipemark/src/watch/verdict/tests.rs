@@ -87,7 +87,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     // Two looks of twenty are no share, nor is all of the little time for which it was there.
     let few = Figures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
-    let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 20, 5, 75)]);
+    let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 60, 40, 0)]);
     brief.stages[..2].iter_mut().for_each(|stage| stage.present = 0.1);
     assert_eq!(verdict(&brief).kind, VerdictKind::Stage);
     // A stage that is busy all the time is the cause, whatever the pipes do.
