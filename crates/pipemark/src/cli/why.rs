@@ -1,7 +1,6 @@
 //! `pipemark why`: what holds a pipeline back, one that it runs or one that runs already.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -283,12 +282,6 @@ pub fn look(
 ) -> Result<(PipelineReport, Option<Key>), Stop> {
     if let Some(reason) = pids.iter().find_map(|&pid| watch::refusal(pid)) {
         return Err(Stop::failed(reason));
-    }
-    let kernel = |pid: &u32| {
-        fs::read_link(format!("/proc/{pid}/exe")).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    if let Some(pid) = pids.first().filter(|_| pids.iter().all(kernel)) {
-        return Err(Stop::failed(format_args!("process {pid} has ended, or is a thread of the kernel")));
     }
     // It starts nothing, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(Stop::failed)?;
