@@ -1,12 +1,11 @@
 //! `pipemark compare`: two measurements against each other, and the noise floor of this machine. Codes for scripts.
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::console::say;
 use super::noise_floor;
 use super::output::{DbOption, ExportOptions, Format};
-use super::parameters::refuse_twice;
+use super::parameters::{Choice, one_of, refuse_twice};
 use super::{Ending, Stop, exit, read};
 use crate::compare::{Diff, Party};
 use crate::model::{Better, Settings, Value};
@@ -34,7 +33,7 @@ pub struct CompareOptions {
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with a code of its own when a trial has this verdict (see below)
-    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = fail_on())]
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = one_of(&FAIL_ON))]
     fail_on: Vec<Option<Verdict>>,
     /// Measure the same thing against itself here, and say which change could be seen
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
@@ -51,20 +50,13 @@ pub struct CompareOptions {
 }
 
 /// What may end a comparison with a code of its own, the most urgent first; what is missing has no verdict.
-const FAIL_ON: [(Option<Verdict>, &str); 5] = [
-    (Some(Verdict::Worse), "A trial is worse: code 10"),
-    (None, "A trial is on one side only, or was not measured on both: code 11"),
-    (Some(Verdict::CantTell), "It can't be told whether a trial changed: code 12"),
-    (Some(Verdict::Better), "A trial is better: code 13"),
-    (Some(Verdict::Same), "A trial is the same: code 14"),
+const FAIL_ON: [Choice<Option<Verdict>>; 5] = [
+    ("worse", Some(Verdict::Worse), "A trial is worse: code 10"),
+    ("missing", None, "A trial is on one side only, or was not measured on both: code 11"),
+    ("cant-tell", Some(Verdict::CantTell), "It can't be told whether a trial changed: code 12"),
+    ("better", Some(Verdict::Better), "A trial is better: code 13"),
+    ("same", Some(Verdict::Same), "A trial is the same: code 14"),
 ];
-
-fn fail_on() -> impl TypedValueParser<Value = Option<Verdict>> {
-    let word = |(verdict, help): (Option<Verdict>, &'static str)| {
-        PossibleValue::new(verdict.map_or("missing", Verdict::name)).help(help)
-    };
-    PossibleValuesParser::new(FAIL_ON.map(word)).map(|word| word.parse().ok())
-}
 
 /// The code that `--fail-on` ends with for this verdict.
 pub fn verdict_code(verdict: Verdict) -> u8 {
@@ -116,8 +108,8 @@ pub fn run(options: &CompareOptions) -> Ending {
         Some(verdict) => report.count(verdict) > 0,
         None => !report.missing.is_empty(),
     };
-    match FAIL_ON.into_iter().find(|(verdict, _)| options.fail_on.contains(verdict) && happened(*verdict)) {
-        Some((verdict, _)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
+    match FAIL_ON.into_iter().find(|(_, verdict, _)| options.fail_on.contains(verdict) && happened(*verdict)) {
+        Some((_, verdict, _)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
         None => Ok(()),
     }
 }

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
 use pipeio_harness::usage::Usage;
 
 use super::console::{check_stdout, say};
+use super::parameters::{Choice, one_of};
 use super::{Ending, Stop};
 use crate::model::{ByteSize, Nanos, Throughput, bounded, nearest};
 
@@ -49,8 +50,8 @@ pub struct LinesOptions {
     #[arg(long, value_name = "SIZE", default_value = "1g", global = true)]
     max_line: ByteSize,
     /// How output reaches a pipe
-    #[arg(long, value_name = "HOW", value_enum, default_value_t, global = true)]
-    send: Send,
+    #[arg(long, value_name = "HOW", value_parser = one_of(&SENDS), default_value = "write", global = true)]
+    send: SendMethod,
     /// Print to standard error what was read, written and used
     #[arg(long, global = true)]
     stats: bool,
@@ -95,14 +96,14 @@ enum TransformName {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Send {
-    /// write(2): the kernel copies
-    #[default]
-    Write,
-    /// vmsplice(2): a pipe gets our pages, which are never written again; pays where capacity is large and output is read late
-    GiveAway,
-}
+const SENDS: [Choice<SendMethod>; 2] = [
+    ("write", SendMethod::Write, "write(2): the kernel copies"),
+    (
+        "give-away",
+        SendMethod::GiveAway,
+        "vmsplice(2): a pipe gets our pages, which are never written again; pays where capacity is large and output is read late",
+    ),
+];
 
 #[derive(Debug, Clone, Copy)]
 enum Threads {
@@ -279,10 +280,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
     let mut engine = Engine::new()
         .terminator(if options.zero_terminated { 0 } else { b'\n' })
         .max_line(options.max_line.as_usize())
-        .send(match options.send {
-            Send::Write => SendMethod::Write,
-            Send::GiveAway => SendMethod::GiveAway,
-        });
+        .send(options.send);
     if let Some(ByteRange(range)) = &options.range {
         engine = engine.range(range.clone());
     }

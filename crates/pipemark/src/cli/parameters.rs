@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
@@ -147,6 +147,15 @@ pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
     let twice =
         values.iter().enumerate().find(|(n, value)| values[..*n].iter().any(|other| other.key() == value.key()));
     twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; leave one out", value.key())))
+}
+
+/// A word, what it stands for, and what help says of it.
+pub type Choice<T> = (&'static str, T, &'static str);
+
+/// Reads one of these words.
+pub fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.iter().map(|&(word, _, help)| PossibleValue::new(word).help(help)))
+        .map(|word| all.iter().find(|(known, ..)| *known == word).expect("one of these").1)
 }
 
 /// Reads a whole number within bounds, with an error in words.

@@ -4,11 +4,12 @@
 use std::io;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pipeio::relay::{Capacity, Choice, End, Relay, Report};
 use signal_hook::consts::SIGPIPE;
 
 use super::console::{check_stdout, say};
+use super::parameters::{self, one_of};
 use super::{Ending, Stop};
 use crate::model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
@@ -19,21 +20,17 @@ pub struct RelayOptions {
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
     capacity: Option<Capacity>,
     /// How bytes are moved
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Method::Fastest)]
-    method: Method,
+    #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "fastest")]
+    method: Choice,
     /// Print one line of statistics to standard error at the end
     #[arg(long)]
     stats: bool,
 }
 
-/// The choices of `--method`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Method {
-    /// The fastest way between the two that the kernel permits
-    Fastest,
-    /// Only read and write: every byte is copied
-    ReadWrite,
-}
+const METHODS: [parameters::Choice<Choice>; 2] = [
+    ("fastest", Choice::Fastest, "The fastest way between the two that the kernel permits"),
+    ("read-write", Choice::ReadWrite, "Only read and write: every byte is copied"),
+];
 
 fn capacity(text: &str) -> Result<Capacity, BadValue> {
     match text {
@@ -47,14 +44,10 @@ fn capacity(text: &str) -> Result<Capacity, BadValue> {
 pub fn run(options: &RelayOptions) -> Ending {
     check_stdout()?;
     let begin = Instant::now();
-    let method = match options.method {
-        Method::Fastest => Choice::Fastest,
-        Method::ReadWrite => Choice::ReadWrite,
-    };
     let capacity = options.capacity.unwrap_or_default();
     // The descriptors, and not std's standard input and output: nothing is to be buffered.
     let report = Relay::new()
-        .method(method)
+        .method(options.method)
         .capacity(capacity)
         .run(rustix::stdio::stdin(), rustix::stdio::stdout())
         .map_err(|error| Stop::failed(sentence(&error, capacity)))?;

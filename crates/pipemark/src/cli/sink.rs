@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pipeio_harness::buffer::{Bytes, Pages};
 use pipeio_harness::recv::{self, Method, Receiver};
 use pipeio_harness::wait::Wait;
@@ -15,6 +15,7 @@ use rustix::fs::FileType;
 
 use super::console::catch_interrupts;
 use super::output::{Format, FormatOption};
+use super::parameters::{Choice, one_of};
 use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput, bounded};
@@ -33,20 +34,16 @@ pub struct SinkOptions {
     #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), LARGEST_BLOCK))]
     block: ByteSize,
     /// How to receive
-    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
-    recv: Recv,
+    #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
+    recv: Method,
     #[command(flatten)]
     format: FormatOption,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Recv {
-    /// read(2): the bytes are copied to memory of the sink
-    #[default]
-    Read,
-    /// splice(2) to /dev/null: a pipe's pages are dropped, nobody sees the bytes
-    Splice,
-}
+const METHODS: [Choice<Method>; 2] = [
+    ("read", Method::Read, "read(2): the bytes are copied to memory of the sink"),
+    ("splice", Method::Splice, "splice(2) to /dev/null: a pipe's pages are dropped, nobody sees the bytes"),
+];
 
 /// Between two looks at what has arrived.
 const EVERY: Duration = Duration::from_millis(500);
@@ -56,7 +53,7 @@ const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Takes all of standard input, or what comes until Ctrl-C.
 pub fn run(options: &SinkOptions) -> Ending {
-    if options.recv == Recv::Splice && options.verify.is_some() {
+    if options.recv == Method::Splice && options.verify.is_some() {
         return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
@@ -152,18 +149,10 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
 }
 
 fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn Receiver + Send>> {
-    let method = match options.recv {
-        Recv::Read => Method::Read,
-        Recv::Splice => {
-            let kind = FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode);
-            if kind != FileType::Fifo {
-                return Err(io::Error::other(
-                    "--recv splice takes pages from a pipe, and this is none; use --recv read",
-                ));
-            }
-            Method::Splice
-        }
-    };
+    let method = options.recv;
+    if method == Method::Splice && FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode) != FileType::Fifo {
+        return Err(io::Error::other("--recv splice takes pages from a pipe, and this is none; use --recv read"));
+    }
     let options = recv::Options { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };
     recv::open(method, input.try_clone_to_owned()?, &options)
 }

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pipeio_harness::stdio::sigpipe_was_ignored;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::console::{say, say_error};
 use super::output::{KeepOptions, destination, keep, terminal, terminal_of};
+use super::parameters::{Choice, one_of};
 use super::{Ending, Stop, exit, measure};
 use crate::child::{Child, Group, Interrupt, RunError, wait_readable};
 use crate::export::{Destination, json_line};
@@ -66,29 +67,20 @@ pub struct WatchedOptions {
     #[arg(long)]
     pub no_touch: bool,
     /// Judge threads by this file of /proc/PID, or by the next one below where it can't be read
-    #[arg(long, value_name = "FILE", value_enum, default_value_t = Best::Syscall)]
-    access: Best,
+    #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
+    access: Access,
 }
 
 /// The choices of `--access`: files in /proc/PID.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Best {
-    /// The system call that a thread waits in
-    Syscall,
-    /// The kernel's function that it waits in
-    Wchan,
-    /// Whether it runs or sleeps
-    Stat,
-}
+const FILES: [Choice<Access>; 3] = [
+    ("syscall", Access::Syscall, "The system call that a thread waits in"),
+    ("wchan", Access::Wchan, "The kernel's function that it waits in"),
+    ("stat", Access::Stat, "Whether it runs or sleeps"),
+];
 
 impl WatchedOptions {
     pub fn manner(&self) -> Manner {
-        let access = match self.access {
-            Best::Syscall => Access::Syscall,
-            Best::Wchan => Access::Wchan,
-            Best::Stat => Access::Stat,
-        };
-        Manner { touch: !self.no_touch, access, period: Duration::from_millis(10) }
+        Manner { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
     }
 }
 
