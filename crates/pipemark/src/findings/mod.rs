@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Value};
+use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Value, Warning};
 use crate::order::Order;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
@@ -152,6 +152,7 @@ impl<'a> Measured<'a> {
         let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
         let sound = sound(estimates.throughput()) && sound(estimates.headline());
         let consistent = record.job.is_latency() == estimates.round_trip().is_some();
+        let sound = sound && !record.warnings.iter().any(Warning::spoils);
         let (job, family) = (&record.job, Family::of(&[]));
         (sound && consistent).then_some(Measured { record, job, estimates, family })
     }
@@ -244,7 +245,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{SendMethod, Settings, Status, WaitPolicy};
+    use crate::model::{Outcome, SendMethod, Settings, Status, WaitPolicy};
     use crate::stats::fixture::{STEADY, conversation, outcome, record};
     use crate::stats::records::{memory_copy, records};
     use crate::stats::simulations::{ALL, Dice, Noise};
@@ -283,7 +284,16 @@ mod tests {
         slow.verified = Some(false);
         assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
         (slow.verified, slow.status) = (None, Status::Skipped);
-        assert_eq!(found(vec![slow, fast]), 0);
+        assert_eq!(found(vec![slow.clone(), fast.clone()]), 0);
+        // Above what its end can do alone, in more than half of its runs.
+        let above = |runs| {
+            let mut slow = Outcome { status: Status::Ok, ..slow.clone() };
+            for (nth, sample) in slow.samples.iter_mut().enumerate() {
+                sample.sources[0].ceiling = Some(if nth < runs { 1e6 } else { 1e15 });
+            }
+            found(vec![slow, fast.clone()])
+        };
+        assert!(above(3) > 0 && above(4) == 0);
     }
 
     /// Any value of any parameter, any number of runs, figures from nothing to absurd.

@@ -106,7 +106,8 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
         warnings.push(Warning::CpuPressure { percent: pressure.cpu });
     }
     if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
-        let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64();
+        // The kernel adds up what all CPUs were held back.
+        let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * f64::from(count.max(1));
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         // An elapsed time of zero gives NaN, which is not above anything.
         if percent > THROTTLED {
@@ -198,7 +199,7 @@ ctxt 11379923
             warnings(&host, &start, &end),
             [
                 Warning::CpuPressure { percent: 30.0 },
-                Warning::Throttled { percent: 25.0, times: 5 },
+                Warning::Throttled { percent: 12.5, times: 5 },
                 Warning::Governor { governor: "powersave".to_owned() }
             ]
         );

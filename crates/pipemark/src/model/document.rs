@@ -123,11 +123,19 @@ pub enum Warning {
         "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
     )]
     NearCeiling { end: String, ceiling: f64 },
-    /// The figure is above what the source or the sink can do alone.
-    #[error(
-        "above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"
-    )]
-    AboveCeiling { end: String, ceiling: f64 },
+    /// Runs are above what the source or the sink can do alone; all of them, where documents do not say how many.
+    #[error("{}", match self.spoils() {
+        true => format!("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"),
+        false => format!("{above} of {runs} runs {} above what the {end} can do alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
+    })]
+    AboveCeiling {
+        end: String,
+        ceiling: f64,
+        #[serde(default)]
+        above: u32,
+        #[serde(default)]
+        runs: u32,
+    },
     /// The harness took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
     Harness { percent: f64 },
@@ -185,7 +193,7 @@ pub enum Warning {
     CpuPressure { percent: f64 },
     /// The control group's CPU limit held our processes back.
     #[error(
-        "the control group's CPU limit held the processes back {percent:.1} % of the time; raise the limit (docker run --cpus)"
+        "the control group's CPU limit held the processes back {percent:.1} % of the CPUs' time; raise the limit (docker run --cpus)"
     )]
     Throttled {
         percent: f64,
@@ -206,4 +214,11 @@ pub enum Warning {
     /// The frequency governor may change the clock while measuring.
     #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
     Governor { governor: String },
+}
+
+impl Warning {
+    /// Whether it leaves no figure of the row to be used.
+    pub fn spoils(&self) -> bool {
+        matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
+    }
 }

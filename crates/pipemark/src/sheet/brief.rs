@@ -399,7 +399,8 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
             .is_some_and(|own| own.link == LinkKind::Pipe && own.send == send && own.recv == RecvMethod::Read)
     };
     let copied = best(&|record| ends(record, SendMethod::Write) && record.job.chain().is_none());
-    let checked = best(&|record| record.verify == Verify::Full && record.touched && record.job.ends().is_some());
+    let new = |record: &Record| record.job.ends().is_some_and(|ends| ends.work().written);
+    let checked = best(&|record| record.verify == Verify::Full && record.touched && new(record));
     let mut rows = Vec::new();
     let mut told: Vec<&str> = Vec::new();
     let mut row = |what: &str, figure: String, details: String| {
@@ -455,6 +456,20 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
 mod tests {
     use super::super::fixture;
     use super::*;
+    use crate::model::Warning;
+    use crate::stats::fixture::{STEADY, record};
+
+    #[test]
+    fn what_repeats_prepared_bytes_is_not_new() {
+        let of = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
+        let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
+        let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
+        assert_eq!(checked(&document), ["1.50 GiB/s"]);
+        // Nor is what is faster than its own end can be.
+        let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
+        document.trials[0].warnings.push(above);
+        assert_eq!(checked(&document), [""; 0]);
+    }
 
     #[test]
     fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {

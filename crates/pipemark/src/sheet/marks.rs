@@ -132,7 +132,11 @@ pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&
 fn magnitude(warning: &Warning) -> Option<f64> {
     match warning {
         Warning::Drift { change } => Some(change.abs()),
-        Warning::Outliers { count, runs } => Some(f64::from(*count) / f64::from((*runs).max(1))),
+        Warning::Outliers { count: some, runs } | Warning::AboveCeiling { above: some, runs, .. }
+            if !warning.spoils() =>
+        {
+            Some(f64::from(*some) / f64::from((*runs).max(1)))
+        }
         Warning::Steal { percent } | Warning::CpuPressure { percent } => Some(*percent),
         Warning::Load { busy } => Some(*busy),
         Warning::Behind { sent, due } => Some(1.0 - *sent as f64 / *due as f64),

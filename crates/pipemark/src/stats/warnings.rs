@@ -128,11 +128,12 @@ fn misplaced(samples: &[Sample]) -> Vec<Warning> {
     cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
-/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured.
+/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured, and those
+/// of which a run is faster than they can be.
 ///
 /// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
-/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU, the trial by the median of its runs. Ends
-/// that are not pinned to one CPU are taken to have one each.
+/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU; whether the trial is near, by the median of its
+/// runs. Ends that are not pinned to one CPU are taken to have one each.
 fn near_ceiling(own: &model::Ends, samples: &[Sample]) -> Vec<Warning> {
     // Of each run the share that its busiest CPU needs, and the throughput at which that would be all, by whose work it is.
     let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
@@ -165,8 +166,9 @@ fn near_ceiling(own: &model::Ends, samples: &[Sample]) -> Vec<Warning> {
     let warning = |(end, runs): (&str, Vec<(f64, f64)>)| {
         let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
         let (end, ceiling) = (end.to_owned(), median(&ceilings)?);
+        let above = shares.iter().filter(|share| **share >= ABOVE).count() as u32;
         match median(&shares)? {
-            share if share >= ABOVE => Some(Warning::AboveCeiling { end, ceiling }),
+            _ if above > 0 => Some(Warning::AboveCeiling { end, ceiling, above, runs: shares.len() as u32 }),
             share if share >= NEAR => Some(Warning::NearCeiling { end, ceiling }),
             _ => None,
         }
@@ -280,6 +282,18 @@ mod tests {
     fn a_figure_above_a_ceiling_is_an_error_of_ours() {
         let warnings = with_ceilings("cross", Some(1.5), None);
         assert!(matches!(&warnings[..], [Warning::AboveCeiling { end, .. }] if end == "source"), "{warnings:?}");
+        assert!(warnings[0].to_string().contains("take no figure from this row"), "{warnings:?}");
+    }
+
+    #[test]
+    fn single_runs_above_a_ceiling_are_counted() {
+        let mut outcome = outcome("e", &[("place", "cross")], 2.0, &[1.0; 7]);
+        for (nth, sample) in outcome.samples.iter_mut().enumerate() {
+            sample.sinks[0].ceiling = Some(if nth < 2 { 1.8 } else { 9.0 } * GIB);
+        }
+        let [warning] = &one(outcome).warnings[..] else { panic!() };
+        assert!(matches!(warning, Warning::AboveCeiling { above: 2, runs: 7, .. }), "{warning:?}");
+        assert!(warning.to_string().starts_with("2 of 7 runs are above what the sink can do alone"), "{warning}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use pipeio_harness::buffer::{Buffer, Bytes};
 use pipeio_harness::pattern::{Checker, Pattern};
 use pipeio_harness::recv::Receiver;
-use pipeio_harness::usage::monotonic_ns;
+use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use super::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use super::{Done, End, ended_early};
@@ -16,8 +16,10 @@ use crate::model::{Ends, Verify, Volume};
 const CALLS_PER_LOOK: u32 = 16;
 const BYTES_PER_LOOK: u64 = 64 << 10;
 
-/// How long bytes flow before the window begins: longer than the ends take to fall out of the step of the gate.
+/// How long bytes flow before the window begins: longer than the ends take to fall out of the step of the gate, and, where
+/// nothing pins them, than the scheduler takes to place them.
 const RUN_IN_NS: u64 = 10_000_000;
+const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
 struct Sink {
     receiver: Box<dyn Receiver + Send>,
@@ -131,6 +133,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         end.progress(sink.received);
         busy.work();
     }
+    stats.ceiling = stats.ceiling.zip(alone(ends, end.pattern(0), &busy)).map(|(before, after)| before.max(after));
     stats.bytes_in_all = sink.received;
     stats.xor = sink.proof.xor;
     Ok(Done {
@@ -151,12 +154,13 @@ impl Sink {
     /// or slower than the rest.
     fn run_in(&mut self, end: &End, released_ns: u64) -> io::Result<()> {
         let mut flows = false;
+        let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
         while !end.control.begun() {
             if self.take()?.0 == 0 {
                 return Err(ended_early());
             }
             end.progress(self.received);
-            if !flows && monotonic_ns() - released_ns >= RUN_IN_NS {
+            if !flows && monotonic_ns() - released_ns >= run_in_ns {
                 flows = true;
                 end.control.flows(end.ends.pairs);
             }
@@ -199,7 +203,7 @@ fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
         proof.absorb(block, Some(std::hint::black_box(bytes)));
         Ok::<usize, std::convert::Infallible>(block)
     };
-    Some(ceiling(busy.seconds(), work).unwrap_or_else(|never| match never {}))
+    Some(ceiling(thread_cpu_ns, busy.seconds(), work).unwrap_or_else(|never| match never {}))
 }
 
 /// When the window is over.

@@ -4,7 +4,7 @@ use std::io;
 
 use pipeio_harness::pattern::Pattern;
 use pipeio_harness::send::{Content, Moved, Sender};
-use pipeio_harness::usage::monotonic_ns;
+use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use super::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use super::{Done, End, text};
@@ -82,9 +82,14 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let mut stats = meter.stop(source.position - before, own_ns, stats);
     stats.bytes_in_all = source.position;
     stats.xor = pattern.xor(source.position);
+    let made = source.made;
+    // The better of before and after: one of them may be a slow moment. A chain's clock still runs.
+    if let (false, Some(ceiling)) = (chained, stats.ceiling) {
+        stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
+    }
     // Most links end when they are closed, some need a mark.
     source.sender.finish()?;
-    let (note, made) = (source.sender.note(), source.made);
+    let note = source.sender.note();
     drop(source);
     Ok(Done { stats, note, huge_bytes, made, ..Done::default() })
 }
@@ -95,7 +100,7 @@ impl Source<'_> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
             return Ok(None);
         }
-        ceiling(self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
+        ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
     }
 
     /// Makes the next block, where each is new.
