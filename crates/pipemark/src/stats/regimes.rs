@@ -29,6 +29,9 @@ const RARE_RATIO: f64 = 1.3;
 const RARE_SPREADS: f64 = 4.0;
 const RARE_EFFECT: f64 = 0.03;
 
+/// Ends that are off the CPU for less of the time than this are not slow because they sleep.
+const AWAKE: f64 = 0.1;
+
 /// One of two speeds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Regime {
@@ -131,11 +134,19 @@ fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option
         more if more > 0.3 && free && waiting(slow) < 0.3 => {
             return Some("faster while both ends shared a CPU".to_owned());
         }
-        less if less < -0.2 || apart && in_all > 0.2 => return Some("slower while others had the CPUs".to_owned()),
+        less if less < -0.2 => return Some("slower while the ends waited for a CPU".to_owned()),
+        _ if apart && in_all > 0.2 => {
+            return Some(format!("the ends waited for a CPU {:.0} % of the time", 50.0 * in_all));
+        }
         _ => {}
     }
     // Who waits in the slow time more than in the fast one is who sleeps.
-    let [source, sink] = [0, 1].map(|side| slow.idle_ns[side] / slow.ns - fast.idle_ns[side] / fast.ns);
+    let idle = |regime: &Regime| regime.idle_ns.map(|ns| ns / regime.ns);
+    let (slow_idle, fast_idle) = (idle(slow), idle(fast));
+    if slow_idle.iter().chain(&fast_idle).all(|share| *share < AWAKE) {
+        return Some("the ends hardly slept in either".to_owned());
+    }
+    let [source, sink] = [0, 1].map(|side| slow_idle[side] - fast_idle[side]);
     Some(match (per_block(slow), per_block(fast)) {
         (slow_often, fast_often) if slow_often < 1.5 * fast_often && fast_often < 1.5 * slow_often => {
             let each = |regime: &Regime| Nanos((regime.idle_ns.iter().sum::<f64>() / regime.switches.max(1.0)) as u64);
@@ -429,6 +440,14 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("about as often in both, 49.5 µs each time and 3.20 µs"), "{text}");
+        // Both at work nearly all the time, and one speed is that of something else.
+        let mut awake = samples.clone();
+        for pieces in awake.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
+            pieces.sink_ns = vec![9_500_000; 20];
+            pieces.source_ns = vec![9_100_000; 20];
+        }
+        let text = regimes(&awake, 65536).unwrap().to_string();
+        assert!(text.ends_with("30 %: the ends hardly slept in either"), "{text}");
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.waiting_ns = (0..20).map(|nth| if nth % 10 < 7 { 0 } else { 9_000_000 }).collect();
         }
@@ -442,7 +461,7 @@ mod tests {
             }
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
-        assert!(text.ends_with("30 %: slower while others had the CPUs"), "{text}");
+        assert!(text.contains("30 %: the ends waited for a CPU 1"), "{text}");
         assert_eq!(regimes(&samples[..0], 65536), None);
     }
 }
