@@ -119,7 +119,7 @@ where
 }
 
 /// Contrasts at ascending block sizes, of `all` that were measured, in words: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1 MiB,
-/// 0.50× (0.49–0.51)`. `None` where nothing is certain.
+/// 0.50× (0.49–0.51)`; sizes that would be farther, and are not certain, are named. `None` where nothing is certain.
 pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
     let size = |contrast: &Contrast| contrast.new.ends().block;
     let clause = |word: &str, farthest: &str, wanted: fn(&Contrast) -> bool| {
@@ -142,7 +142,15 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
         let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
         return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));
     }
-    let clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
+    let mut clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
+    let (certain, doubtful): (Vec<&Contrast>, Vec<&Contrast>) =
+        contrasts.iter().partition(|one| one.more() || one.less());
+    let farthest = widest(certain).map_or(0.0, Contrast::effect);
+    let farther = doubtful.into_iter().filter(|one| one.effect() > farthest);
+    let farther: Vec<ByteSize> = farther.map(size).collect();
+    if !clauses.is_empty() && !farther.is_empty() {
+        clauses.push(format!("can't tell with {pieces} of {}", spans(&farther, all)));
+    }
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }
 

@@ -90,6 +90,23 @@ mod tests {
     }
 
     #[test]
+    fn sizes_that_may_be_farther_are_named() {
+        let at = |place, block, figure, runs: &[f64]| record("e", &[("place", place), ("block", block)], figure, runs);
+        let records = [
+            at("same", "4k", 2.0, &STEADY),
+            at("cross", "4k", 1.0, &STEADY),
+            at("same", "64k", 2.0, &STEADY),
+            at("cross", "64k", 0.5, &[0.2, 1.0, 8.0, 1.2, 0.3, 5.0, 0.5]),
+        ];
+        assert_eq!(
+            crate::findings::texts("place", &records),
+            [
+                "Two cores against one core, write → read: slower with blocks of 4 KiB, 0.50× (0.50–0.50); can't tell with blocks of 64 KiB."
+            ]
+        );
+    }
+
+    #[test]
     fn no_difference_is_said_and_doubt_is_not() {
         assert_eq!(
             texts(&[("64k", 2.0, 2.0)], "cross", &STEADY),
