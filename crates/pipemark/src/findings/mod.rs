@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Value, Warning};
+use crate::model::{Ends, Estimate, Estimates, Figure, Finding, Job, Key, Record, Value};
 use crate::order::Order;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
@@ -152,7 +152,6 @@ impl<'a> Measured<'a> {
         let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
         let sound = sound(estimates.throughput()) && sound(estimates.headline());
         let consistent = record.job.is_latency() == estimates.round_trip().is_some();
-        let sound = sound && !record.warnings.iter().any(Warning::spoils);
         let (job, family) = (&record.job, Family::of(&[]));
         (sound && consistent).then_some(Measured { record, job, estimates, family })
     }

@@ -161,9 +161,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// What it gave, if it ran and its data was right.
+    /// What it gave, if it ran, its data was right and its figures can be.
     pub fn measured(&self) -> Option<&Estimates> {
-        self.estimate.as_ref().filter(|_| self.status == Status::Ok && self.verified != Some(false))
+        let sound = self.verified != Some(false) && !self.warnings.iter().any(Warning::spoils);
+        self.estimate.as_ref().filter(|_| self.status == Status::Ok && sound)
     }
 
     /// A parameter as it takes effect, in words; empty where it does not apply.

@@ -3,7 +3,7 @@
 
 use super::experiment::interval;
 use super::{counted, neutral};
-use crate::model::{Document, Job, Key, LinkKind, Nanos, Record, Status, Throughput, Unit, Verify, Warning};
+use crate::model::{Document, Job, Key, LinkKind, Nanos, Record, Status, Throughput, Unit, Verify};
 
 /// The machine.
 pub(super) fn host(document: &Document) -> Vec<String> {
@@ -138,6 +138,5 @@ pub(super) fn missing(record: &Record) -> Option<String> {
 
 /// Whether its figure can be used and it moves bytes from one process to another: what moves nothing is not ranked with what does.
 pub(super) fn ranked(record: &Record) -> bool {
-    let sound = record.estimate.is_some() && missing(record).is_none() && !record.warnings.iter().any(Warning::spoils);
-    record.job.link().transfers() && sound
+    record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
 }
