@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::words::{capacity, granted, setting};
 use super::{Candidate, Measured, fastest};
-use crate::model::{Capacity, Key};
+use crate::model::{Capacity, Key, RecvMethod, SendMethod};
 use crate::order::Order;
 
 /// Each capacity against the default one, or the smallest where there is no default.
@@ -42,7 +42,11 @@ pub(super) fn worth(group: &[Measured]) -> Vec<Candidate> {
         };
         let (new, old) = (capacity(contrast.new), capacity(base));
         let text = format!("A capacity of {new}{over_limit} instead of {old} {effect}: {setting}.");
-        Candidate::new("capacity", contrast.effect(), text, contrast.evidence())
+        // What to do comes before what to avoid, and first what a program can do that writes and reads.
+        let ends = base.ends();
+        let first = [contrast.more(), (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)];
+        let rank = first.into_iter().fold(0.0, |rank, is| 2.0 * rank + f64::from(u8::from(is)));
+        Candidate::new("capacity", 100.0 * rank + contrast.effect(), text, contrast.evidence())
     };
     gain.into_iter().chain(loss).map(candidate).collect()
 }
@@ -73,10 +77,10 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "A capacity of 8 KiB, all that a user over the system's limit gets, instead of 64 KiB cuts throughput to \
-                 35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
                 "A capacity of 1 MiB instead of 64 KiB gives 1.52× (1.52–1.52) the throughput: write → read across two \
                  cores (blocks of 64 KiB).",
+                "A capacity of 8 KiB, all that a user over the system's limit gets, instead of 64 KiB cuts throughput to \
+                 35.0 % (35.0–35.0): write → read across two cores (blocks of 64 KiB).",
             ]
         );
     }

@@ -159,7 +159,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         // Fit for the figure behind the longest bar, however narrow the chart is.
         let most = format!("{} / max(0.3, 1 - 78 / width)", beyond / along.divisor);
         channel["axis"]["tickCount"] = json!(6);
-        channel["axis"]["labelBound"] = json!(true);
+        channel["axis"]["labelFlush"] = json!(false);
         channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
         channel
     };
@@ -168,7 +168,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
     let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
-    parts.extend([("row", named(&chart.y, "row", "letters")), ("colour", colours(names))]);
+    parts.extend([("row", named(&chart.y, "row", "letters", 0.5)), ("colour", colours(names))]);
     let offset = json!({"field": "s", "type": "nominal", "scale": {"domain": names}});
     parts.extend(beside.then_some(("beside", offset)));
     parts.extend(published.then_some([("above", json!(-4)), ("below", json!(5))]).into_iter().flatten());
@@ -197,7 +197,12 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => json!({"domain": [0, 1], "range": "heatmap"}),
         Colouring::Diverging { .. } => json!({"domain": [-1, 1], "domainMid": 0, "range": "diverging"}),
     };
-    let mut column = named(&chart.x, "column", &format!("max(4, floor(width / {} / 6))", chart.x.names.len().max(1)));
+    // Of many columns some names are left out instead.
+    let letters = match chart.x.names.len() {
+        columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
+        _ => "99".to_owned(),
+    };
+    let mut column = named(&chart.x, "column", &letters, 1.0);
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
     for (key, value) in [("orient", json!("top")), ("labelAngle", json!(0)), ("labelOverlap", json!(true))] {
         column["axis"][key] = value;
@@ -206,7 +211,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let text = json!({"condition": {"test": room, "field": "b"}, "value": ""});
     let parts =
-        vec![("column", column), ("row", named(&chart.y, "row", "letters")), ("colours", colours), ("text", text)];
+        vec![("column", column), ("row", named(&chart.y, "row", "letters", 0.5)), ("colours", colours), ("text", text)];
     ("heat", values.collect(), parts)
 }
 
@@ -275,13 +280,18 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// A channel of words, in lines of as many letters as the expression says there is room for.
-fn named(axis: &Axis, field: &str, letters: &str) -> Value {
+/// A channel of words, in lines of as many letters as the expression says there is room for. The library places the first line
+/// where a single one would be, so names with more of them are raised, by a `share` of what is below the first.
+fn named(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
+    let raised = json!({"dy": {"signal": format!("{} * (length({lines}) - 1)", -13.0 * share)}});
     json!({
         "field": field, "type": "nominal", "sort": null, "title": null, "scale": {"domain": axis.names},
-        "axis": {"grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelExpr": lines},
+        "axis": {
+            "grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelExpr": lines,
+            "encoding": {"labels": raised},
+        },
     })
 }
 

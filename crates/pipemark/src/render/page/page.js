@@ -18,7 +18,7 @@
       aria: false,
       background: light ? colour("paper") : "transparent",
       font: "system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, Cantarell, sans-serif",
-      padding: 4,
+      padding: { left: 4, right: 12, top: 4, bottom: 4 },
       view: { stroke: null },
       axis: {
         labelColor: muted, titleColor: muted, titleFontWeight: 500, titleFontSize: 12, labelFontSize: 12,
