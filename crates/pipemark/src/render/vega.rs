@@ -204,7 +204,12 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     };
     let mut column = named(&chart.x, "column", &letters, 1.0);
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
-    for (key, value) in [("orient", json!("top")), ("labelAngle", json!(0)), ("labelOverlap", json!(true))] {
+    for (key, value) in [
+        ("orient", json!("top")),
+        ("labelAngle", json!(0)),
+        ("labelOverlap", json!(true)),
+        ("labelSeparation", json!(6)),
+    ] {
         column["axis"][key] = value;
     }
     // Text that would run into its neighbours is left out; the pointer and the table have it.
