@@ -189,7 +189,7 @@ pub enum Warning {
     #[error("other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")]
     Load { busy: f64 },
     /// The kernel saw tasks wait for a CPU.
-    #[error("the CPUs were overloaded at the start (pressure {percent:.0} %); wait for an idle machine")]
+    #[error("the CPUs were overloaded at the start (pressure {percent:.0} %); wait for idle CPUs")]
     CpuPressure { percent: f64 },
     /// The control group's CPU limit held our processes back.
     #[error(
