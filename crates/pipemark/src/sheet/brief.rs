@@ -417,7 +417,10 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         let settings = told_from(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
-                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| format!("{} plain: ", times(&ratio)));
+                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| match times(&ratio).as_str() {
+                    "tied" => "tied with plain: ".to_owned(),
+                    times => format!("{times} plain: "),
+                });
                 format!("{}{settings}", ratio.unwrap_or_default())
             }
             Some(_) => format!("({})", interval(own, |end| Unit::BytesPerSecond.show(end))),
