@@ -196,34 +196,52 @@ impl Line {
             blanks &= !ends;
             // Bits up to the lowest end are those of the line which ends there.
             let this = ends ^ (ends - 1);
-            let mut next = ends.trailing_zeros() as usize + 1;
+            let mut last = ends.trailing_zeros() as usize;
             spaces += u64::from((blanks & this).count_ones());
             // SAFETY: the line lies from `start` to where its end has been copied, with a byte's room behind.
-            (to, many) = unsafe { finish(start, to.add(next), many, spaces) };
+            (to, many) = unsafe { finish(start, to.add(last + 1), many, spaces) };
             blanks &= !this;
             ends &= ends - 1;
             // Lines that begin and end in this word. None of them can have many spaces if all together have not: then where
-            // one goes depends on none of the counts.
+            // one goes depends on none of the counts, and not on the line before: only on where it ends and how many they are.
             let few = u64::from(blanks.count_ones()) < MANY;
-            while few && ends != 0 {
-                let this = ends ^ (ends - 1);
-                let end = ends.trailing_zeros() as usize + 1;
+            many &= !few || ends == 0;
+            let mut shifted = to.wrapping_sub(last);
+            // Where all are short and without spaces there is nothing to count and nothing to choose: half the time for each.
+            let plain = blanks == 0 && all_short(ends, last);
+            while plain && ends != 0 {
                 // SAFETY: as below.
                 unsafe {
-                    to.cast::<Header>().write(HEADERS[((blanks & this).count_ones() & 7) as usize]);
-                    to = to.add(header_len(false));
-                    if end - next <= SHORT {
-                        ptr::copy_nonoverlapping(word.add(next), to, SHORT);
-                    } else {
-                        L::copy(word.add(next), to);
-                    }
-                    to = to.add(end - next);
+                    let to = shifted.wrapping_add(last);
+                    to.cast::<Header>().write(HEADERS[0]);
+                    ptr::copy_nonoverlapping(word.add(last + 1), to.add(header_len(false)), SHORT);
                 }
-                many = false;
-                next = end;
+                shifted = shifted.wrapping_add(header_len(false));
+                last = ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+            }
+            while few && ends != 0 {
+                let this = ends ^ (ends - 1);
+                let end = ends.trailing_zeros() as usize;
+                let header = &HEADERS[((blanks & this).count_ones() & 7) as usize];
+                // SAFETY: as below.
+                unsafe {
+                    let to = shifted.wrapping_add(last);
+                    to.cast::<Header>().write(*header);
+                    let to = to.add(header_len(false));
+                    if end - last <= SHORT {
+                        ptr::copy_nonoverlapping(word.add(last + 1), to, SHORT);
+                    } else {
+                        L::copy(word.add(last + 1), to);
+                    }
+                }
+                shifted = shifted.wrapping_add(header_len(false));
+                last = end;
                 blanks &= !this;
                 ends &= ends - 1;
             }
+            to = shifted.wrapping_add(last);
+            let mut next = last + 1;
             while ends != 0 {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize + 1;
@@ -288,6 +306,18 @@ impl Line {
         *self = Self::begin(many, output)?;
         Ok(len)
     }
+}
+
+/// Whether none of the lines that end at these bits and begin behind `last` has more than [`SHORT`] bytes.
+#[inline(always)]
+fn all_short(ends: u64, last: usize) -> bool {
+    let mut reached = ends | 1 << last;
+    for bits in [1, 2, 4, 8] {
+        reached |= reached << bits;
+    }
+    // The bits from `last` to the first that isn't within 16 behind an end.
+    let far = (!reached >> last).trailing_zeros();
+    (ends >> last).checked_shr(far).is_none_or(|beyond| beyond == 0)
 }
 
 /// Gives the line from `start` to `end` the header for so many spaces, where there is room for one of `many` or not.
@@ -383,6 +413,8 @@ mod tests {
             vec![b' '; 100_000],
             [vec![b' '; 70_000], vec![b'\n'], vec![b'y'; 40_000], b"\nshort\n".to_vec()].concat(),
             b"abcdefg\n".repeat(10_000),
+            // Of up to 22 bytes without spaces, where up to 16 are short.
+            (0..5000).flat_map(|number| [vec![b'x'; number * 7 % 23], vec![b'\n']].concat()).collect(),
         ];
         for input in inputs {
             for simd in Simd::available() {
