@@ -566,7 +566,7 @@ fn what_a_range_can_not_be_of_is_said() {
         (&["--range", "2k:1k"], "a range ends where it starts or behind it, and 1024 lies before 2048"),
         (&["--range", "x:1"], "'x' is not a size"),
         (&["--range", "0:1", "a", "b"], "--range is of one file, not of a, b; run it once for each"),
-        (&["number", "--start", "0"], "number"),
+        (&["number", "--start", "0"], "0 is not in 1..=4611686018427387904"),
     ] {
         assert!(said(lines(words).output().unwrap(), 2).contains(sentence), "{words:?}");
     }
@@ -579,4 +579,33 @@ fn what_a_range_can_not_be_of_is_said() {
     assert!(text(&run("1:4").stderr).contains("the line at byte 3 of the input is longer"));
     assert!(run("4:50003").status.success() && run("4:50003").stdout.is_empty());
     assert_eq!(run("50001:").stdout, b"c\n");
+}
+
+/// Several threads waited for what a read would have refused, or ended with, at once.
+#[test]
+fn what_never_comes_is_not_waited_for() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let fifo = folder.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let unopened = || rustix::fs::open(&fifo, OFlags::RDONLY | OFlags::NONBLOCK, rustix::fs::Mode::empty()).unwrap();
+    for threads in ["1", "3"] {
+        let listening = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        for (input, code) in [(unopened(), 0), (OwnedFd::from(listening), 1)] {
+            let mut command = Command::new("timeout");
+            command.args(["10", PIPEMARK, "lines", "--threads", threads]).stdin(input);
+            let output = command.output().unwrap();
+            assert_eq!(output.status.code(), Some(code), "{threads} threads: {}", text(&output.stderr));
+        }
+    }
+}
+
+#[test]
+fn the_greatest_numbers() {
+    let first: u64 = 1 << 62;
+    for threads in ["1", "2"] {
+        let output = filter(lines(&["number", "--threads", threads, "--start", &first.to_string()]), b"a\nb\n");
+        assert_eq!(text(&output.stdout), format!("{first}\ta\n{}\tb\n", first + 1));
+    }
+    let output = filter(lines(&["number", "--start", &u64::MAX.to_string()]), b"a\nb\n");
+    assert_eq!(output.status.code(), Some(2), "there are fewer numbers than lines");
 }

@@ -94,7 +94,7 @@ impl Engine {
         self
     }
 
-    /// The number of the first line, for transforms that are [numbered](Transform::numbered).
+    /// The number of the first line, for transforms that are [numbered](Transform::numbered). The greatest is followed by 0.
     pub fn first_line(mut self, number: u64) -> Self {
         self.first_line = number;
         self

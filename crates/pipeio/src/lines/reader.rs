@@ -5,7 +5,7 @@ use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketType, recv, sockopt};
 use rustix::time::Timespec;
@@ -52,6 +52,9 @@ pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
     /// Readable when reading is to end. Not looked at for files, which never make a reader wait.
     cancel: Option<BorrowedFd<'fd>>,
+    /// Whether a read of it waits. Then what cancels is looked at before, else only where there is nothing to read: a FIFO that
+    /// nobody ever opened for writing is at its end, and would be waited for.
+    waits: bool,
     kind: FileType,
     /// Whether it is a socket that keeps messages apart, and drops what of one there is no room for.
     messages: bool,
@@ -106,15 +109,25 @@ pub(super) struct Extent {
 
 impl<'fd> Reader<'fd> {
     pub(super) fn new(input: BorrowedFd<'fd>, cancel: Option<BorrowedFd<'fd>>, plan: Plan) -> Result<Self, Error> {
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(|e| Error::Read(e.into()))?.st_mode);
+        let cannot_read = |errno: Errno| Error::Read(errno.into());
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
+        let flags = fcntl_getfl(input).map_err(cannot_read)?;
         let cancel = cancel.filter(|_| kind != FileType::RegularFile);
-        let messages = kind == FileType::Socket
-            && sockopt::socket_type(input).map_err(|e| Error::Read(e.into()))? != SocketType::STREAM;
+        if kind == FileType::Socket && cancel.is_some() {
+            // One that is not connected would be waited for without end, where a read says so.
+            match recv(input, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(cannot_read(error)),
+            }
+        }
+        let messages =
+            kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
         Ok(Self {
             input,
             cancel,
+            waits: !flags.contains(OFlags::NONBLOCK),
             kind,
             messages,
             plan,
@@ -260,7 +273,7 @@ impl<'fd> Reader<'fd> {
         let extent = Extent { start, len, offset: self.offset, first_line: self.line };
         self.offset += len as u64;
         if self.plan.numbered {
-            self.line += lines;
+            self.line = self.line.wrapping_add(lines);
         }
         extent
     }
@@ -326,8 +339,9 @@ impl<'fd> Reader<'fd> {
 
     /// Makes a call until it neither was interrupted nor has to wait. None if reading is to end instead.
     fn call<T>(&self, mut call: impl FnMut(BorrowedFd<'fd>) -> rustix::io::Result<T>) -> Result<Option<T>, Error> {
+        let mut cancel = self.cancel.filter(|_| self.waits);
         loop {
-            if let Some(cancel) = self.cancel {
+            if let Some(cancel) = cancel {
                 let mut ready = [
                     PollFd::from_borrowed_fd(self.input, PollFlags::IN),
                     PollFd::from_borrowed_fd(cancel, PollFlags::IN),
@@ -342,6 +356,7 @@ impl<'fd> Reader<'fd> {
             match fault::point().and_then(|()| call(self.input)) {
                 Ok(value) => return Ok(Some(value)),
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.cancel.is_some() => cancel = self.cancel,
                 Err(Errno::AGAIN) => until_ready(self.input, Direction::In).map_err(Error::Read)?,
                 Err(error) => return Err(Error::Read(error.into())),
             }

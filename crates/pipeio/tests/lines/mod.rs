@@ -86,3 +86,16 @@ fn read_line(mut pipe: &PipeReader) -> Vec<u8> {
     }
     line
 }
+
+/// In a release it wrapped, elsewhere it was a panic.
+#[test]
+fn after_the_greatest_number_comes_zero() {
+    for threads in [1, 2] {
+        for (first, expected) in [(u64::MAX, "18446744073709551615\ta\n0\tb\n1\tc\n"), (0, "0\ta\n1\tb\n2\tc\n")] {
+            let number = pipeio::lines::transforms::Number::default();
+            let (bytes, result) = run(&Engine::new().first_line(first), threads, number, all(b"a\nb\nc\n"));
+            result.unwrap();
+            assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+        }
+    }
+}

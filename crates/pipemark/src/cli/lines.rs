@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
@@ -72,8 +72,8 @@ enum TransformName {
     /// The line's number, counted from 1, and a tab before each line
     Number {
         /// The number of the first line, such as that of a range
-        #[arg(long, value_name = "N", default_value = "1")]
-        start: NonZeroU64,
+        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
+        start: u64,
         #[command(flatten)]
         files: Files,
     },
@@ -290,7 +290,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
     match &options.transform {
         None | Some(TransformName::Spaces(_)) => engine.run_parallel(input, io::stdout(), Spaces::new(), threads),
         Some(TransformName::Number { start, .. }) => {
-            engine.first_line(start.get()).run_parallel(input, io::stdout(), Number::default(), threads)
+            engine.first_line(*start).run_parallel(input, io::stdout(), Number::default(), threads)
         }
         Some(TransformName::Length(_)) => engine.run_parallel(input, io::stdout(), Length, threads),
         Some(TransformName::Upper(_)) => engine.run_parallel(input, io::stdout(), Upper, threads),

@@ -66,7 +66,7 @@ pub struct Number {
 impl Transform for Number {
     #[inline]
     fn line<'b>(&mut self, line: &'b [u8], output: &mut Output<'b>) -> Result<Fate, Failure> {
-        self.last += 1;
+        self.last = self.last.wrapping_add(1);
         append_decimal(output, self.last);
         output.push(b'\t');
         output.lend(line);
@@ -74,7 +74,7 @@ impl Transform for Number {
     }
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-        self.last = batch.first_line() - 1;
+        self.last = batch.first_line().wrapping_sub(1);
         line_by_line(self, batch, output)
     }
 
