@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 PIPEMARK = target/release/pipemark
 
 # The whole-program tests that need root, a browser, other compilers or the network, or take more than a few seconds.
-SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: kills:: languages:: large_pipe:: lines_suite:: links:: \
+SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
 .PHONY: all run build check test lint tests tools test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
@@ -80,7 +80,7 @@ lint:
 	@if command -v clang-format >/dev/null; then \
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
-	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py; \
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py tests/hostile.py; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:

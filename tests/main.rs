@@ -17,6 +17,7 @@ mod faults;
 mod gen_sink;
 mod history;
 mod history_faults;
+mod hostile;
 mod kills;
 mod languages;
 mod large_pipe;

@@ -1,0 +1,905 @@
+#!/usr/bin/env python3
+"""Hostile surroundings for `pipemark lines` and `pipemark relay`: signals, limits, odd descriptors, files that change.
+
+    tests/hostile.py PIPEMARK [WORD...]     all of it, or what has one of the words in its name
+
+Each must give the same bytes, or a sentence and exit code 1; never a panic, and never an end that doesn't come. Prints what
+didn't, and exits with 1."""
+
+import fcntl
+import os
+import pty
+import random
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+PM, only = sys.argv[1], sys.argv[2:]
+D = tempfile.mkdtemp(prefix="pipemark-hostile-")
+T = 20
+PIPE = subprocess.PIPE
+TRIED, BAD = [], []
+
+
+def text(lines, longest=60):
+    chance = random.Random(1)
+    return b"".join(b"%d %s\n" % (n, b"x" * chance.randrange(longest)) for n in range(lines))
+
+
+TX = text(40000)
+
+
+def path(name, data=b""):
+    name = os.path.join(D, name)
+    with open(name, "wb") as file:
+        file.write(data)
+    return name
+
+
+def start(words, stdin, stdout=PIPE):
+    return subprocess.Popen([PM] + words, stdin=stdin, stdout=stdout, stderr=PIPE)
+
+
+def go(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=T, stderr=PIPE):
+    """Exit code or HANG, output, messages."""
+    if feed is not None:
+        stdin = PIPE
+    p = subprocess.Popen([PM] + words, stdin=stdin, stdout=stdout, stderr=stderr, preexec_fn=pre)
+    try:
+        o, e = p.communicate(feed, timeout=t)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        return "HANG", *p.communicate()
+    return p.returncode, o, e
+
+
+def say(name, ok, *what):
+    TRIED.append(name)
+    if not ok:
+        print("BAD  ", name, *(repr(w)[:300] for w in what), flush=True)
+        BAD.append(name)
+
+
+def fine(r):
+    """A sentence and exit code 1."""
+    return r[0] == 1 and r[2] is not None and len(r[2]) > 10 and b"panicked" not in r[2]
+
+
+def exact(r, want):
+    return r[0] == 0 and r[1] == want and b"panicked" not in (r[2] or b"")
+
+
+cases = []
+
+
+def case(f):
+    cases.append(f)
+    return f
+
+
+BOTH = (["lines", "identity"], ["relay"], ["lines", "identity", "--threads", "3"])
+
+
+@case
+def stop_cont():
+    for w in BOTH:
+        p = start(w, PIPE)
+        stop = threading.Event()
+
+        def storm():
+            while not stop.is_set():
+                for s in (signal.SIGWINCH, signal.SIGSTOP, signal.SIGCONT, signal.SIGURG, signal.SIGCHLD):
+                    try:
+                        p.send_signal(s)
+                    except ProcessLookupError:
+                        return
+                time.sleep(0.0005)
+
+        def feed():
+            for i in range(0, len(TX), 7000):
+                p.stdin.write(TX[i : i + 7000])
+                p.stdin.flush()
+                (i % 70000 == 0) and time.sleep(0.002)
+            p.stdin.close()
+
+        a = threading.Thread(target=storm)
+        b = threading.Thread(target=feed)
+        a.start()
+        b.start()
+        o = p.stdout.read()
+        stop.set()
+        a.join()
+        b.join()
+        p.send_signal(signal.SIGCONT)
+        c = p.wait(5)
+        e = p.stderr.read()
+        say(f"stop/cont storm {w}", c == 0 and o == TX, c, len(o), e)
+
+
+@case
+def dev_full():
+    f = path("a", TX)
+    for w in (
+        ["lines"],
+        ["lines", "upper"],
+        ["lines", "--threads", "3"],
+        ["lines", "--send", "give-away"],
+        ["relay"],
+        ["relay", "--method", "read-write"],
+    ):
+        for src in ("file", "pipe"):
+            with open("/dev/full", "wb") as out:
+                r = go(w, stdin=open(f, "rb"), stdout=out) if src == "file" else go(w, feed=TX, stdout=out)
+            say(f"/dev/full {src} {w}", fine(r), *r)
+
+
+@case
+def stderr_full():
+    for w in BOTH:
+        with open("/dev/full", "wb") as err, open("/dev/full", "wb") as out:
+            r = go(w + ["--stats"], feed=TX, stdout=out, stderr=err)
+        say(f"stderr full too {w}", r[0] == 1, *r)
+        with open("/dev/full", "wb") as err:
+            r = go(w + ["--stats"], feed=TX, stderr=err)
+        say(f"stderr full, stats {w}", r[0] in (0, 1) and r[1] == TX, r[0])
+        r = go(w + ["--stats"], feed=TX, stderr=None, pre=lambda: os.close(2))
+        say(f"stderr closed {w}", r[0] in (0, 1) and r[1] == TX, r[0])
+
+
+@case
+def all_closed():
+    for w in BOTH:
+        r = go(w, stdin=None, stdout=None, stderr=PIPE, pre=lambda: (os.close(0), os.close(1)))
+        say(f"stdin and stdout closed {w}", fine(r), *r)
+
+
+@case
+def few_fds():
+    f = path("a", TX)
+    for w in BOTH:
+        for n in (4, 5, 6, 7, 8):
+            r = go(w, stdin=open(f, "rb"), pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            say(f"nofile {n} file {w}", exact(r, TX) or fine(r), r[0], r[2])
+            r = go(w, feed=TX, pre=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            say(f"nofile {n} pipe {w}", exact(r, TX) or fine(r), r[0], r[2])
+
+
+@case
+def limits():
+    f = path("a", TX)
+    for w in BOTH + (["lines", "identity", "--send", "give-away"],):
+        for lim, v in (
+            ("DATA", 1 << 20),
+            ("DATA", 1 << 16),
+            ("MEMLOCK", 0),
+            ("NPROC", 0),
+            ("SIGPENDING", 0),
+            ("CORE", 0),
+            ("AS", 48 << 20),
+        ):
+
+            def pre(lim=lim, v=v):
+                resource.setrlimit(getattr(resource, "RLIMIT_" + lim), (v, v))
+
+            for src in ("file", "pipe"):
+                try:
+                    r = go(w, stdin=open(f, "rb"), pre=pre) if src == "file" else go(w, feed=TX, pre=pre)
+                except Exception as x:
+                    print("skip", lim, v, x)
+                    continue
+                say(
+                    f"{lim} {v} {src} {w}",
+                    exact(r, TX)
+                    or fine(r)
+                    or (r[0] in (127, -11, -9) and lim in ("AS", "STACK", "DATA") and not r[1]),
+                    r[0],
+                    r[2],
+                )
+
+
+@case
+def fsize():
+    for w in BOTH:
+        for sig in ("dfl", "ign"):
+
+            def pre():
+                if sig == "ign":
+                    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                else:
+                    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+            p = path("out")
+            with open(p, "wb") as out:
+                r = go(w, feed=TX, stdout=out, pre=pre)
+            got = open(p, "rb").read()
+            say(
+                f"fsize {sig} {w}",
+                (fine(r) or r[0] == -signal.SIGXFSZ) and TX.startswith(got) and len(got) == 100_000,
+                r[0],
+                r[2],
+                len(got),
+            )
+
+
+@case
+def weird_inputs():
+    for w in BOTH:
+        fd = os.open(D, os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(f"directory {w}", fine(r), *r)
+        os.close(fd)
+        fd = os.open(path("x"), os.O_WRONLY)
+        r = go(w, stdin=fd)
+        say(f"write-only {w}", fine(r), *r)
+        os.close(fd)
+        fd = os.open(path("x", b"a\n"), os.O_PATH)
+        r = go(w, stdin=fd)
+        say(f"O_PATH in {w}", fine(r), *r)
+        r = go(w, feed=b"a\n", stdout=fd)
+        say(f"O_PATH out {w}", fine(r), *r)
+        os.close(fd)
+        e = select.epoll()
+        # Several threads wait for what such a descriptor never has.
+        if "--threads" not in w:
+            r = go(w, stdin=e.fileno(), t=3)
+            say(f"epoll in {w}", fine(r), *r)
+        r = go(w, feed=b"a\n", stdout=e.fileno(), t=3)
+        say(f"epoll out {w}", fine(r), *r)
+        fd = os.eventfd(0x0A0A0A0A)
+        r = go(w, stdin=fd, t=0.5)
+        say(f"eventfd in {w}", r[0] == "HANG" and r[1].startswith(b"\n") or fine(r), *r)
+        os.close(fd)
+        fd = os.eventfd(0)
+        r = go(w, feed=b"abcdefg\n", stdout=fd, t=3)
+        say(f"eventfd out {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
+        os.close(fd)
+        r = go(w, feed=b"abcdef\n", stdout=os.open(D, os.O_RDONLY))
+        say(f"directory out {w}", fine(r), *r)
+        fd = os.open("/proc/self/mem", os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(f"/proc/self/mem {w}", fine(r), *r)
+        fd = os.open("/proc/self/maps", os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(f"/proc/self/maps {w}", r[0] == 0 and r[1].count(b"\n") > 5, *r)
+        fd = os.open("/proc/cpuinfo", os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(
+            f"/proc/cpuinfo {w}",
+            r[0] == 0 and r[1] == open("/proc/cpuinfo", "rb").read() or len(r[1]) > 1000,
+            r[0],
+            len(r[1]),
+        )
+        fd = os.open("/sys/kernel/mm/transparent_hugepage/enabled", os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(f"/sys file {w}", r[0] == 0 and b"never" in r[1], *r)
+        fd = os.open("/proc/sys/kernel/hostname", os.O_RDONLY)
+        r = go(w, stdin=fd)
+        say(f"/proc/sys file {w}", r[0] == 0 and r[1], *r)
+
+
+@case
+def sealed():
+    for w in BOTH:
+        for s in (fcntl.F_SEAL_WRITE, fcntl.F_SEAL_GROW):
+            fd = os.memfd_create("s", os.MFD_ALLOW_SEALING)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, s)
+            r = go(w, feed=TX, stdout=fd)
+            say(f"sealed {s} {w}", fine(r), *r)
+            os.close(fd)
+
+
+@case
+def tiny_pipes():
+    for w in BOTH + (
+        ["lines", "identity", "--send", "give-away"],
+        ["relay", "--capacity", "keep"],
+        ["relay", "--method", "read-write"],
+    ):
+        r1, w1 = os.pipe()
+        r2, w2 = os.pipe()
+        for f in (w1, w2):
+            fcntl.fcntl(f, 1031, 4096)
+        p = start(w, r1, w2)
+        os.close(r1)
+        os.close(w2)
+
+        def feed():
+            with os.fdopen(w1, "wb", 0) as f:
+                i = 0
+                while i < len(TX):
+                    i += f.write(TX[i : i + random.choice((1, 100, 5000, 40000))])
+
+        t = threading.Thread(target=feed)
+        t.start()
+        got = os.fdopen(r2, "rb").read()
+        t.join()
+        say(f"pipes of a page {w}", p.wait() == 0 and got == TX, len(got), p.stderr.read())
+
+
+@case
+def nonblock_toggled():
+    for w in BOTH:
+        r1, w1 = os.pipe()
+        r2, w2 = os.pipe()
+        p = start(w, r1, w2)
+        stop = threading.Event()
+
+        def toggle():
+            on = False
+            while not stop.is_set():
+                for f in (r1, w2):
+                    os.set_blocking(f, on)
+                on = not on
+                time.sleep(0.0003)
+            for f in (r1, w2):
+                os.close(f)
+
+        def feed():
+            with os.fdopen(w1, "wb", 0) as f:
+                i = 0
+                n = 0
+                while i < len(TX):
+                    i += f.write(TX[i : i + 5000])
+                    n += 1
+                    if n % 20 == 0:
+                        time.sleep(0.001)
+
+        ts = [threading.Thread(target=x) for x in (toggle, feed)]
+        [t.start() for t in ts]
+        out = []
+
+        def read():
+            while True:
+                b = os.read(r2, 3000)
+                if not b:
+                    break
+                out.append(b)
+
+        # the reader must run at the same time
+        rt = threading.Thread(target=read)
+        rt.start()
+        ts[1].join()
+        time.sleep(0.3)
+        stop.set()
+        ts[0].join()
+        rt.join(T)
+        c = p.wait(5)
+        say(f"nonblock toggled {w}", c == 0 and b"".join(out) == TX, c, len(b"".join(out)), p.stderr.read())
+
+
+@case
+def ptys():
+    for w in BOTH:
+        m, s = pty.openpty()
+        p = start(w, s)
+        os.close(s)
+        os.write(m, b"hello\n")
+        l = os.read(p.stdout.fileno(), 100)
+        os.close(m)  # hang up
+        try:
+            c = p.wait(5)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            c = "HANG"
+        say(f"terminal hung up {w}", l == b"hello\n" and c in (1, 0, -1), l, c, p.stderr.read())
+        m, s = pty.openpty()
+        os.close(m)
+        r = go(w, feed=b"a\n" * 10, stdout=s)
+        say(f"terminal gone as output {w}", fine(r), *r)
+        r = go(w, stdin=s)
+        say(f"terminal gone as input {w}", r[0] in (0, 1) and b"panick" not in r[2], *r)
+        os.close(s)
+        m2, s2 = pty.openpty()
+        p = subprocess.Popen([PM] + w, stdin=s2, stdout=PIPE, stderr=PIPE, start_new_session=True)
+        os.write(m2, b"a\nb\n\x04\x04")
+        try:
+            o, e = p.communicate(timeout=5)
+            c = p.returncode
+        except subprocess.TimeoutExpired:
+            p.kill()
+            o, e = p.communicate()
+            c = "HANG"
+        say(f"^D on a terminal {w}", c == 0 and o == b"a\nb\n", c, o, e)
+        for f in (m2, s2):
+            os.close(f)
+
+
+@case
+def deleted():
+    for w in BOTH:
+        f = path("gone", TX)
+        h = open(f, "rb")
+        os.unlink(f)
+        r = go(w, stdin=h)
+        say(f"deleted file {w}", exact(r, TX), r[0], r[2])
+        h = open(path("past", TX), "rb")
+        h.seek(10**12)
+        r = go(w, stdin=h)
+        say(f"position behind the end {w}", exact(r, b""), *r)
+
+
+@case
+def truncated():
+    big = text(400000)
+    for w in BOTH + (
+        ["lines", "identity", "--threads", "4", "--batch", "64K"],
+        ["lines", "identity", "--batch", "4K"],
+    ):
+        for i in range(6):
+            f = path("t", big)
+            h = open(f, "rb")
+            p = start(w, h)
+            a = os.read(p.stdout.fileno(), 1000 * (1 + i * 200))
+            os.truncate(f, random.choice((0, 5, 100_003, len(big) // 2)))
+            if i % 2:
+                open(f, "ab").write(b"more\n" * 1000)
+            try:
+                o, e = p.communicate(timeout=T)
+                c = p.returncode
+            except subprocess.TimeoutExpired:
+                p.kill()
+                o, e = p.communicate()
+                c = "HANG"
+            say(f"truncated while read {w} {i}", c == 0, c, len(a + o), e)
+
+
+@case
+def growing():
+    for w in BOTH + (["lines", "identity", "--threads", "4", "--batch", "64K"],):
+        f = path("g", TX)
+        h = open(f, "rb")
+        p = start(w, h)
+        a = os.read(p.stdout.fileno(), 1000)
+        open(f, "ab").write(TX)
+        o, e = p.communicate(timeout=T)
+        got = a + o
+        say(
+            f"grows while read {w}",
+            p.returncode == 0 and (TX + TX).startswith(got) and len(got) >= len(TX),
+            p.returncode,
+            len(got) / len(TX),
+            e,
+        )
+
+
+@case
+def sparse():
+    f = path("s")
+    os.truncate(f, 1 << 42)
+    for w in (
+        ["lines", "--max-line", "1M"],
+        ["lines", "--max-line", "1M", "--threads", "4"],
+        ["lines", "--max-line", "1"],
+        ["lines", "--range", str((1 << 42) - 5) + ":"],
+        ["lines", "-z", "--range", str((1 << 42) - 5) + ":"],
+    ):
+        r = go(w, stdin=open(f, "rb"), t=60)
+        say(f"4 TiB of holes {w}", (fine(r) if "--max-line" in w else r[0] in (0, 1)), *r)
+    os.unlink(f)
+    f = path("e", TX)
+    for rg in (
+        str(2**63 - 1) + ":",
+        str(2**64 - 1) + ":",
+        "0:" + str(2**64 - 1),
+        f"{2**63}:{2**63+5}",
+        f"{2**64-2}:{2**64-1}",
+    ):
+        for th in ("1", "3"):
+            r = go(["lines", "identity", "--range", rg, "--threads", th], stdin=open(f, "rb"))
+            say(f"range {rg} {th}", fine(r) or exact(r, TX if rg[0] == "0" else b"") or r[0] == 2, *r)
+
+
+@case
+def arguments():
+    for w in (
+        ["--batch", "1E"],
+        ["--batch", "1"],
+        ["--batch", str(2**64 - 1)],
+        ["--batch", str(2**63)],
+        ["--max-line", "0"],
+        ["--max-line", str(2**64 - 1)],
+        ["--threads", "100000"],
+        ["--threads", "0"],
+        ["--threads", str(2**64 - 1)],
+        ["number", "--start", str(2**64 - 1)],
+        ["number", "--start", str(2**64 - 2)],
+        ["number", "--start", "0"],
+        ["field", str(2**64 - 1)],
+        ["field", "1", "--delimiter", "\n"],
+        ["identity", "--range", "5:3"],
+        ["identity", "--batch", "1", "--threads", "2"],
+    ):
+        for src in ("file", "pipe"):
+            data = TX[:20000]
+            r = (
+                go(["lines"] + w, stdin=open(path("a", data), "rb"), t=30)
+                if src == "file"
+                else go(["lines"] + w, feed=data, t=30)
+            )
+            say(
+                f"arguments {w} {src}",
+                r[0] in (0, 1, 2) and b"panick" not in r[2] and (r[0] == 0 or len(r[2]) > 10),
+                r[0],
+                r[1][:60],
+                r[2],
+            )
+
+
+@case
+def timeouts():
+    for w in BOTH:
+        for side in ("in", "out"):
+            a, b = socket.socketpair()
+            tv = struct.pack("ll", 0, 50000)
+            b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, tv)
+            b.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, tv)
+            if side == "in":
+                p = start(w, b.fileno())
+                b.close()
+                time.sleep(0.3)
+                a.sendall(b"x\n")
+                time.sleep(0.2)
+                a.sendall(b"y\n")
+                a.shutdown(socket.SHUT_WR)
+                try:
+                    o, e = p.communicate(timeout=5)
+                except subprocess.TimeoutExpired:
+                    p.kill()
+                    o, e = p.communicate()
+                say(f"SO_RCVTIMEO {w}", p.returncode == 0 and o == b"x\ny\n", p.returncode, o, e)
+            else:
+                p = start(w, PIPE, b.fileno())
+                b.close()
+
+                def feed():
+                    try:
+                        p.stdin.write(TX)
+                        p.stdin.close()
+                    except BrokenPipeError:
+                        pass
+
+                t = threading.Thread(target=feed)
+                t.start()
+                time.sleep(0.4)
+                got = b""
+                a.settimeout(5)
+                try:
+                    while True:
+                        x = a.recv(100000)
+                        if not x:
+                            break
+                        got += x
+                except OSError as x:
+                    print(x)
+                p.kill() if p.poll() is None and len(got) < len(TX) else None
+                t.join()
+                c = p.wait()
+                say(f"SO_SNDTIMEO {w}", c == 0 and got == TX, c, len(got), p.stderr.read())
+
+
+@case
+def sockets():
+    for w in BOTH:
+        s = socket.socket()
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        r = go(w, stdin=s.fileno(), t=3)
+        say(f"listening socket in {w}", fine(r), *r)
+        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        say(f"listening socket out {w}", fine(r) or r[0] in (0, -13), *r)
+        s.close()
+        s = socket.socket()
+        r = go(w, stdin=s.fileno(), t=3)
+        say(f"unconnected in {w}", fine(r) or r[0] == 0, *r)
+        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        say(f"unconnected out {w}", fine(r) or r[0] in (0, -13), *r)
+        s.close()
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
+        say(f"unconnected dgram out {w}", fine(r), *r)
+        # reset
+        l = socket.socket()
+        l.bind(("127.0.0.1", 0))
+        l.listen()
+        c = socket.create_connection(l.getsockname())
+        q, _ = l.accept()
+        l.close()
+        p = start(w, q.fileno())
+        q.close()
+        c.sendall(b"one\n")
+        x = os.read(p.stdout.fileno(), 100)
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+        o, e = p.communicate(timeout=5)
+        say(f"reset {w}", x == b"one\n" and p.returncode == 1 and b"reset" in e, p.returncode, x, e)
+        # fds and urgent data come along
+        a, b = socket.socketpair()
+        p = start(w, b.fileno())
+        b.close()
+        for i in range(50):
+            socket.send_fds(a, [b"line\n"], [0])
+        time.sleep(0.1)
+        n = len(os.listdir(f"/proc/{p.pid}/fd"))
+        a.close()
+        o, e = p.communicate(timeout=5)
+        say(
+            f"descriptors sent along {w}",
+            p.returncode == 0 and o == b"line\n" * 50 and n < 12,
+            p.returncode,
+            n,
+            len(o),
+            e,
+        )
+        l = socket.socket()
+        l.bind(("127.0.0.1", 0))
+        l.listen()
+        c = socket.create_connection(l.getsockname())
+        q, _ = l.accept()
+        l.close()
+        p = start(w, q.fileno())
+        q.close()
+        c.sendall(b"one\n")
+        c.send(b"!", socket.MSG_OOB)
+        c.sendall(b"two\n")
+        c.close()
+        o, e = p.communicate(timeout=5)
+        say(f"urgent data {w}", w == ["relay"] or p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
+        # echo: one socket both ways
+        a, b = socket.socketpair()
+        p = start(w, b.fileno(), b.fileno())
+        b.close()
+        got = b""
+        a.settimeout(5)
+        for i in range(100):
+            a.sendall(b"ping %d\n" % i)
+            got = b""
+            while not got.endswith(b"\n"):
+                got += a.recv(100)
+        a.shutdown(socket.SHUT_WR)
+        rest = a.recv(10)
+        c = p.wait(5)
+        say(f"echo {w}", got == b"ping 99\n" and rest == b"" and c == 0, c, got, rest, p.stderr.read())
+
+
+@case
+def lowat():
+    for w in BOTH:
+
+        l = socket.socket()
+        l.bind(("127.0.0.1", 0))
+        l.listen()
+        c = socket.create_connection(l.getsockname())
+        q, _ = l.accept()
+        l.close()
+        q.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1000)
+        q.setblocking(False)
+        p = start(w, q.fileno())
+        q.close()
+        c.sendall(b"one\n")
+        time.sleep(0.2)
+        c.sendall(b"two\n")
+        c.shutdown(socket.SHUT_WR)
+        try:
+            o, e = p.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            o, e = p.communicate()
+        say(f"SO_RCVLOWAT {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
+
+
+@case
+def packets():
+    for w in BOTH:
+        r1, w1 = os.pipe2(os.O_DIRECT)
+        data = b"".join(b"%06d%s\n" % (i, b"Y" * 600) for i in range(600))
+        p = start(w, r1)
+        os.close(r1)
+
+        def feed():
+            for i in range(0, len(data), 3500):
+                os.write(w1, data[i : i + 3500])
+            os.close(w1)
+
+        t = threading.Thread(target=feed)
+        t.start()
+        o, e = p.communicate(timeout=T)
+        t.join()
+        say(f"packet pipe {w}", p.returncode == 0 and o == data, p.returncode, len(o), len(data), e)
+
+
+@case
+def itself():
+    for w in BOTH:
+        r1, w1 = os.pipe()
+        os.write(w1, b"round\n")
+        p = start(w, r1, w1)
+        time.sleep(0.1)
+        st = open(f"/proc/{p.pid}/stat").read().rsplit(")", 1)[1].split()[0]
+        p.terminate()
+        try:
+            c = p.wait(3)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            c = "HANG"
+        say(f"a pipe into itself {w}", c in (-15, 1, 130, 143), c, st, p.stderr.read())
+        os.close(r1)
+        os.close(w1)
+
+
+@case
+def append_together():
+    for w in BOTH:
+        f = path("app")
+        hs = []
+        for k in range(3):
+            s = path(f"in{k}", b"".join(b"%d:%d:%s\n" % (k, i, b"z" * (i % 90)) for i in range(30000)))
+            hs.append(start(w, open(s, "rb"), open(f, "ab")))
+        cs = [h.wait(T) for h in hs]
+        got = open(f, "rb").read().splitlines()
+        want = sorted(l for k in range(3) for l in open(os.path.join(D, f"in{k}"), "rb").read().splitlines())
+        say(
+            f"three append to one file {w}",
+            cs == [0, 0, 0] and (sorted(got) == want or w[0] == "relay"),
+            cs,
+            len(got),
+            len(want),
+            [h.stderr.read() for h in hs],
+        )
+
+
+@case
+def reader_dies_while_full():
+    for w in BOTH:
+        for nb in (True, False):
+            r2, w2 = os.pipe()
+            os.set_blocking(w2, not nb)
+            p = start(w, open("/dev/zero", "rb") if w == ["relay"] else open(path("a", TX * 3), "rb"), w2)
+            os.close(w2)
+            time.sleep(0.2)
+            os.close(r2)
+            try:
+                c = p.wait(3)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                c = "HANG"
+            say(f"reader dies when full, nonblocking {nb} {w}", c in (0, -13, 141), c, p.stderr.read())
+
+
+@case
+def fifo():
+    f = os.path.join(D, "fifo")
+    os.mkfifo(f)
+    p = subprocess.Popen([PM, "lines", "identity"], stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE)
+    p.wait()
+    for w in (["lines", f], ["lines", "identity", f]):
+        p = subprocess.Popen([PM] + w, stdout=PIPE, stderr=PIPE)
+        time.sleep(0.2)
+        if p.poll() is not None:
+            print(p.communicate())
+            continue
+        p.terminate()
+        c = p.wait(3)
+        say(f"fifo without writer {w}", c == -15 or c == 130, c)
+    for w in BOTH:
+        fd = os.open(f, os.O_RDWR)
+        p = start(w, fd)
+        os.write(fd, b"hi\n")
+        x = os.read(p.stdout.fileno(), 10)
+        p.terminate()
+        c = p.wait(3)
+        say(f"fifo read-write {w}", x == b"hi\n", x, c)
+        os.close(fd)
+        fd = os.open(f, os.O_RDONLY | os.O_NONBLOCK)
+        r = go(w, stdin=fd, t=3)
+        say(f"fifo never opened for writing {w}", r[0] in (0,), *r)
+        os.close(fd)
+
+
+@case
+def no_proc():
+    if os.geteuid() != 0:
+        return
+    for w in BOTH:
+        f = path("np", TX)
+        r = subprocess.run(
+            ["unshare", "-m", "sh", "-c", f'umount -l /proc && exec "$@" < {f}', "sh", PM] + w,
+            capture_output=True,
+            timeout=T,
+        )
+        say(f"without /proc {w}", r.returncode == 0 and r.stdout == TX, r.returncode, len(r.stdout), r.stderr)
+        r = subprocess.run(
+            ["unshare", "-m", "sh", "-c", f'umount -l /proc && cat {f} | "$@"', "sh", PM] + w,
+            capture_output=True,
+            timeout=T,
+        )
+        say(f"without /proc, pipe {w}", r.returncode == 0 and r.stdout == TX, r.returncode, len(r.stdout), r.stderr)
+
+
+@case
+def huge_line():
+    big = b"q" * (40 << 20) + b"\nend\n"
+    for w in BOTH + (["lines", "upper"], ["lines", "--threads", "2", "identity"]):
+        for src in ("file", "pipe"):
+            r = go(w, stdin=open(path("big", big), "rb")) if src == "file" else go(w, feed=big)
+            say(f"40 MiB line {src} {w}", exact(r, big.upper() if "upper" in w else big), r[0], len(r[1]), r[2])
+
+
+@case
+def slow_byte_reader():
+    for w in BOTH:
+        p = subprocess.Popen([PM] + w, stdin=PIPE, stdout=PIPE, stderr=PIPE, bufsize=0)
+        d = TX[:150_000]
+
+        def feed():
+            p.stdin.write(d)
+            p.stdin.close()
+
+        t = threading.Thread(target=feed)
+        t.start()
+        got = bytearray()
+        while True:
+            b = os.read(p.stdout.fileno(), 1 if len(got) < 20000 else 4097)
+            if not b:
+                break
+            got += b
+        t.join()
+        say(f"read by single bytes {w}", p.wait() == 0 and got == d, len(got))
+
+
+@case
+def inherited():
+    for w in BOTH:
+
+        def pre():
+            signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))
+            signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+        p = subprocess.Popen(
+            [PM] + w,
+            stdin=open("/dev/zero" if w == ["relay"] else path("a", TX * 5), "rb"),
+            stdout=PIPE,
+            stderr=PIPE,
+            preexec_fn=pre,
+        )
+        os.read(p.stdout.fileno(), 10)
+        p.stdout.close()
+        try:
+            c = p.wait(3)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            c = "HANG"
+        say(f"all signals blocked, reader leaves {w}", c in (0, -13, 1, 141), c, p.stderr.read())
+
+        def pre2():
+            os.umask(0o777)
+            os.chroot("/var/empty") if os.path.isdir("/var/empty") else None
+
+        r = subprocess.run(["env", "-i", PM] + w, input=TX, capture_output=True)
+        say(f"no environment {w}", r.returncode == 0 and r.stdout == TX, r.returncode, r.stderr)
+        r = go(w, feed=TX, pre=lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0)))
+        say(f"SCHED_IDLE {w}", exact(r, TX), r[0])
+
+
+try:
+    for c in cases:
+        if only and not any(word in c.__name__ for word in only):
+            continue
+        try:
+            c()
+        except Exception:
+            traceback.print_exc()
+            BAD.append(c.__name__)
+finally:
+    shutil.rmtree(D)
+print(len(TRIED), "tries,", len(BAD), "of them bad")
+sys.exit(1 if BAD else 0)
