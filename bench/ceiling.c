@@ -2,7 +2,8 @@
  *
  *   ceiling copy|make|look BLOCK MILLISECONDS
  *
- * Prints the bytes per second of one core that copies a block to another, writes the words of pipemark's pattern into a
+ * Prints the bytes per second (of making and looking those of the fastest quarter of a millisecond, as pipemark takes
+ * them) of one core that copies a block to another, writes the words of pipemark's pattern into a
  * block (word i is seed + i * STEP), or compares each byte of a block with the one that belongs at its position. A block is
  * whole words. */
 #define _GNU_SOURCE
@@ -89,7 +90,9 @@ int main(int argc, char **argv)
 	make((uint64_t *)from, block / 8, 0);
 	memset(to, 0, room);
 	int64_t window = atoll(argv[3]) * 1000000, begin = now(), end;
-	uint64_t bytes = 0, wrong = 0, position = 0;
+	int64_t mark = begin;
+	uint64_t bytes = 0, marked = 0, wrong = 0, position = 0;
+	double fastest = 0;
 
 	do {
 		/* That clock is a system call. */
@@ -108,11 +111,18 @@ int main(int argc, char **argv)
 			}
 		}
 		end = now();
+		if (end - mark >= 250000) {
+			double speed = (bytes - marked) * 1e9 / (end - mark);
+
+			fastest = speed > fastest ? speed : fastest;
+			mark = end;
+			marked = bytes;
+		}
 	} while (end - begin < window);
 	if (wrong) {
 		fprintf(stderr, "the block is not what was written\n");
 		return 1;
 	}
-	printf("%.0f\n", bytes * 1e9 / (end - begin));
+	printf("%.0f\n", argv[1][0] == 'c' ? bytes * 1e9 / (end - begin) : fastest);
 	return 0;
 }
