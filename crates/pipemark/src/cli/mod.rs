@@ -39,7 +39,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use console::{Ending, Stop, end, exit, say};
 
@@ -73,6 +73,15 @@ macro_rules! verbs {
         }
 
         impl Verb {
+            /// A command line with this verb alone, and without its texts.
+            fn alone(name: &str) -> Option<Command> {
+                let verb = match name {
+                    $($name => <$options>::augment_args(Command::new($name)),)*
+                    _ => return None,
+                };
+                Some(Command::new("pipemark").subcommand(verb))
+            }
+
             fn run(&self) -> Ending {
                 match self {
                     $(Verb::$verb(options) => $run(options),)*
@@ -168,8 +177,11 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
         .then_some(i32::from(why::FAILED));
-    let parsed = command().try_get_matches_from(words).and_then(|matches| Cli::from_arg_matches(&matches));
-    let Cli { verb } = parsed.unwrap_or_else(|error| {
+    // To describe all verbs takes nearly as long as cat takes to start: that is left for errors and help.
+    let alone = words.get(1).and_then(|verb| Verb::alone(verb.to_str()?));
+    let matches = alone.and_then(|verb| verb.try_get_matches_from(&words).ok());
+    let matches = matches.map_or_else(|| command().try_get_matches_from(words), Ok);
+    let Cli { verb } = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
         let text = error.render().to_string();
         match text.contains(|c| c != '\n' && hides(c)) {
