@@ -2,6 +2,7 @@
 """`pipeio::copy` against `std::io::copy`, `tokio::io::copy`, cat and pv, for each pair of kinds, on one CPU and on two.
 
     bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
+    bench/copy.py --gifts [--rounds N]    # `Gift::send` against write, by block, of bytes that are made anew
 
 First: cargo build --release -p pipeio --example ways. A round runs all five once, in an order drawn anew, and the cells take
 turns; a ratio is the other's time over ours in the same round. What was measured is kept in build/copy.jsonl, and the next call
@@ -11,7 +12,9 @@ is: if another was faster."""
 
 import argparse
 import contextlib
+import fcntl
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -131,12 +134,37 @@ def show(cells, rivals, rounds):
     return not beaten
 
 
+def gifts(rounds, places):
+    """Both send to cat through a pipe of 1 MiB; nothing is promised."""
+    cpus = sorted(os.sched_getaffinity(0))
+    for place, block in itertools.product(places, (16, 32, 64, 256, 1024)):
+        pinned = ["taskset", "-c", str(cpus[0]) if place == "one" else f"{cpus[0]},{cpus[-1]}"]
+        ratios = []
+        for _ in range(rounds):
+            took = {}
+            for way in random.sample(["write", "gift"], 2):
+                out, into = os.pipe()
+                fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, MIB)
+                begin = time.monotonic()
+                made = subprocess.Popen([*pinned, WAYS, way, str(block << 10)], stdout=into, stderr=subprocess.DEVNULL)
+                taken = subprocess.Popen([*pinned, "sh", "-c", "cat >/dev/null"], stdin=out)
+                os.close(out)
+                os.close(into)
+                if made.wait(60) or taken.wait(60):
+                    sys.exit(f"{way} {block} KiB failed")
+                took[way] = time.monotonic() - begin
+            ratios.append(took["write"] / took["gift"])
+        low, high = interval(ratios, 0.05 / 10)
+        print(f"{block:>5} KiB, {place} CPU: write / gift {statistics.median(ratios):.2f} [{low:.2f} – {high:.2f}], {len(ratios)} rounds")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", type=float, default=240, metavar="SECONDS", help="stop after this time [default: 240]")
     parser.add_argument("--rounds", type=int, default=40, help="rounds per cell [default: 40]")
     parser.add_argument("--only", metavar="WORD", help="the cells in whose name WORD occurs, such as 'pipe → file, one'")
     parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
+    parser.add_argument("--gifts", action="store_true", help="only gifts against write")
     options = parser.parse_args()
     if options.fresh:
         KEPT.unlink(missing_ok=True)
@@ -144,6 +172,8 @@ def main():
         sys.exit("build it first: cargo build --release -p pipeio --example ways")
     words = programs()
     places = ["one", "two"][: len(os.sched_getaffinity(0))]
+    if options.gifts:
+        return gifts(options.rounds, places)
     cells = [(source, sink, place) for source in SOURCES for sink in SINKS for place in places]
     cells = [cell for cell in cells if not options.only or options.only in f"{cell[0]} → {cell[1]}, {cell[2]}"]
     if not cells:

@@ -1,8 +1,8 @@
-//! Standard input to standard output by `std::io::copy`, `tokio::io::copy` or `pipeio::copy`: `ways std|tokio|pipeio`. What
-//! bench/copy.py compares.
+//! Standard input to standard output by `std::io::copy`, `tokio::io::copy` or `pipeio::copy`: `ways std|tokio|pipeio`; or 512 MiB
+//! in blocks of its own making to a pipe, by `write` or as gifts: `ways write|gift BLOCK`. What bench/copy.py compares.
 
 use std::fs::File;
-use std::io::{self, stdin, stdout};
+use std::io::{self, Write, stdin, stdout};
 use std::os::fd::{AsFd, OwnedFd};
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -38,7 +38,33 @@ fn nonblocking(fd: OwnedFd) -> io::Result<std::os::unix::net::UnixStream> {
     Ok(stream)
 }
 
+const MADE: usize = 512 << 20;
+
+/// Writes anew each byte of each block, as a program does that makes what it sends, and sends it.
+fn make(to: OwnedFd, gifts: bool, block: usize) -> io::Result<u64> {
+    let mut source = pipeio::Gifts::new();
+    let mut buffer = vec![0; block];
+    let mut to = File::from(to);
+    for number in 0..MADE / block {
+        if gifts {
+            let mut gift = source.gift(block)?;
+            gift.fill(number as u8);
+            gift.send(&to)?;
+        } else {
+            buffer.fill(number as u8);
+            to.write_all(&buffer)?;
+        }
+    }
+    Ok((MADE / block * block) as u64)
+}
+
 fn main() -> io::Result<()> {
+    let block = || {
+        std::env::args()
+            .nth(2)
+            .and_then(|text| text.parse().ok())
+            .ok_or_else(|| io::Error::other("how long is a block?"))
+    };
     let (from, to) = (stdin().as_fd().try_clone_to_owned()?, stdout().as_fd().try_clone_to_owned()?);
     let bytes = match std::env::args().nth(1).as_deref() {
         Some("std") => io::copy(&mut File::from(from), &mut File::from(to))?,
@@ -49,7 +75,11 @@ fn main() -> io::Result<()> {
             io::Result::Ok(bytes)
         })?,
         Some("pipeio") => pipeio::copy(from, to)?.bytes,
-        _ => return Err(io::Error::other("usage: ways std|tokio|pipeio <INPUT >OUTPUT")),
+        Some("write") => make(to, false, block()?)?,
+        Some("gift") => make(to, true, block()?)?,
+        _ => {
+            return Err(io::Error::other("usage: ways std|tokio|pipeio <INPUT >OUTPUT, or ways write|gift BLOCK >PIPE"));
+        }
     };
     eprintln!("{bytes} bytes");
     Ok(())

@@ -43,6 +43,10 @@ const BUFFER: usize = 256 << 10;
 /// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
 const RAISED: usize = 1 << 20;
 
+/// What it aims at in front of a file. The bytes are copied out there, and of a larger pipe they come from beyond the second-level
+/// cache: on one CPU that takes 4 % longer, on two as long.
+const RAISED_FOR_FILE: usize = 256 << 10;
+
 /// A way to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -88,7 +92,7 @@ pub enum Choice {
 pub enum Capacity {
     /// It stays.
     Keep,
-    /// It becomes 1 MiB where it is less and the system allows that. A refusal is no error.
+    /// It becomes 1 MiB, or 256 KiB in front of a file, where it is less and the system allows that. A refusal is no error.
     #[default]
     Raise,
     /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
@@ -137,8 +141,8 @@ pub struct Report {
 ///
 /// It does what [`std::io::copy`] does, for descriptors of any kind, blocking or not, and is [`Relay::run`] as it comes.
 /// The descriptors themselves are read and written: what a `BufReader` or [`std::io::Stdin`] has read ahead is not seen, and
-/// a `BufWriter` has to be flushed before. Of a side that is a pipe the capacity is raised to 1 MiB where the system allows
-/// it; use [`Relay::capacity`] to keep it.
+/// a `BufWriter` has to be flushed before. Of a side that is a pipe the capacity is raised to 1 MiB, or 256 KiB in front of a file, where
+/// the system allows it; use [`Relay::capacity`] to keep it.
 ///
 /// # Errors
 /// As [`Relay::run`], and `BrokenPipe` if the reader of `to` is gone before the end.
@@ -215,7 +219,9 @@ impl Relay {
         let (input, output) = (input.as_fd(), output.as_fd());
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
-        let capacities = [capacity(input, kinds[0], self.capacity)?, capacity(output, kinds[1], self.capacity)?];
+        let raised = if kinds[1] == Kind::File { RAISED_FOR_FILE } else { RAISED };
+        let side = |fd, kind| capacity(fd, kind, self.capacity, raised);
+        let capacities = [side(input, kinds[0])?, side(output, kinds[1])?];
         if kinds.contains(&Kind::Lossy) {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -270,7 +276,7 @@ fn refuse_endless_copy(input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Res
 }
 
 /// Sets the capacity if `fd` is a pipe, and says what it is.
-fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Option<usize>> {
+fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> io::Result<Option<usize>> {
     if !matches!(kind, Kind::Pipe | Kind::PacketPipe) {
         return Ok(None);
     }
@@ -281,8 +287,8 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity) -> io::Result<Opti
             outcome => return outcome.map(Some),
         },
         Capacity::Raise => {
-            if pipe::capacity(fd)? < RAISED {
-                let _ = pipe::set_capacity(fd, RAISED);
+            if pipe::capacity(fd)? < raised {
+                let _ = pipe::set_capacity(fd, raised);
             }
         }
     }

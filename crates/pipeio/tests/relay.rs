@@ -629,6 +629,11 @@ fn capacities_are_as_asked() {
     assert_eq!(capacity(Capacity::Set(100_000)), [Some(131_072), Some(131_072)]);
     let raised = capacity(Capacity::Raise);
     assert!(raised.iter().all(|capacity| capacity.is_some_and(|bytes| bytes >= 65536)), "{raised:?}");
+    // In front of a file less is faster.
+    let from = Pipe::new().unwrap();
+    drop(from.writer);
+    let report = Relay::new().run(&from.reader, tempfile::tempfile().unwrap()).unwrap();
+    assert!(report.capacities[0].is_some_and(|bytes| bytes <= 256 << 10), "{report:?}");
     // The other end may have filled it beyond what is asked for here.
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
