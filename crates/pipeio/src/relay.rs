@@ -342,8 +342,9 @@ impl Passage<'_> {
             };
             match moved {
                 // A file that seems to be at its end may be one of /proc, whose size is 0 and whose content only read(2)
-                // shows: read and write have the last word.
-                Ok(used) if self.kinds[0] == Kind::File => {
+                // shows, and a stream may be at its urgent byte, where splice(2) goes no further: read and write have the
+                // last word.
+                Ok(used) if matches!(self.kinds[0], Kind::File | Kind::Stream) => {
                     complete = Some(used);
                     break;
                 }

@@ -17,7 +17,7 @@ use crate::memory::{Pages, Region};
 pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe that holds less than this is full before a pause is over.
-const ROOM: usize = 512 << 10;
+const ROOM: usize = 256 << 10;
 
 /// How long a pause is. The system adds about as much.
 const PAUSE: Duration = Duration::from_micros(50);
