@@ -78,7 +78,9 @@ fn main() -> io::Result<()> {
         Some("write") => make(to, false, block()?)?,
         Some("gift") => make(to, true, block()?)?,
         _ => {
-            return Err(io::Error::other("usage: ways std|tokio|pipeio <INPUT >OUTPUT, or ways write|gift BLOCK >PIPE"));
+            return Err(io::Error::other(
+                "usage: ways std|tokio|pipeio <INPUT >OUTPUT, or ways write|gift BLOCK >PIPE",
+            ));
         }
     };
     eprintln!("{bytes} bytes");
