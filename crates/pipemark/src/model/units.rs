@@ -182,7 +182,8 @@ pub struct Throughput(pub f64);
 
 impl fmt::Display for Throughput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple && *multiple <= BINARY[1].0);
+        // Three digits of what is just below would show as 1024 of the smaller.
+        let multiple = BINARY.iter().find(|(multiple, _)| self.0 >= *multiple * 0.9995 && *multiple <= BINARY[1].0);
         let (multiple, unit) = multiple.unwrap_or(&BINARY[4]);
         f.pad(&format!("{} {unit}/s", three_digits(self.0 / multiple)))
     }
@@ -407,6 +408,7 @@ mod tests {
     fn throughput_has_three_digits() {
         assert_eq!(Throughput(1.5 * (1u64 << 30) as f64).to_string(), "1.50 GiB/s");
         assert_eq!(Throughput(250.91 * (1u64 << 20) as f64).to_string(), "251 MiB/s");
+        assert_eq!(Throughput(1023.7 * (1u64 << 20) as f64).to_string(), "1.00 GiB/s");
     }
 
     proptest! {
