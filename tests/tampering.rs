@@ -34,7 +34,8 @@ fn tampered(verify: &str, link: &str, change: Change) -> Ended {
 
 /// False if it was too late.
 fn tamper(source: &End, sink: &End, change: Change) -> bool {
-    if !sink.reaches_window() || !source.stop() || !sink.stop() {
+    // The sink first: what the source still writes then stays in the pipe.
+    if !sink.reaches_window() || !sink.stop() || !source.stop() {
         return false;
     }
     let Ok((mut reader, mut writer)) = sink.link() else { return false };

@@ -79,7 +79,7 @@ macro_rules! verbs {
                     $($name => <$options>::augment_args(Command::new($name)),)*
                     _ => return None,
                 };
-                Some(Command::new("pipemark").subcommand(verb))
+                Some(Command::new("pipemark").disable_help_subcommand(true).subcommand(verb))
             }
 
             fn run(&self) -> Ending {
