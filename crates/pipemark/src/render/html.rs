@@ -173,9 +173,9 @@ fn class(style: Style) -> &'static str {
 }
 
 fn list_of(note: &Note) -> &'static str {
-    match note.mark.as_str() {
-        "•" => "findings",
-        "!" => "warnings",
+    match (note.mark.as_str(), note.style) {
+        ("•", _) => "findings",
+        ("!", Style::Caution) => "warnings",
         _ => "notes",
     }
 }

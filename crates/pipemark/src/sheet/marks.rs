@@ -87,7 +87,9 @@ pub(super) fn of_bytes(record: &Record) -> &'static str {
 
 /// What the marks of a document's tables mean.
 pub(super) fn legend(document: &Document) -> Vec<Note> {
-    let used = Mark::ALL.into_iter().filter(|mark| document.trials.iter().any(|record| mark.applies(record)));
+    // The memory copy has no row.
+    let shown: Vec<&Record> = document.trials.iter().filter(|record| !record.job.is_memory_copy()).collect();
+    let used = Mark::ALL.into_iter().filter(|mark| shown.iter().any(|record| mark.applies(record)));
     used.map(|mark| Note::new(mark.sign(), Style::Plain, mark.meaning())).collect()
 }
 

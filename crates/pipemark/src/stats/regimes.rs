@@ -119,7 +119,9 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
 fn cause(slow: &Regime, fast: &Regime, block: u64, samples: &[Sample]) -> Option<String> {
     let per_block = |regime: &Regime| regime.switches * block as f64 / regime.bytes.max(1.0);
     let waiting = |regime: &Regime| regime.waiting_ns / regime.ns;
-    if slow.switches + fast.switches == 0.0 {
+    // What copies memory is alone, and has nobody to wait for.
+    let alone = samples.iter().any(|sample| sample.sources.is_empty() && !sample.sinks.is_empty());
+    if alone || slow.switches + fast.switches == 0.0 {
         return None;
     }
     let pins = |ends: fn(&Sample) -> &Vec<EndStats>| -> Vec<Cpu> {
@@ -434,6 +436,10 @@ mod tests {
         }
         let text = regimes(&samples, 65536).unwrap().to_string();
         assert!(text.contains("mostly the sink") && text.contains("per block and 0.00"), "{text}");
+        let mut alone = samples.clone();
+        alone.iter_mut().for_each(|sample| sample.sinks = vec![EndStats::default()]);
+        let text = regimes(&alone, 65536).unwrap().to_string();
+        assert!(text.ends_with("30 %"), "who copies memory waits for nobody: {text}");
         // As often, and longer: what waking another CPU takes.
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             pieces.switches = pieces.bytes.iter().map(|bytes| bytes / 65536).collect();
