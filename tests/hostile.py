@@ -62,6 +62,22 @@ def go(words, stdin=None, stdout=PIPE, pre=None, feed=None, t=T, stderr=PIPE):
     return p.returncode, o, e
 
 
+def tcp():
+    """Both ends of a connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        near = socket.create_connection(server.getsockname())
+        return near, server.accept()[0]
+
+
+def ended(p, seconds):
+    """What it wrote; killed if it takes longer."""
+    try:
+        return p.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        return p.communicate()
+
+
 def say(name, ok, *what):
     TRIED.append(name)
     if not ok:
@@ -551,11 +567,7 @@ def timeouts():
                 time.sleep(0.2)
                 a.sendall(b"y\n")
                 a.shutdown(socket.SHUT_WR)
-                try:
-                    o, e = p.communicate(timeout=5)
-                except subprocess.TimeoutExpired:
-                    p.kill()
-                    o, e = p.communicate()
+                o, e = ended(p, 5)
                 say(f"SO_RCVTIMEO {w}", p.returncode == 0 and o == b"x\ny\n", p.returncode, o, e)
             else:
                 p = start(w, PIPE, b.fileno())
@@ -608,12 +620,7 @@ def sockets():
         r = go(w, feed=b"a\n", stdout=s.fileno(), t=3)
         say(f"unconnected dgram out {w}", fine(r), *r)
         # reset
-        l = socket.socket()
-        l.bind(("127.0.0.1", 0))
-        l.listen()
-        c = socket.create_connection(l.getsockname())
-        q, _ = l.accept()
-        l.close()
+        c, q = tcp()
         p = start(w, q.fileno())
         q.close()
         c.sendall(b"one\n")
@@ -640,12 +647,7 @@ def sockets():
             len(o),
             e,
         )
-        l = socket.socket()
-        l.bind(("127.0.0.1", 0))
-        l.listen()
-        c = socket.create_connection(l.getsockname())
-        q, _ = l.accept()
-        l.close()
+        c, q = tcp()
         p = start(w, q.fileno())
         q.close()
         c.sendall(b"one\n")
@@ -675,12 +677,7 @@ def sockets():
 def lowat():
     for w in BOTH:
 
-        l = socket.socket()
-        l.bind(("127.0.0.1", 0))
-        l.listen()
-        c = socket.create_connection(l.getsockname())
-        q, _ = l.accept()
-        l.close()
+        c, q = tcp()
         q.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1000)
         q.setblocking(False)
         p = start(w, q.fileno())
@@ -689,11 +686,7 @@ def lowat():
         time.sleep(0.2)
         c.sendall(b"two\n")
         c.shutdown(socket.SHUT_WR)
-        try:
-            o, e = p.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            o, e = p.communicate()
+        o, e = ended(p, 5)
         say(f"SO_RCVLOWAT {w}", p.returncode == 0 and o == b"one\ntwo\n", p.returncode, o, e)
 
 
