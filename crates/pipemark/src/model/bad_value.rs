@@ -11,3 +11,22 @@ impl BadValue {
         BadValue(sentence.into())
     }
 }
+
+/// Refuses with a sentence.
+///
+/// # Errors
+/// Always.
+pub fn refuse<T>(sentence: impl Into<String>) -> Result<T, BadValue> {
+    Err(BadValue::new(sentence))
+}
+
+/// Refuses with a sentence where a condition holds.
+macro_rules! refuse_if {
+    ($condition:expr, $($sentence:tt)+) => {
+        if $condition {
+            return $crate::model::bad_value::refuse(format!($($sentence)+));
+        }
+    };
+}
+
+pub(crate) use refuse_if;

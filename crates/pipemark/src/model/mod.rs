@@ -12,6 +12,7 @@ mod filter;
 mod gains;
 mod host;
 mod job;
+mod kind;
 mod link;
 mod methods;
 mod naming;

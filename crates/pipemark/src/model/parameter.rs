@@ -11,7 +11,7 @@ use super::bad_value::BadValue;
 use super::capacity::Capacity;
 use super::entrant::{Language, Program};
 use super::filter::{Feed, Filter};
-use super::job::Kind;
+use super::kind::Kind;
 use super::link::LinkKind;
 use super::methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use super::place::Place;
@@ -27,6 +27,9 @@ pub const MAX_PAIRS: u32 = 256;
 pub const MAX_WRITERS: u32 = 8;
 /// The longest chain.
 pub const MAX_LENGTH: u32 = 4096;
+
+/// How long a run measures where nothing else is said.
+pub const USUAL_TIME: Nanos = Nanos(250_000_000);
 
 /// Kinds of job with two ends of ours.
 const ENDS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain];
@@ -365,7 +368,7 @@ impl Settings {
             // A run of a quarter of a second is what a trial has where nothing is said.
             let usual = match key {
                 Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
-                Key::Time => Some(Value::Time(super::job::USUAL_TIME)),
+                Key::Time => Some(Value::Time(USUAL_TIME)),
                 _ => key.usual(),
             };
             if usual.as_ref() != Some(&value) {
