@@ -2,7 +2,8 @@
 //!
 //! A writer of 8 KiB or of single lines wakes this process at every write, if it waits for each. That costs both more than
 //! the bytes do. Once everything that came has been passed on, and more comes at once again and again, a pause lets the pipe
-//! fill meanwhile.
+//! fill meanwhile. Where the writer waits for a writer of its own on a CPU that both share, pauses make it slower, and only
+//! trying tells.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
-pub(super) const MANY: usize = 32 << 10;
+const MANY: usize = 32 << 10;
 
 /// A pipe that holds less than this is full before a pause is over.
 const ROOM: usize = 256 << 10;
@@ -25,8 +26,14 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// How often in a row more has to come within a pause's time before one is made.
 const IN_A_ROW: u32 = 4;
 
-/// The fewest and the most moves without a pause after one that brought nothing.
-const PATIENCE: [u32; 2] = [16, 4096];
+/// How long it is watched how fast the bytes go with pauses, and without.
+const WINDOW: Duration = Duration::from_millis(1);
+
+/// The fewest and the most windows before the other way is tried for one.
+const STAY: [u32; 2] = [8, 128];
+
+/// How much faster it has to be without pauses: they save the writer's and this process's CPU time.
+const GAIN: f64 = 1.05;
 
 impl Passage<'_> {
     /// Passes on what comes out of a pipe, by `method` where that pays. Says by which way it went.
@@ -53,29 +60,47 @@ impl Passage<'_> {
             if moved == 0 {
                 return Ok(used);
             }
-            self.let_gather(moved);
+            self.let_gather();
             many = pace.after(moved) || moved >= MANY;
         }
     }
 }
 
-/// Decides when to pause.
+/// Decides when to pause: while a writer of little is fast, in turns with no pauses, and then as it goes faster.
 struct Pace {
     allowed: bool,
     last: Instant,
-    /// Bytes of the last move that had no pause before it.
-    usual: usize,
-    in_a_row: u32,
     paused: bool,
-    /// Moves to make before the next pause, and how many after the next one that brings nothing.
-    wait: u32,
-    patience: u32,
+    in_a_row: u32,
+    /// When the window began, and what has been moved since.
+    begin: Instant,
+    bytes: usize,
+    /// Whether pauses are made in this window.
+    pauses: bool,
+    /// What pays by what is known, and the speeds that were seen, in bytes a second: without pauses, with them.
+    pays: bool,
+    speeds: [f64; 2],
+    /// Windows left before the other way is tried, and how many there will be after that.
+    left: u32,
+    stay: u32,
 }
 
 impl Pace {
     fn new(allowed: bool) -> Pace {
-        let patience = PATIENCE[0];
-        Pace { allowed, last: Instant::now(), usual: 0, in_a_row: 0, paused: false, wait: 0, patience }
+        let now = Instant::now();
+        Pace {
+            allowed,
+            last: now,
+            paused: false,
+            in_a_row: 0,
+            begin: now,
+            bytes: 0,
+            pauses: true,
+            pays: true,
+            speeds: [0.0; 2],
+            left: 1,
+            stay: STAY[0],
+        }
     }
 
     /// Takes note of a move, and pauses if that pays. Everything has been passed on by now.
@@ -89,21 +114,32 @@ impl Pace {
 
     fn is_time(&mut self, moved: usize, now: Instant) -> bool {
         let quick = now - std::mem::replace(&mut self.last, now) < PAUSE;
-        if std::mem::take(&mut self.paused) {
-            // Requests that wait for their answers come one by one, however long they are waited for.
-            if moved < self.usual.saturating_mul(2) {
-                self.wait = self.patience;
-                self.patience = PATIENCE[1].min(self.patience * 2);
-            } else {
-                self.patience = PATIENCE[0];
-            }
-        } else if moved < MANY {
+        self.bytes += moved;
+        if !std::mem::take(&mut self.paused) && moved < MANY {
             self.in_a_row = if quick { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
-            self.usual = moved;
         }
-        self.wait = self.wait.saturating_sub(1);
-        self.paused = moved < MANY && self.in_a_row == IN_A_ROW && self.wait == 0;
+        if self.in_a_row < IN_A_ROW {
+            (self.begin, self.bytes) = (now, 0);
+        } else if now - self.begin >= WINDOW {
+            self.end_window(now);
+        }
+        self.paused = self.pauses && moved < MANY && self.in_a_row == IN_A_ROW;
         self.paused
+    }
+
+    fn end_window(&mut self, now: Instant) {
+        let seen = self.bytes as f64 / (now - self.begin).as_secs_f64();
+        let speed = &mut self.speeds[usize::from(self.pauses)];
+        *speed = if *speed == 0.0 { seen } else { (*speed + seen) / 2.0 };
+        (self.begin, self.bytes) = (now, 0);
+        if self.pauses != self.pays {
+            let before = std::mem::replace(&mut self.pays, self.speeds[1] * GAIN >= self.speeds[0]);
+            self.stay = if self.pays == before { STAY[1].min(self.stay * 2) } else { STAY[0] };
+            self.left = self.stay;
+        } else {
+            self.left -= 1;
+        }
+        self.pauses = self.pays != (self.left == 0);
     }
 }
 
@@ -111,37 +147,45 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How many of so many moves of `moved` bytes, each so long after the one before, are followed by a pause; those after a
-    /// pause bring `gathered`.
-    fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> u32 {
+    /// How many of so many moves, each so long after the one before, are followed by a pause, and what share of the time the
+    /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.
+    fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
         let mut pace = Pace::new(true);
-        let (mut now, mut paused, mut count) = (pace.last, false, 0);
+        let (begin, pause) = (pace.last, PAUSE * 2);
+        let (mut now, mut paused, mut count) = (begin, false, 0);
         for _ in 0..moves {
-            now += apart;
+            now += if paused { apart + pause } else { apart };
             paused = pace.is_time(if paused { gathered } else { moved }, now);
             count += u32::from(paused);
         }
-        count
+        (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
     }
 
     #[test]
     fn a_fast_writer_of_little_is_left_alone() {
-        assert!(pauses(1000, PAUSE / 10, 80, 4000) > 990);
+        let (_, share) = pauses(100_000, PAUSE / 10, 80, 4000);
+        assert!(share > 0.9, "{share}");
     }
 
     #[test]
     fn what_comes_now_and_then_is_not_waited_for() {
-        assert_eq!(pauses(1000, PAUSE * 2, 80, 4000), 0);
+        assert_eq!(pauses(1000, PAUSE * 2, 80, 4000).0, 0);
     }
 
     #[test]
     fn large_moves_are_not_waited_for() {
-        assert_eq!(pauses(1000, PAUSE / 10, MANY, MANY), 0);
+        assert_eq!(pauses(1000, PAUSE / 10, MANY, MANY).0, 0);
+    }
+
+    #[test]
+    fn a_writer_that_pauses_make_slower_is_hardly_ever_left_alone() {
+        let (held_up, _) = pauses(100_000, PAUSE / 10, 8000, 16_000);
+        assert!((1..100).contains(&held_up), "{held_up}");
     }
 
     #[test]
     fn a_request_that_waits_for_its_answer_is_hardly_ever_held_up() {
-        let held_up = pauses(100_000, PAUSE / 10, 80, 80);
-        assert!((1..50).contains(&held_up), "{held_up}");
+        let (held_up, _) = pauses(100_000, PAUSE / 10, 80, 80);
+        assert!((1..100).contains(&held_up), "{held_up}");
     }
 }
