@@ -692,7 +692,7 @@ def lowat():
 
 @case
 def packets():
-    for w in BOTH:
+    for w in (*BOTH, ["lines", "identity", "--batch", "100"], ["lines", "identity", "--batch", "100", "--threads", "3"]):
         r1, w1 = os.pipe2(os.O_DIRECT)
         data = b"".join(b"%06d%s\n" % (i, b"Y" * 600) for i in range(600))
         p = start(w, r1)

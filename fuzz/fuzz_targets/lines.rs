@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write, pipe};
 use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +33,8 @@ fuzz_target!(|case: Case| {
     // As much as a pipe is sure to hold before someone reads it, in and out.
     let input = &case.input[..case.input.len().min(4096)];
 
-    let (from_us, mut to_engine) = pipe().unwrap();
+    // A pipe would be asked for a page at least.
+    let (from_us, mut to_engine) = UnixStream::pair().unwrap();
     let (mut from_engine, output) = pipe().unwrap();
     to_engine.write_all(input).unwrap();
     drop(to_engine);

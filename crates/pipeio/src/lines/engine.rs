@@ -48,7 +48,8 @@ impl Engine {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
 
-    /// Bytes to ask for with one read. Any number is right; few are slow.
+    /// Bytes to ask for with one read. Any number is right; few are slow. A pipe is asked for a page at least, for it may have
+    /// packets, which lose what there is no room for.
     pub fn batch(mut self, bytes: NonZeroUsize) -> Self {
         self.batch = Some(bytes);
         self

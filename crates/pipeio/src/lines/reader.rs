@@ -8,6 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketType, recv, sockopt};
+use rustix::param::page_size;
 use rustix::time::Timespec;
 
 use super::error::Error;
@@ -124,6 +125,8 @@ impl<'fd> Reader<'fd> {
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
         let is_pipe = kind == FileType::Fifo;
+        // A pipe may have packets (O_DIRECT), of up to a page, and loses what of one a read has no room for.
+        let block = if is_pipe { plan.block.max(page_size()) } else { plan.block };
         Ok(Self {
             input,
             cancel,
@@ -137,7 +140,7 @@ impl<'fd> Reader<'fd> {
             offset: plan.origin,
             line: plan.first_line,
             state: State::Open,
-            ask: Ask::new(plan.block, is_pipe && !plan.fixed),
+            ask: Ask::new(block, is_pipe && !plan.fixed),
             look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
             reads: 0,
         })

@@ -10,7 +10,7 @@ use pipeio::lines::transforms::{Identity, Spaces};
 use pipeio::lines::{Ended, Engine, Error, Failure, Fate, Output, SendMethod, Transform, per_line};
 use proptest::prelude::*;
 
-use super::{all, run, threads};
+use super::{all, run, small, threads};
 
 #[test]
 fn a_full_disk_is_an_error() {
@@ -130,7 +130,7 @@ proptest! {
             input.pop();
         }
         let engine = Engine::new().batch(NonZeroUsize::new(batch).unwrap()).max_line(limit);
-        let (bytes, result) = run(&engine, workers, Identity, all(&input));
+        let (bytes, result) = run(&engine, workers, Identity, small(&input, batch));
         match lengths.iter().position(|&length| length > limit) {
             None => {
                 result.unwrap();
@@ -166,12 +166,12 @@ impl Transform for Orders {
 
 #[test]
 fn stops_and_failures_are_the_same_on_any_number_of_threads() {
-    for batch in [1, 7, 100, 10_000] {
+    for batch in [3, 7, 100, 10_000] {
         for workers in [1, 2, 4] {
             let engine = Engine::new().batch(NonZeroUsize::new(batch).unwrap());
             let run_with = |order: &str| {
                 let input = format!("{}drop\nkept\n{order}\n{}", "before\n".repeat(100), "after\n".repeat(1000));
-                let (bytes, result) = run(&engine, workers, Orders, all(input.as_bytes()));
+                let (bytes, result) = run(&engine, workers, Orders, small(input.as_bytes(), batch));
                 let text = String::from_utf8(bytes).unwrap();
                 (text.strip_prefix(&"before\n".repeat(100)).unwrap().to_owned(), result)
             };

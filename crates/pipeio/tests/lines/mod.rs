@@ -56,6 +56,12 @@ fn pieces(bytes: &[u8], ends: &[usize]) -> impl FnOnce(PipeWriter) + Send {
     }
 }
 
+/// Writes `bytes` so that one read gets no more than `size` of them.
+fn small(bytes: &[u8], size: usize) -> impl FnOnce(PipeWriter) + Send {
+    let ends: Vec<_> = (0..bytes.len()).step_by(size).collect();
+    move |writer| pieces(bytes, &ends)(writer)
+}
+
 /// Bytes in the pipe. A pipe nobody reads any more counts as empty.
 fn unread(pipe: &PipeWriter) -> u64 {
     use rustix::event::{PollFd, PollFlags, poll};
