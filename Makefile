@@ -73,6 +73,7 @@ fuzz:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	@if command -v gofmt >/dev/null; then \
 		found=$$(gofmt -l entrants/go); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
