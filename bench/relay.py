@@ -8,7 +8,8 @@ anew, and the cells take turns. What was measured is kept in build/relay.jsonl, 
 stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
 together with 95 % (sign test, Bonferroni over the cells and rivals); before 15 rounds or so no cell can tell. Exits with 1 if
 an interval lies below 0.97; if after 60 rounds more than a tenth of the cells can't tell; or if after 5 the geometric mean
-against cat, where copying bounds, is below 1.8. Needs 300 MiB of memory for files."""
+against cat, where copying bounds, is below 1.8. There the pipeline also runs with nothing in the relay's place: what a stage
+that costs nothing would reach. Needs 1 GiB of memory for files."""
 
 import argparse
 import gzip
@@ -55,10 +56,10 @@ SINKS = {
     "sort": "| sort >/dev/null",
 }
 MIB = 1 << 20
-# As much as takes a tenth of a second or so: what reads slowly gets less.
-SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB}
-SIZE = 96 * MIB
 COPY_BOUND = [(source, sink) for source in ("yes", "head", "dd 8k", "dd 64k", "cat FILE") for sink in ("null", "cat", "wc", "grep")]
+# As much as takes a tenth of a second or so: what reads slowly gets less.
+SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
+SIZE, LARGEST = 96 * MIB, max(SIZES.values())
 
 
 def places():
@@ -87,8 +88,8 @@ def write_texts(path):
     words = "the quick brown fox jumps over a lazy dog while requests are answered in time".split()
     draw = random.Random(1)
     lines = "".join(" ".join(draw.choices(words, k=12)) + f" {draw.random()}\n" for _ in range(20_000)).encode()
-    repeated = lines * math.ceil(SIZE / len(lines))
-    Path(path).write_bytes(repeated[:SIZE])
+    repeated = lines * math.ceil(LARGEST / len(lines))
+    Path(path).write_bytes(repeated[:LARGEST])
     with gzip.open(f"{path}.gz", "wb", 1) as packed:
         packed.write(repeated[:SIZE])
 
@@ -96,7 +97,7 @@ def write_texts(path):
 def seconds(cell, stage, path):
     """How long the pipeline takes, from the start of its shell to the end of its last process."""
     source, sink, place = cell
-    size = SIZES.get(sink, SIZE)
+    size = SIZES.get((source, sink)) or SIZES.get(sink, SIZE)
     if source == "zcat":
         size //= 8
     if (source, sink) == ("yes", "sort"):
@@ -108,7 +109,8 @@ def seconds(cell, stage, path):
         feed = "head -c {size} {path}"
     if source == "cat FILE":
         subprocess.run(["bash", "-c", f"head -c {size} {path} >{path}.part"], check=True)
-    pipeline = f"{feed} | {STAGES[stage]} {SINKS[sink]}".format(size=size, path=path)
+    between = f"| {STAGES[stage]} " if stage != "none" else ""
+    pipeline = f"{feed} {between}{SINKS[sink]}".format(size=size, path=path)
     Path(f"{path}.out").unlink(missing_ok=True)
     begin = time.monotonic()
     done = subprocess.run([*places()[place].split(), "bash", "-c", pipeline], stderr=subprocess.PIPE, text=True, timeout=120)
@@ -158,7 +160,9 @@ def measure(cells, stages, rounds, options, program):
             for cell in turn:
                 if time.monotonic() >= end:
                     return
-                order = random.sample(stages, len(stages))
+                # Before /dev/null there would be no pipe left.
+                here = stages + ["none"] if cell[:2] in COPY_BOUND and cell[1] != "null" else stages
+                order = random.sample(here, len(here))
                 took = {stage: seconds(cell, stage, path) for stage in order}
                 rounds[cell].append(took)
                 file.write(json.dumps({"program": program, "cell": cell, "seconds": took}) + "\n")
@@ -200,6 +204,15 @@ def show(cells, names, rounds, every):
         if mean:
             parts = ", ".join(f"{place} {value:.2f}" for place, value in means.items())
             print(f"         geometric mean where copying bounds: {mean:.2f}× ({parts}; {f'at least {COPYING} overall' if name == 'cat' else 'nothing promised'})")
+    bounds = defaultdict(list)
+    for cell in cells:
+        took = [took for took in rounds[cell] if "none" in took and "cat" in took]
+        for stage in ("none", "relay") if took else ():
+            bounds[stage, cell[2]].append(math.log(statistics.median(one["cat"] / one[stage] for one in took)))
+    for place in places():
+        if logs := bounds["none", place]:
+            none, relay = (math.exp(statistics.fmean(bounds[stage, place])) for stage in ("none", "relay"))
+            print(f"         {place}, where copying bounds and a pipe follows: cat takes {none:.2f}× the time of no stage, {relay:.2f}× that of relay ({len(logs)} pairs)")
     return good
 
 
