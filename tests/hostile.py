@@ -265,10 +265,8 @@ def weird_inputs():
         say(f"O_PATH out {w}", fine(r), *r)
         os.close(fd)
         e = select.epoll()
-        # Several threads wait for what such a descriptor never has.
-        if "--threads" not in w:
-            r = go(w, stdin=e.fileno(), t=3)
-            say(f"epoll in {w}", fine(r), *r)
+        r = go(w, stdin=e.fileno(), t=3)
+        say(f"epoll in {w}", fine(r), *r)
         r = go(w, feed=b"a\n", stdout=e.fileno(), t=3)
         say(f"epoll out {w}", fine(r), *r)
         fd = os.eventfd(0x0A0A0A0A)
@@ -507,12 +505,13 @@ def sparse():
         str(2**63 - 1) + ":",
         str(2**64 - 1) + ":",
         "0:" + str(2**64 - 1),
+        f"0:{2**63}",
         f"{2**63}:{2**63+5}",
         f"{2**64-2}:{2**64-1}",
     ):
         for th in ("1", "3"):
             r = go(["lines", "identity", "--range", rg, "--threads", th], stdin=open(f, "rb"))
-            say(f"range {rg} {th}", fine(r) or exact(r, TX if rg[0] == "0" else b"") or r[0] == 2, *r)
+            say(f"range {rg} {th}", exact(r, TX if rg[0] == "0" else b"") or r[0] == 2, *r)
 
 
 @case

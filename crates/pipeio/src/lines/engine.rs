@@ -231,10 +231,21 @@ impl Engine {
         if !is_file(input)? {
             return Err(Error::RangeOfNoFile);
         }
+        // Far enough beyond the end the system refuses to look. What says to have nothing, as in /proc, is read to know.
+        let size = fstat(input).map_err(cannot_read)?.st_size.unsigned_abs();
+        let is_beyond = |at| size > 0 && at > size;
+        if is_beyond(low) {
+            seek(input, SeekFrom::Start(size)).map_err(cannot_read)?;
+            return Ok(size..size);
+        }
         let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
         // The line that goes on beyond the range starts in it, if any does, and is looked at as far as it may be long.
         let far = high.saturating_add(self.max_line as u64).saturating_add(2);
-        let end = if start < high { line_start(input, self.terminator, high, far)?.unwrap_or(far) } else { start };
+        let end = match start < high {
+            true if is_beyond(high) => far,
+            true => line_start(input, self.terminator, high, far)?.unwrap_or(far),
+            false => start,
+        };
         seek(input, SeekFrom::Start(start)).map_err(cannot_read)?;
         Ok(start..end)
     }

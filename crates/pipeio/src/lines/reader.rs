@@ -121,6 +121,10 @@ impl<'fd> Reader<'fd> {
                 Err(error) => return Err(cannot_read(error)),
             }
         }
+        if kind == FileType::Unknown && cancel.is_some() {
+            // An epoll descriptor can't be read, which would not be seen before an event comes.
+            rustix::io::read(input, &mut [0u8; 0]).map_err(cannot_read)?;
+        }
         let messages =
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;
         let pending = Region::new(plan.block).map_err(Error::Memory)?;
