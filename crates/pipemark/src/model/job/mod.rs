@@ -7,8 +7,6 @@ mod json;
 mod lines;
 mod round_trip;
 mod settings;
-#[cfg(test)]
-mod tests;
 mod volume;
 
 pub use chain::Chain;
@@ -189,3 +187,6 @@ impl Default for Job {
         Job::try_from(Settings::default()).expect("what is usual does not contradict itself")
     }
 }
+
+#[cfg(test)]
+mod tests;
