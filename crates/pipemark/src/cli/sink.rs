@@ -166,8 +166,8 @@ fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<Str
 
 /// A sentence at a terminal, elsewhere a row.
 fn sheet(arrived: &Arrived, format: Format) -> Sheet {
-    let mut sheet = Sheet::default();
     if format == Format::Text {
+        let mut sheet = Sheet::default();
         sheet.text(Style::Plain, [sentence(arrived)]);
         return sheet;
     }
@@ -181,8 +181,7 @@ fn sheet(arrived: &Arrived, format: Format) -> Sheet {
         Cell::of(verified.map_or_else(String::new, |verified| verified.to_string()), verified),
     ];
     let columns = ["bytes", "ns", "throughput", "verified"].map(|name| Column::figures(name, name)).to_vec();
-    sheet.grid(Grid::new(columns, vec![row]));
-    sheet
+    Sheet::of(Grid::new(columns, vec![row]), [])
 }
 
 fn sentence(arrived: &Arrived) -> String {

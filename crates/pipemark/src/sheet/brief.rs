@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::document::warnings;
 use super::experiment::{Experiment, interval, published_real, times};
 use super::marks::{doubts, legend_in_brief, of_bytes};
 use super::words::{is_plain, missing, ranked};
@@ -47,8 +48,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let machine = [vec![format!("pipemark {}", document.suite)], words::machine(document)].concat();
     sheet.text(Style::Heading, machine);
     sheet.text(Style::Caution, words::partial(document));
-    let warnings = document.warnings.iter().map(|warning| Note::new("!", Style::Caution, &warning.to_string()));
-    sheet.notes(warnings);
+    sheet.notes(warnings(document));
     if let [experiment] = experiments[..]
         && let [record] = experiment.records[..]
     {

@@ -160,14 +160,17 @@ impl Chart {
 
     /// The least and the greatest of some figures of its points, if there are any.
     pub fn extent(&self, of: impl Fn(&Point) -> [f64; 3], least: f64) -> Option<(f64, f64)> {
-        let values =
-            self.points().flat_map(|(_, point)| of(point)).filter(|value| value.is_finite() && *value >= least);
-        let ends = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
-        (ends.0 <= ends.1).then_some(ends)
+        let values = self.points().flat_map(|(_, point)| of(point));
+        extent(values.filter(|value| value.is_finite() && *value >= least))
     }
 
     /// All points, each with its series.
     pub fn points(&self) -> impl Iterator<Item = (&Series, &Point)> {
         self.series.iter().flat_map(|series| series.points.iter().map(move |point| (series, point)))
     }
+}
+
+/// The least and the greatest, if there are any.
+pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |ends, v| Some(ends.map_or((v, v), |(low, high): (f64, f64)| (low.min(v), high.max(v)))))
 }

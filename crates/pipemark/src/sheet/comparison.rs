@@ -1,7 +1,7 @@
 //! A comparison: what changed, trial by trial; two pipelines in turns; the smallest change that could be seen.
 
 use super::words::time;
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, neutral};
+use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, grouped, neutral};
 use crate::compare::{self, Change, Diff, Missing, NoiseFloor, Origin, TimedPipeline, Turns};
 use crate::model::{Estimate, Mode, Unit, digits, signed_percent};
 use crate::stats::compare::{Comparison, Pairing};
@@ -95,16 +95,9 @@ fn group(group: &compare::Group, all: bool) -> Group {
 
 /// Why some can't be told, and how much is known of the sessions.
 fn reasons(diff: &Diff) -> Vec<Note> {
-    let mut reasons: Vec<(&String, usize)> = Vec::new();
-    for why in diff.counted().filter_map(|change| change.why.as_ref()) {
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    let said =
-        |(why, count)| Note::new("!", Style::Caution, &format!("{} can't be told: {why}", counted(count, "trial")));
-    reasons.into_iter().map(said).collect()
+    let reasons = grouped(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
+    let said = |(why, of): (&String, Vec<&Change>)| format!("{} can't be told: {why}", counted(of.len(), "trial"));
+    reasons.into_iter().map(|reason| Note::new("!", Style::Caution, &said(reason))).collect()
 }
 
 fn changed(verdict: Verdict) -> bool {
@@ -250,8 +243,6 @@ pub fn in_turns(turns: &Turns) -> Sheet {
         .data("change_low", |(name, _)| compared(name)?.low)
         .data("change_high", |(name, _)| compared(name)?.high)
         .data("verdict", |(name, _)| Some(compared(name)?.verdict.name()));
-    let mut sheet = Sheet::default();
-    sheet.grid(table.grid());
     let plain = |text: String| Note { style: Style::Plain, ..Note::plain(text) };
     let output = turns.output;
     let mut notes = vec![plain(match turns.same_output {
@@ -265,8 +256,7 @@ pub fn in_turns(turns: &Turns) -> Sheet {
         notes.extend(turns.why.as_ref().map(|why| Note::new("!", Style::Caution, why)));
         notes.extend(ratio_sentence(comparison).map(plain));
     }
-    sheet.notes(notes);
-    sheet
+    Sheet::of(table.grid(), notes)
 }
 
 /// Which of A and B ran how many times as fast, with its interval: the end of the output.

@@ -112,7 +112,7 @@ impl<'a> Experiment<'a> {
             parts.push((column, Box::new(|record| Cell::shown(&record.name))));
         }
         let labels = parts.len();
-        let figure = |heading: &str, show: fn(&Estimates, &Experiment, &Record) -> Option<String>| -> Part {
+        let column = |heading: &str, show: fn(&Estimates, &Experiment, &Record) -> Option<String>| -> Part {
             let cell = move |record: &Record| {
                 let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
                 Cell::shown(text.unwrap_or_default())
@@ -133,32 +133,30 @@ impl<'a> Experiment<'a> {
             figure => figure.heading(),
         };
         parts.push((Column::figures("", heading(headline)), Box::new(cell)));
-        parts.push(figure("95\u{a0}% interval", |estimates, own, _| {
+        parts.push(column("95\u{a0}% interval", |estimates, own, _| {
             let unit = estimates.headline_figure().unit();
             let told = own.is_latency() == (unit == Unit::Nanoseconds);
             told.then(|| interval(estimates.headline(), |end| unit.show(end)))
         }));
-        parts.push(figure("runs", |estimates, _, _| Some(estimates.headline().runs.to_string())));
+        parts.push(column("runs", |estimates, _, _| Some(estimates.headline().runs.to_string())));
         if chained {
-            parts.push(figure("per hop", |estimates, _, record| {
+            parts.push(column("per hop", |estimates, _, record| {
                 let hops = |chain: &model::Chain| estimates.throughput().median * f64::from(chain.length);
                 Some(record.job.chain().map_or_else(|| "–".to_owned(), |chain| Unit::BytesPerSecond.show(hops(chain))))
             }));
         }
         if chained && !self.sources.is_empty() {
-            let column = Column::figures("", "real, elsewhere");
-            let show = |record: &Record| published_real(record).map(|ns| Unit::Nanoseconds.show(ns));
-            parts.push((column, Box::new(move |record| Cell::shown(show(record).unwrap_or_default()))));
+            parts.push(column("real, elsewhere", |_, _, record| Some(Unit::Nanoseconds.show(published_real(record)?))));
         }
         if has(Figure::Ratio) {
-            parts.push(figure("ratio", |estimates, own, record| match estimates.ratio() {
+            parts.push(column("ratio", |estimates, own, record| match estimates.ratio() {
                 _ if own.is_baseline(record) => Some("base".to_owned()),
                 ratio => ratio.map(|ratio| format!("{} ({})", times(ratio), interval(ratio, digits))),
             }));
         }
         if !latency && self.copy.is_some() {
             // What moves nothing has no share of what can be moved.
-            parts.push(figure("% of copy", |estimates, own, record| match record.job.link() {
+            parts.push(column("% of copy", |estimates, own, record| match record.job.link() {
                 LinkKind::Null => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
             }));
@@ -177,7 +175,10 @@ impl<'a> Experiment<'a> {
                 Some(if figure.unit() == Unit::Count { Unit::Count.brief(median) } else { figure.unit().show(median) })
             };
             if figure == Figure::Real && chained {
-                parts.push(figure_least(figure));
+                // As documents give it that repeat a command and take the best.
+                parts.push(column("real, least", |estimates, _, _| {
+                    Some(Unit::Nanoseconds.show(estimates.get(Figure::Real)?.min))
+                }));
             }
             if shown {
                 let cell = move |record: &Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
@@ -186,7 +187,7 @@ impl<'a> Experiment<'a> {
         }
         if has(Figure::StartUp) {
             // Of an entrant, the time that its own clock took.
-            parts.push(figure("time inside", |estimates, _, record| match record.job.volume() {
+            parts.push(column("time inside", |estimates, _, record| match record.job.volume() {
                 Volume::Total(total) => {
                     Some(Unit::Nanoseconds.show(total.0 as f64 / estimates.throughput().median * 1e9))
                 }
@@ -194,8 +195,7 @@ impl<'a> Experiment<'a> {
             }));
         }
         if !self.sources.is_empty() && !chained {
-            let column = Column::figures("", "published, elsewhere");
-            parts.push((column, Box::new(|record| Cell::shown(self.published(record).unwrap_or_default()))));
+            parts.push(column("published, elsewhere", |_, own, record| own.published(record)));
         }
         if !latency && self.records.iter().filter(|record| ranked(record)).count() > 1 {
             parts.push((Column::bars(""), Box::new(|record| self.bar(record))));
@@ -316,12 +316,6 @@ impl<'a> Experiment<'a> {
         }
         notes
     }
-}
-
-/// The least of all runs, as documents give it that repeat a command and take the best.
-fn figure_least<'b>(figure: Figure) -> Part<'b> {
-    let least = move |record: &Record| Some(figure.unit().show(record.estimate.as_ref()?.get(figure)?.min));
-    (Column::figures("", "real, least"), Box::new(move |record| Cell::shown(least(record).unwrap_or_default())))
 }
 
 /// A copy within one process has no ends, so only what it copies is a parameter of it.

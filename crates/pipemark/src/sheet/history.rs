@@ -95,14 +95,12 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
             None => groups.push(Group { caption: title, rows: vec![row] }),
         }
     }
-    let mut sheet = Sheet::default();
-    sheet.grid(Grid { labels: 1, columns, groups });
     let label = documents.first().and_then(|document| document.label.as_ref());
     let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
-    sheet.notes([Note::plain(format!(
+    let note = Note::plain(format!(
         "Sessions differ by one standard deviation, as a share. pipemark compare takes them together by name ({name})."
-    ))]);
-    sheet
+    ));
+    Sheet::of(Grid { labels: 1, columns, groups }, [note])
 }
 
 /// The trials that there are, and what changed last in each.
@@ -124,11 +122,8 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
         .column(Column::words("verdict", "newest change"), |(_, points)| said(points))
         .data("change", |(_, points)| Some(newest(points)?.1.change))
         .data("since", |(_, points)| Some(newest(points)?.0.number()));
-    let mut sheet = Sheet::default();
-    sheet.grid(table.grid());
     let text = "Choose one by parameters, such as block=64k send=write, or by its whole key in quotes.";
-    sheet.notes([Note::plain(text)]);
-    sheet
+    Sheet::of(table.grid(), [Note::plain(text)])
 }
 
 /// What one run says about a trial.

@@ -16,9 +16,8 @@ pub fn host(host: &Host) -> Sheet {
     });
     let groups = [(String::new(), machine), ("Not here".to_owned(), missing.collect::<Vec<_>>())];
     let groups = groups.into_iter().filter(|(_, rows)| !rows.is_empty());
-    let mut sheet = Sheet::default();
-    sheet.grid(Grid { labels: 1, columns, groups: groups.map(|(caption, rows)| Group { caption, rows }).collect() });
-    sheet
+    let groups = groups.map(|(caption, rows)| Group { caption, rows }).collect();
+    Sheet::of(Grid { labels: 1, columns, groups }, [])
 }
 
 fn machine(host: &Host) -> Vec<(&'static str, String)> {

@@ -38,10 +38,8 @@ pub fn choices(sections: &[(String, Vec<Choice>)]) -> Sheet {
         let kind = heading.split(" (").next().unwrap_or(heading);
         Group { caption: heading.clone(), rows: choices.iter().map(|choice| row(kind, choice)).collect() }
     };
-    let mut sheet = Sheet::default();
     let groups = sections.iter().filter(|(_, choices)| !choices.is_empty()).map(group).collect();
-    sheet.grid(Grid { labels: 2, columns, groups });
-    sheet
+    Sheet::of(Grid { labels: 2, columns, groups }, [])
 }
 
 /// A language with its programs, or why it can't take part.
@@ -82,7 +80,5 @@ pub fn languages(all: &[LanguageChoice]) -> Sheet {
         (!rows.is_empty()).then(|| Group { caption: caption.to_owned(), rows })
     };
     let groups = [group("Languages (pipemark languages run --only LANGUAGE)", true), group("Not here", false)];
-    let mut sheet = Sheet::default();
-    sheet.grid(Grid { labels: 1, columns, groups: groups.into_iter().flatten().collect() });
-    sheet
+    Sheet::of(Grid { labels: 1, columns, groups: groups.into_iter().flatten().collect() }, [])
 }

@@ -2,9 +2,9 @@
 
 use std::mem;
 
-use super::words::{Touched, missing};
+use super::words::missing;
 use super::{Note, Style, counted};
-use crate::model::{Document, Estimate, Record, Warning};
+use crate::model::{Document, Estimate, LinkKind, Record, Warning};
 
 /// A warning of more trials than this does not name them.
 const MOST_NAMED: usize = 3;
@@ -47,11 +47,13 @@ impl Mark {
 
     fn applies(self, record: &Record) -> bool {
         let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
-        let touched = record.job.lines().is_none().then(|| Touched::of(record));
+        let job = &record.job;
+        let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && job.link() != LinkKind::Null;
         match self {
-            Mark::Read => touched == Some(Touched::Read),
-            Mark::Copied => touched == Some(Touched::Copied),
-            Mark::Unseen => touched == Some(Touched::Unseen),
+            Mark::Read | Mark::Copied | Mark::Unseen if job.lines().is_some() => false,
+            Mark::Read => record.touched,
+            Mark::Copied => !record.touched && arrives,
+            Mark::Unseen => !record.touched && !arrives,
             Mark::Wide => is_wide(estimates.headline()),
             Mark::Few => estimates.headline().low.is_none(),
             Mark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),

@@ -168,6 +168,14 @@ impl Sheet {
         }
     }
 
+    /// A grid, unless it is empty, with notes below it.
+    pub fn of(grid: Grid, notes: impl IntoIterator<Item = Note>) -> Sheet {
+        let mut sheet = Sheet::default();
+        sheet.grid(grid);
+        sheet.notes(notes);
+        sheet
+    }
+
     /// Its tables, for programs.
     pub fn grids(&self) -> impl Iterator<Item = &Grid> {
         self.blocks.iter().filter_map(|block| if let Block::Grid(grid) = block { Some(grid) } else { None })

@@ -158,12 +158,9 @@ pub fn live(found: &[Live], verb: &str) -> Sheet {
     let table = Table::of(found)
         .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
         .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
-    let mut sheet = Sheet::default();
-    sheet.grid(table.grid());
     let text = match found.len() {
         0 => format!("no live pipeline that may be looked at; 'pipemark {verb} 'a | b'' runs one"),
         count => format!("{}; 'pipemark {verb} PID' takes one", counted(count, "live pipeline")),
     };
-    sheet.notes([Note::plain(text)]);
-    sheet
+    Sheet::of(table.grid(), [Note::plain(text)])
 }

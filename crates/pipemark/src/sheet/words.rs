@@ -3,7 +3,7 @@
 
 use super::experiment::interval;
 use super::{counted, neutral};
-use crate::model::{Document, Job, Key, LinkKind, Nanos, Record, Status, Throughput, Unit, Verify};
+use crate::model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify};
 
 /// The machine.
 pub(super) fn host(document: &Document) -> Vec<String> {
@@ -95,29 +95,6 @@ pub(super) fn partial(document: &Document) -> Option<String> {
             counted(document.trials.len(), "trial")
         ),
     })
-}
-
-/// What happened to the bytes at the sink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Touched {
-    /// Each was looked at.
-    Read,
-    /// They were in the sink's memory and not looked at.
-    Copied,
-    /// They never were in the sink's memory.
-    Unseen,
-}
-
-impl Touched {
-    /// What happened to the bytes of this trial.
-    pub(super) fn of(record: &Record) -> Touched {
-        let arrives = record.job.ends().is_none_or(|ends| ends.recv.touches()) && record.job.link() != LinkKind::Null;
-        match (record.touched, arrives) {
-            (true, _) => Touched::Read,
-            (false, true) => Touched::Copied,
-            (false, false) => Touched::Unseen,
-        }
-    }
 }
 
 /// How the record ended when it has no figures to show: `skipped: why`.

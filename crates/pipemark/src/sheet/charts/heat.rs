@@ -3,20 +3,14 @@
 use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
 use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit};
 use crate::order::Order;
-use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
+use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
 use crate::sheet::gains::{REVERSED, TIED, gain};
-use crate::sheet::{distinct, neutral};
+use crate::sheet::{distinct, grouped, neutral};
 
 /// The most columns that can be read.
 const MOST_COLUMNS: usize = 24;
 
-/// One of several tables of the same kind, side by side.
-struct Panel {
-    title: String,
-    rows: Vec<String>,
-    cells: Vec<Point>,
-}
-
+/// A table for each place and run, of the same columns.
 pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
     let trials = &scene.section.trials;
     let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
@@ -24,51 +18,43 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
         scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
     let down = scene.keys_but(&[across, Key::Place, Key::Verify]);
     let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
-    let mut panels: Vec<Panel> = Vec::new();
-    let mut left_out = few_columns;
-    for trial in trials {
-        let Some(column) = columns.iter().position(|name| *name == trial.word(across)) else { continue };
+    let panel_of = |trial: &Trial| {
         let place = scene.section.name_of(trial, &aside);
-        let title = match (scene.several_runs(), place.is_empty()) {
+        match (scene.several_runs(), place.is_empty()) {
             (true, true) => scene.run(trial).to_owned(),
             (true, false) => format!("{place} · {}", scene.run(trial)),
             (false, _) => place,
+        }
+    };
+    let shown = trials.iter().filter_map(|trial| {
+        let column = columns.iter().position(|name| *name == trial.word(across))?;
+        Some((panel_of(trial), (column, row_label(scene, trial, &down), trial)))
+    });
+    let mut left_out = few_columns;
+    let panel = |(title, trials): (String, Vec<(usize, String, &Trial)>)| {
+        let (rows, few_rows) = at_most(distinct(trials.iter().map(|(_, row, _)| row.clone())), MOST_ROWS, "rows");
+        let cell = |(column, label, trial): &(usize, String, &Trial)| {
+            Some(cell(scene, trial, (*column, rows.iter().position(|row| row == label)?), compared))
         };
-        let panel = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
-            panels.push(Panel { title, rows: Vec::new(), cells: Vec::new() });
-            panels.len() - 1
-        });
-        let panel = &mut panels[panel];
-        let label = row_label(scene, trial, &down);
-        let row = match panel.rows.iter().position(|known| *known == label) {
-            Some(row) => row,
-            None if panel.rows.len() == MOST_ROWS => {
-                left_out = format!("The chart shows {MOST_ROWS} rows; the table has all.");
-                continue;
-            }
-            None => {
-                panel.rows.push(label);
-                panel.rows.len() - 1
-            }
-        };
-        panel.cells.push(cell(scene, trial, (column, row), compared));
-    }
-    let values = || panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value).filter(|v| *v > 0.0);
-    let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
-    if low > high {
-        return Vec::new();
-    }
+        let cells: Vec<Point> = trials.iter().filter_map(cell).collect();
+        if !few_rows.is_empty() {
+            left_out = few_rows;
+        }
+        (title, rows, cells)
+    };
+    let panels: Vec<(String, Vec<String>, Vec<Point>)> = grouped(shown).into_iter().map(panel).collect();
+    let values = panels.iter().flat_map(|(.., cells)| cells).filter_map(|cell| cell.value);
+    let Some((low, high)) = extent(values.filter(|value| *value > 0.0)) else { return Vec::new() };
     let colouring = match compared {
         true => Colouring::Diverging { most: high.max(1.0 / low).max(1.1) },
         false => Colouring::Sequential { low, high, more_is_better: !scene.section.latency },
     };
     let measure = if compared { "how many times as fast as the baseline" } else { scene.measure() };
     let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
-    let chart = |panel: Panel| {
-        let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", panel.rows));
-        let series = vec![Series { label: String::new(), role: Role::Measured, points: panel.cells }];
-        let chart = Chart::new(&title, Kind::Heat(colouring), x, y, series);
-        Chart { panel: panel.title, below: left_out.clone(), ..chart }
+    let chart = |(panel, rows, points): (String, Vec<String>, Vec<Point>)| {
+        let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", rows));
+        let series = vec![Series { label: String::new(), role: Role::Measured, points }];
+        Chart { panel, below: left_out.clone(), ..Chart::new(&title, Kind::Heat(colouring), x, y, series) }
     };
     panels.into_iter().map(chart).collect()
 }

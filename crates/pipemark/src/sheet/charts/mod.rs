@@ -7,7 +7,7 @@ mod section;
 mod time;
 
 use self::section::{Trial, number};
-use super::chart::Point;
+use super::chart::{Point, extent};
 use super::{Chart, grouped};
 use crate::model::{Document, Estimate, Key, LinkKind, Unit};
 
@@ -209,8 +209,7 @@ fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
 
 /// Whether figures are spread so far that small ones would vanish on a linear axis.
 fn spread(values: impl Iterator<Item = f64>) -> bool {
-    let (low, high) = values.filter(|v| *v > 0.0).fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
-    high > 20.0 * low
+    extent(values.filter(|value| *value > 0.0)).is_some_and(|(low, high)| high > 20.0 * low)
 }
 
 /// Whether what is measured is not the null link, which transfers nothing.

@@ -2,7 +2,7 @@
 
 use super::{Section, at_most};
 use crate::model::{Pieces, Unit, Warning};
-use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series};
+use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
 use crate::sheet::neutral;
 
 const MOST_STRIPS: usize = 30;
@@ -52,22 +52,15 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
             }
         }));
     }
-    let ends = points.iter().filter_map(|point| point.value);
-    let (low, high) = ends.fold((f64::INFINITY, 0.0f64), |(low, high), speed| (low.min(speed), high.max(speed)));
+    let (low, high) = extent(points.iter().filter_map(|point| point.value))?;
     let kind = Kind::Heat(Colouring::Sequential { low, high, more_is_better: true });
     let rows = (1..=runs.len()).map(|run| format!("run {run}")).collect();
     let last = points.iter().map(|point| point.x as u64).max()?;
     let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
     let series = vec![Series { label: String::new(), role: Role::Measured, points }];
-    let chart = Chart::new(
-        "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived",
-        kind,
-        x,
-        y,
-        series,
-    );
-    (high > 0.0).then(|| Chart { panel: panel.to_owned(), below: left_out, ..chart })
+    let title = "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived";
+    Some(Chart { panel: panel.to_owned(), below: left_out, ..Chart::new(title, kind, x, y, series) })
 }
 
 #[cfg(test)]
