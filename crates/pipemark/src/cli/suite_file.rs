@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-use crate::model::nearest;
+use crate::model::{did_you_mean, without_number};
 use crate::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
 
 /// The suite called `word`: a file if the word holds a slash or ends with `.toml`, otherwise one of the program's own.
@@ -24,17 +24,16 @@ pub fn find(word: &str) -> Result<Suite, String> {
 
 fn unknown(word: &str) -> String {
     let names: Vec<&str> = EMBEDDED.iter().map(|(name, _)| *name).collect();
-    let hint = match nearest(word, names.iter().copied()) {
-        Some(name) => format!(" (did you mean {name}?)"),
-        None if File::open(word).is_ok() => format!(" (write ./{word} for the file)"),
-        None => String::new(),
+    let hint = match did_you_mean(word, names.iter().copied()) {
+        hint if hint.is_empty() && File::open(word).is_ok() => format!(" (write ./{word} for the file)"),
+        hint => hint,
     };
     format!("'{word}' is not a suite; use {}, or a file such as ./mine.toml{hint}", names.join(", "))
 }
 
 /// The text of a file, never more than the limit and without ever waiting for someone to write it.
 fn read(path: &str) -> Result<String, String> {
-    let failed = |error: io::Error| format!("cannot read the suite {path}: {}", reason(&error));
+    let failed = |error: io::Error| format!("cannot read the suite {path}: {}", without_number(&error).to_lowercase());
     // Without NONBLOCK the open of a FIFO waits for a writer, for ever if there is none.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits an int");
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
@@ -55,15 +54,6 @@ fn read(path: &str) -> Result<String, String> {
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         format!("{path}:{line}: this line is not UTF-8 text; is this file a suite?")
     })
-}
-
-/// What the system says, without the number behind it.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    }
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ pub use circumstances::disturbances;
 pub use diff::{Change, Diff, Group, Missing, Origin, Side};
 pub use turns::{Floor, NoiseFloor, TimedPipeline, Turns};
 
-use std::fmt;
-
 use crate::model::{Document, Value};
 
 /// One side of a comparison: a document for each session, or the part of it that has certain parameters.
@@ -39,13 +37,6 @@ impl<'a> Party<'a> {
 }
 
 /// Why there is no comparison; the text is a sentence for the person who asked for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct Refusal(pub(crate) String);
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refusal {}

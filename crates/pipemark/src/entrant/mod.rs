@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::child::RunError;
-use crate::model::{Filter, Language, Program, nearest};
+use crate::model::{Filter, Language, Program, did_you_mean};
 use crate::order;
 
 pub use answer::{Answer, Fault, judge, quoted};
@@ -237,7 +237,7 @@ fn known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
     if all.contains(&name) {
         return Ok(());
     }
-    let hint = nearest(name, all.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+    let hint = did_you_mean(name, all.iter().copied());
     Err(format!("there is no {what} '{name}'; there are {}{hint}", all.join(", ")))
 }
 

@@ -47,32 +47,25 @@ impl fmt::Display for Destination {
 }
 
 /// Something could not be written; the text is a sentence for the person at the terminal.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the {what} to {destination}: {cause}; {}. What was written elsewhere is whole", self.advice())]
 pub struct OutputError {
     /// What was to be written, such as `JSON`.
     what: &'static str,
     destination: Destination,
+    #[source]
     cause: io::Error,
 }
 
-impl fmt::Display for OutputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OutputError { what, destination, cause } = self;
-        write!(f, "cannot write the {what} to {destination}: {cause}; ")?;
-        let advice = match (cause.kind(), destination) {
+impl OutputError {
+    fn advice(&self) -> &'static str {
+        match (self.cause.kind(), &self.destination) {
             (io::ErrorKind::InvalidData, _) => "this is an error in pipemark, please report it",
             (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "free some space or write elsewhere",
             (io::ErrorKind::NotFound, _) => "make the folder first or write elsewhere",
             (_, Destination::Stdout) => "write to a FILE instead",
             (_, Destination::File(_)) => "choose another file, or - for standard output",
-        };
-        write!(f, "{advice}. What was written elsewhere is whole")
-    }
-}
-
-impl std::error::Error for OutputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        }
     }
 }
 

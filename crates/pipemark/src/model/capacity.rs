@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bad_value::BadValue;
 use super::units::ByteSize;
-use super::value::named;
+use super::value::word_enum;
 
 /// What F_SETPIPE_SZ is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -20,18 +20,15 @@ pub enum Capacity {
     Bytes(ByteSize),
 }
 
-/// Capacities that are a policy of the kernel, not a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum NamedCapacity {
-    /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
-    Default,
-    /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
-    Quota,
+word_enum! {
+    /// Capacities that are a policy of the kernel, not a number.
+    pub enum NamedCapacity {
+        /// What pipe(2) gives: 64 KiB on Linux since 2.6.11.
+        Default,
+        /// What an unprivileged user gets once over /proc/sys/fs/pipe-user-pages-soft: two pages, since Linux 5.14.
+        Quota,
+    }
 }
-
-named!(NamedCapacity: Default Quota);
 
 impl Capacity {
     /// What pipe(2) gives.

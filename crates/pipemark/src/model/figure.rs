@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use serde::de::Error as _;
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
@@ -330,11 +329,7 @@ impl Serialize for Estimates {
                 }
             }
         }
-        let mut map = serializer.serialize_map(Some(object.len()))?;
-        for (name, json) in object {
-            map.serialize_entry(&name, &json)?;
-        }
-        map.end()
+        object.serialize(serializer)
     }
 }
 

@@ -40,6 +40,12 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// What the system says, without the number behind it.
+pub fn without_number(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

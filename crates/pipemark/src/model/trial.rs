@@ -10,7 +10,7 @@ use super::job::Job;
 use super::methods::Verify;
 use super::parameter::Key;
 use super::sample::Sample;
-use super::value::named;
+use super::value::word_enum;
 
 /// One fully specified pipeline, as the plan orders it.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,37 +52,31 @@ pub struct Published {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// It was measured.
-    Ok,
-    /// It cannot run here, or was not reached; `reason` says which.
-    Skipped,
-    /// It was started and went wrong.
-    Failed,
+word_enum! {
+    /// How a trial ended.
+    pub enum Status {
+        /// It was measured.
+        Ok,
+        /// It cannot run here, or was not reached; `reason` says which.
+        Skipped,
+        /// It was started and went wrong.
+        Failed,
+    }
 }
 
-named!(Status: Ok Skipped Failed);
-
-/// Why no more runs of a trial were made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Stopped {
-    /// The interval is as narrow as asked.
-    Narrow,
-    /// The asked number of runs was made.
-    Runs,
-    /// The time budget is spent.
-    Budget,
-    /// The person at the terminal ended it.
-    Interrupted,
+word_enum! {
+    /// Why no more runs of a trial were made.
+    pub enum Stopped {
+        /// The interval is as narrow as asked.
+        Narrow,
+        /// The asked number of runs was made.
+        Runs,
+        /// The time budget is spent.
+        Budget,
+        /// The person at the terminal ended it.
+        Interrupted,
+    }
 }
-
-named!(Stopped: Narrow Runs Budget Interrupted);
 
 /// A trial and what came of running it, before anything is computed from the samples.
 #[derive(Debug, Clone, PartialEq)]

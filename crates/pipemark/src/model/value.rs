@@ -43,7 +43,7 @@ pub(super) use serde_as_text;
 pub(super) fn word<T: FromStr + Words>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
         let all: Vec<&str> = T::words().into_iter().map(|(word, _)| word).collect();
-        let hint = nearest(text, all.iter().copied()).map_or(String::new(), |word| format!(" (did you mean {word}?)"));
+        let hint = did_you_mean(text, all.iter().copied());
         BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
 }
@@ -57,6 +57,11 @@ pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Opti
     let allowed = (text.chars().count() / 3).max(1);
     let distance = |word| strsim::damerau_levenshtein(text, word);
     words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
+}
+
+/// ` (did you mean WORD?)` for the word that was probably meant.
+pub fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(text, words).map_or_else(String::new, |word| format!(" (did you mean {word}?)"))
 }
 
 /// Reads a value between two others, both allowed.

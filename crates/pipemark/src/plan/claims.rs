@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::refusal::Refusal;
-use crate::model::{Claim, Experiment, Figure, Settings, Trial, Value, nearest};
+use crate::model::{Claim, Experiment, Figure, Settings, Trial, Value, did_you_mean};
 
 /// A claim before it is known which trials there are.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub(super) fn neutral(figure: &str, compared: bool) -> Result<Option<f64>, Strin
         "ratio" => Ok(Some(1.0)),
         word if known().any(|known| known == word) => Ok(compared.then_some(1.0)),
         word => {
-            let hint = nearest(word, known()).map_or_else(String::new, |near| format!(" (did you mean {near}?)"));
+            let hint = did_you_mean(word, known());
             Err(format!("'{word}' is no figure; use gain, ratio, spread or a column of the CSV{hint}"))
         }
     }

@@ -15,7 +15,7 @@ use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::ScheduleChoices;
 use super::suite::Suite;
-use crate::model::{Claim, Key, Value, Which, nearest};
+use crate::model::{Claim, Key, Value, Which, did_you_mean};
 use crate::order::Order;
 
 const MAX_NAME_CHARS: usize = 40;
@@ -472,6 +472,6 @@ fn in_our_words(message: &str) -> String {
 }
 
 fn meaningless(word: &str, known: &[&str]) -> String {
-    let hint = nearest(word, known.iter().copied()).map_or(String::new(), |near| format!(" (did you mean {near}?)"));
+    let hint = did_you_mean(word, known.iter().copied());
     format!("'{word}' has no meaning here; use {}{hint}", known.join(", "))
 }

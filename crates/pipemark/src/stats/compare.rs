@@ -21,8 +21,6 @@
 //! What it can't see: a difference between two sessions as a whole (memory layout, a neighbour on the host) is in every
 //! run of one file and none of the other. Runs of A against A in two sessions show it; a threshold allows for it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -81,7 +79,8 @@ pub struct Comparison {
 }
 
 /// Why there is no comparison, in a sentence.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{0}")]
 pub struct CompareError(String);
 
 impl CompareError {
@@ -89,14 +88,6 @@ impl CompareError {
         CompareError("there is no run to compare with; measure both sides at least 5 times".to_owned())
     }
 }
-
-impl fmt::Display for CompareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CompareError {}
 
 /// NEW against BASE, one figure per run; with [`Pairing::Rounds`] in the order of the rounds.
 ///

@@ -1,15 +1,16 @@
 //! Why the history can't be used: sentences for the person at the terminal.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
 
 use super::PATIENCE;
+use crate::model::without_number;
 
 /// What went wrong with which file: a sentence that says what to do.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{path}{what}")]
 pub struct HistoryError {
     /// The file, as it is shown; empty where the rest says it.
     path: String,
@@ -36,30 +37,18 @@ impl HistoryError {
     }
 
     pub(super) fn folder(folder: &Path, error: &io::Error) -> HistoryError {
-        let what = format!("can't be used as the history's folder: {}; use --db FILE", words(error));
+        let what = format!("can't be used as the history's folder: {}; use --db FILE", without_number(error));
         HistoryError::of(folder, what)
     }
 
     pub(super) fn file(path: &Path, error: &io::Error) -> HistoryError {
-        HistoryError::of(path, format!("can't be opened: {}; use another --db FILE", words(error)))
-    }
-}
-
-impl fmt::Display for HistoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.path, self.what)
+        HistoryError::of(path, format!("can't be opened: {}; use another --db FILE", without_number(error)))
     }
 }
 
 /// A name without what a terminal would act on.
 pub(super) fn shown(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
-}
-
-/// What the system says, without the number behind it.
-fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split_once(" (os error").map_or(text.clone(), |(words, _)| words.to_owned())
 }
 
 impl From<rusqlite::Error> for HistoryError {
