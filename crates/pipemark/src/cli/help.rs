@@ -1,13 +1,12 @@
 //! `pipemark help`: what a verb does, or a page of the documentation, which comes with the program so that both tell of the
 //! same version.
 
-use std::io::{self, Write};
-
 use clap::{Args, CommandFactory, Parser};
 
 use super::console::check_stdout;
 use super::output::terminal;
 use super::{Cli, Ending, Stop, command};
+use crate::export::Destination;
 use crate::model::nearest;
 use crate::sheet::{self, neutral};
 
@@ -77,14 +76,10 @@ pub struct HelpOptions {
 /// Explains what was asked for.
 pub fn run(options: &HelpOptions) -> Ending {
     check_stdout()?;
-    let Some(first) = options.words.first() else {
-        return Ok(overview(&mut io::stdout().lock())?);
-    };
+    let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
+    let Some(first) = options.words.first() else { return print(overview()) };
     if let (Some(topic), [_]) = (named(first), &options.words[..]) {
-        let page = terminal().render(&sheet::manual(topic.page, topic.section));
-        let mut out = io::stdout().lock();
-        out.write_all(page.as_bytes())?;
-        return Ok(out.flush()?);
+        return print(terminal().render(&sheet::manual(topic.page, topic.section)));
     }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
@@ -103,13 +98,9 @@ pub fn run(options: &HelpOptions) -> Ending {
     }
 }
 
-fn overview(out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", command().render_help())?;
-    writeln!(out, "\nTopics (pipemark help TOPIC):")?;
-    for Topic { name, about, .. } in &TOPICS {
-        writeln!(out, "  {name:<12}  {about}")?;
-    }
-    out.flush()
+fn overview() -> String {
+    let topics = TOPICS.iter().map(|Topic { name, about, .. }| format!("  {name:<12}  {about}\n"));
+    format!("{}\nTopics (pipemark help TOPIC):\n{}", command().render_help(), topics.collect::<String>())
 }
 
 #[cfg(test)]

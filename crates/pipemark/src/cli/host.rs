@@ -6,7 +6,6 @@ use super::Ending;
 use super::output::{FormatOption, destination};
 use crate::export::{self, Destination};
 use crate::host;
-use crate::model::Host;
 use crate::sheet;
 
 /// What `host` takes.
@@ -22,7 +21,7 @@ pub struct HostOptions {
 /// Shows the machine, or writes it as JSON.
 pub fn run(options: &HostOptions) -> Ending {
     let machine = host::survey();
-    let json = json(&machine)?;
+    let json = serde_json::to_string_pretty(&machine)?;
     match &options.json {
         None => options.format.print(&sheet::host(&machine), Some(&json))?,
         Some(destination) => destination.write("JSON", Ok(export::json_line(&json)))?,
@@ -30,17 +29,15 @@ pub fn run(options: &HostOptions) -> Ending {
     Ok(())
 }
 
-fn json(machine: &Host) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(machine)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::host;
+    use crate::model::Host;
 
     #[test]
     fn json_reads_back_as_the_same_machine() {
         let host = host::survey();
-        assert_eq!(serde_json::from_str::<Host>(&json(&host).unwrap()).unwrap(), host);
+        let json = serde_json::to_string_pretty(&host).unwrap();
+        assert_eq!(serde_json::from_str::<Host>(&json).unwrap(), host);
     }
 }

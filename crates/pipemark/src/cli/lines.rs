@@ -1,6 +1,5 @@
 //! `pipemark lines`: lines of files or standard input through a transform to standard output, at the speed of the pipe.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -19,7 +18,7 @@ use pipeio_harness::usage::Usage;
 use super::console::{check_stdout, say};
 use super::parameters::{Choice, one_of};
 use super::{Ending, Stop};
-use crate::model::{ByteSize, Nanos, Throughput, bounded, nearest};
+use crate::model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
 
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
@@ -41,8 +40,8 @@ pub struct LinesOptions {
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
     batch: Option<ByteSize>,
     /// Only the lines that start in these bytes of a file; either side may be left out
-    #[arg(long, value_name = "LOW:HIGH", global = true)]
-    range: Option<ByteRange>,
+    #[arg(long, value_name = "LOW:HIGH", value_parser = range, global = true)]
+    range: Option<Range<u64>>,
     /// Lines end with NUL instead of newline
     #[arg(long, short = 'z', global = true)]
     zero_terminated: bool,
@@ -112,25 +111,17 @@ enum Threads {
 }
 
 /// Bytes of a file.
-#[derive(Debug, Clone)]
-struct ByteRange(Range<u64>);
-
-impl FromStr for ByteRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (low, high) = text.split_once(':').ok_or("a range is LOW:HIGH, such as 0:64m, 64m:128m or 128m:")?;
-        let side = |text: &str, default| match text {
-            "" => Ok(default),
-            _ => text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: crate::model::BadValue| error.to_string()),
-        };
-        let (low, high) = (side(low, 0)?, side(high, u64::MAX)?);
-        if low > high {
-            Err(format!("a range ends where it starts or behind it, and {high} lies before {low}"))
-        } else {
-            Ok(Self(low..high))
-        }
+fn range(text: &str) -> Result<Range<u64>, String> {
+    let (low, high) = text.split_once(':').ok_or("a range is LOW:HIGH, such as 0:64m, 64m:128m or 128m:")?;
+    let side = |text: &str, default| match text {
+        "" => Ok(default),
+        _ => text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: crate::model::BadValue| error.to_string()),
+    };
+    let (low, high) = (side(low, 0)?, side(high, u64::MAX)?);
+    if low > high {
+        return Err(format!("a range ends where it starts or behind it, and {high} lies before {low}"));
     }
+    Ok(low..high)
 }
 
 /// More would only take memory.
@@ -211,7 +202,7 @@ pub fn run(options: &LinesOptions) -> Ending {
         }
     }
     if let Some(report) = all.filter(|_| options.stats) {
-        say(Stats { report, elapsed: start.0.elapsed(), usage: Usage::now().since(&start.1) });
+        say(statistics(&report, start.0.elapsed(), &Usage::now().since(&start.1)));
     }
     Ok(())
 }
@@ -237,7 +228,7 @@ fn not_opened(path: &Path, error: &io::Error) -> Stop {
             if names.contains(&word) {
                 return Stop::usage(format_args!("'{word}' is a transform: name it before the files"));
             }
-            let hint = nearest(word, names).map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+            let hint = did_you_mean(word, names);
             Stop::usage(format_args!(
                 "'{name}' is neither a file nor a transform, which are {}{hint}",
                 names.join(", ")
@@ -281,7 +272,7 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
         .terminator(if options.zero_terminated { 0 } else { b'\n' })
         .max_line(options.max_line.as_usize())
         .send(options.send);
-    if let Some(ByteRange(range)) = &options.range {
+    if let Some(range) = &options.range {
         engine = engine.range(range.clone());
     }
     if let Some(batch) = options.batch.and_then(|batch| NonZeroUsize::new(batch.as_usize())) {
@@ -302,41 +293,31 @@ fn transform(options: &LinesOptions, input: BorrowedFd<'_>) -> Result<Report, Er
 }
 
 /// What `--stats` says.
-struct Stats {
-    report: Report,
-    elapsed: Duration,
-    usage: Usage,
-}
-
-impl fmt::Display for Stats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stats { report, elapsed, usage } = self;
-        let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
-        writeln!(
-            f,
-            "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} of them given away",
-            report.bytes_in,
-            report.reads,
-            average(report.bytes_in, report.reads),
-            report.bytes_out,
-            report.writes,
-            ByteSize(report.given_away),
-        )?;
-        writeln!(
-            f,
-            "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} not",
-            Nanos::from(*elapsed),
-            Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
-            Nanos(usage.user_ns),
-            Nanos(usage.sys_ns),
-            report.threads,
-            usage.voluntary_switches,
-            usage.involuntary_switches,
-        )?;
-        f.write_str(match report.ended {
-            Ended::Input => "ended: with its input",
-            Ended::ReadersGone => "ended: the reader of the output went away",
-            Ended::Stopped => "ended: the transform had enough",
-        })
-    }
+fn statistics(report: &Report, elapsed: Duration, usage: &Usage) -> String {
+    let average = |bytes: u64, calls: u64| ByteSize(bytes.checked_div(calls).unwrap_or(0));
+    let bytes = format!(
+        "in: {} bytes by {} reads of {} on average; out: {} bytes by {} writes, {} of them given away",
+        report.bytes_in,
+        report.reads,
+        average(report.bytes_in, report.reads),
+        report.bytes_out,
+        report.writes,
+        ByteSize(report.given_away),
+    );
+    let time = format!(
+        "time: {}, {} of input; CPU: {} user, {} system; threads: {}; context switches: {} voluntary, {} not",
+        Nanos::from(elapsed),
+        Throughput(report.bytes_in as f64 / elapsed.as_secs_f64()),
+        Nanos(usage.user_ns),
+        Nanos(usage.sys_ns),
+        report.threads,
+        usage.voluntary_switches,
+        usage.involuntary_switches,
+    );
+    let end = match report.ended {
+        Ended::Input => "ended: with its input",
+        Ended::ReadersGone => "ended: the reader of the output went away",
+        Ended::Stopped => "ended: the transform had enough",
+    };
+    [&bytes, &time, end].join("\n")
 }

@@ -216,6 +216,12 @@ impl<'a> Targets<'a> {
         (!taken && !unwanted).then_some(self.format)
     }
 
+    /// All of them, what is printed last.
+    fn all(&self) -> impl Iterator<Item = (&'a Destination, Format)> {
+        let printed = self.printed().map(|format| (&Destination::Stdout, format));
+        self.exports.iter().copied().chain(printed)
+    }
+
     /// Asked before anything is measured: whether two exports would be written into each other.
     ///
     /// # Errors
@@ -239,7 +245,7 @@ impl<'a> Targets<'a> {
     /// # Errors
     /// A sentence.
     pub fn check_sessions(&self) -> Result<(), String> {
-        let mut forms = self.exports.iter().map(|(_, format)| *format).chain(self.printed());
+        let mut forms = self.all().map(|(_, form)| form);
         match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
             None => Ok(()),
             Some(form) => Err(format!(
@@ -254,9 +260,7 @@ impl<'a> Targets<'a> {
     /// # Errors
     /// When one can't.
     pub fn check_files(&self) -> Result<(), OutputError> {
-        let printed = self.printed().map(|format| (&Destination::Stdout, format));
-        let mut all = self.exports.iter().copied().chain(printed);
-        all.try_for_each(|(destination, format)| destination.check(format.name()))
+        self.all().try_for_each(|(destination, format)| destination.check(format.name()))
     }
 
     /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
@@ -264,9 +268,8 @@ impl<'a> Targets<'a> {
     /// # Errors
     /// When one of them can't be written.
     pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> Ending {
-        let printed = self.printed().map(|format| (&Destination::Stdout, format));
         let mut ending = Ok(());
-        for (destination, format) in self.exports.iter().copied().chain(printed) {
+        for (destination, format) in self.all() {
             if let Err(error) = destination.write(format.name(), content(format)) {
                 say_error(error);
                 ending = Err(Stop::code(exit::FAILED));

@@ -28,12 +28,6 @@ pub struct ParameterFlags<K> {
     keys: PhantomData<K>,
 }
 
-impl<K> Default for ParameterFlags<K> {
-    fn default() -> Self {
-        ParameterFlags { given: Vec::new(), keys: PhantomData }
-    }
-}
-
 impl<K: KeySet> ParameterFlags<K> {
     /// What was given for a parameter.
     pub fn values(&self, key: Key) -> &[Value] {
@@ -74,14 +68,12 @@ impl<K: KeySet> Args for ParameterFlags<K> {
 
 impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let mut flags = Self::default();
-        flags.update_from_arg_matches(matches)?;
-        Ok(flags)
+        let given = |key: Key| matches.get_many::<Value>(key.name()).map(|values| (key, values.cloned().collect()));
+        Ok(ParameterFlags { given: K::KEYS.iter().filter_map(|key| given(*key)).collect(), keys: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        let given = |key: Key| matches.get_many::<Value>(key.name()).map(|values| (key, values.cloned().collect()));
-        self.given = K::KEYS.iter().filter_map(|key| given(*key)).collect();
+        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
 }

@@ -148,7 +148,7 @@ fn started(words: &[OsString]) -> Command {
 /// What is shown while a pipeline is watched.
 pub trait Live {
     /// Called twice a second with what was counted so far.
-    fn show(&mut self, watcher: &Watcher, timeline: &Timeline);
+    fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
     /// What the person asked for meanwhile.
     fn asked(&mut self) -> Option<Key> {
@@ -205,9 +205,7 @@ pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
 /// Shows nothing.
 struct Quiet;
 
-impl Live for Quiet {
-    fn show(&mut self, _: &Watcher, _: &Timeline) {}
-}
+impl Live for Quiet {}
 
 /// Shows the verdict of the last moment on one line.
 struct Brief {
