@@ -20,6 +20,7 @@ use std::thread;
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::pipe::{SpliceFlags, splice};
+use rustix::thread::sched_getaffinity;
 
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
@@ -41,6 +42,10 @@ const BUFFER: usize = 256 << 10;
 
 /// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
 const RAISED: usize = 1 << 20;
+
+/// What it aims at for the input on a machine, or in a container, of one CPU: what the writer puts there before anyone else can go
+/// on stays in the second-level cache. Pipelines that copying bounds took 3 % less time (`bench/relay.py`).
+const RAISED_ON_ONE_CPU: usize = 512 << 10;
 
 /// What it aims at in front of a file. The bytes are copied out there, and of a larger pipe they come from beyond the second-level
 /// cache: on one CPU that takes 4 % longer, on two as long.
@@ -94,7 +99,8 @@ pub enum Choice {
 pub enum Capacity {
     /// It stays.
     Keep,
-    /// It becomes 1 MiB, or 256 KiB in front of a file, where it is less and the system allows that. A refusal is no error.
+    /// It becomes 1 MiB, or 256 KiB in front of a file, where it is less and the system allows that; an input's 512 KiB at most where
+    /// there is one CPU. A refusal is no error.
     #[default]
     Raise,
     /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
@@ -222,8 +228,12 @@ impl Relay {
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
         let raised = if kinds[1] == Kind::File { RAISED_FOR_FILE } else { RAISED };
-        let side = |fd, kind| capacity(fd, kind, self.capacity, raised);
-        let capacities = [side(input, kinds[0])?, side(output, kinds[1])?];
+        let one_cpu = sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1);
+        let raised_input = if one_cpu { raised.min(RAISED_ON_ONE_CPU) } else { raised };
+        let capacities = [
+            capacity(input, kinds[0], self.capacity, raised_input)?,
+            capacity(output, kinds[1], self.capacity, raised)?,
+        ];
         if kinds.contains(&Kind::Lossy) {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
