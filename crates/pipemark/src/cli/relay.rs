@@ -14,7 +14,7 @@ use super::{Ending, Stop};
 use crate::model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 /// What `relay` takes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
     /// Capacity of the pipes on both sides: a size, or keep [default: 1m where the system allows it]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
