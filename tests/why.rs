@@ -200,11 +200,40 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "2147483646"], 1),
         (vec!["watch", "2147483646"], 1),
         (vec!["why", "--name", "no-such-name"], 1),
+        (vec!["why", "4294967297"], 1),
+        (vec!["why", "1 99999999999999999999"], 1),
+        // Before the pipeline runs: it would write to standard output.
+        (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),
     ] {
         let ended = pipemark(&words);
         assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
     }
+}
+
+#[test]
+fn a_full_device_is_an_error_with_a_sentence() {
+    let own = std::process::id().to_string();
+    for words in [vec!["why"], vec!["why", &own, "--for", "100ms"]] {
+        let full = fs::File::create("/dev/full").unwrap();
+        let ended = Command::new(PIPEMARK).args(&words).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(stderr.starts_with("error: cannot write the text to standard output"), "{words:?}: {stderr}");
+    }
+}
+
+#[test]
+fn an_event_loop_that_waits_for_a_time_does_not_wait_for_the_network() {
+    let loops = "python3 -c 'import asyncio,os
+async def work():
+    while block := os.read(0, 65536):
+        await asyncio.sleep(0.02)
+        os.write(1, block)
+asyncio.run(work())'";
+    let report = Running::new(&format!("cat /dev/zero | {loops} | cat >/dev/null")).look(&["--for", "1s"]);
+    assert_eq!(report["verdict"]["stage"], 2, "{report}");
+    assert_ne!(report["verdict"]["reason"], "waiting for the network", "{report}");
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::output::terminal;
 use super::why::{self, Live, Wanted, WatchedOptions, wanted};
 use super::{Ending, Stop};
 use crate::model::{ByteSize, PipelineReport};
@@ -49,10 +48,10 @@ pub fn run(options: &TuneOptions) -> Ending {
             trial.quits = true;
             let (report, key) = why::look(watched, &pids, None, &mut trial)?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
-            let print = || print!("{}", terminal().render(&trial.sheet(&report)));
+            let print = || why::print(&trial.sheet(&report));
             match nothing {
                 Some(outcome) if key != Some(Key::Interrupt) => {
-                    why::write(watched, &trial, &report, || ())?;
+                    why::write(watched, &trial, &report, || Ok(()))?;
                     return Err(Stop::failed(&outcome.text));
                 }
                 _ => why::write(watched, &trial, &report, print)?,

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::console::{say, say_error};
-use super::output::{KeepOptions, destination, keep, terminal, terminal_of};
+use super::output::{FormatOption, KeepOptions, destination, keep, terminal_of};
 use super::parameters::{Choice, one_of};
 use super::{Ending, Stop, exit, measure};
 use crate::child::{Child, Group, Interrupt, RunError, wait_readable};
@@ -96,6 +96,10 @@ pub enum Wanted {
 /// What the words ask for.
 pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
     let usage = |sentence: &str| Stop::with(FAILED, sentence);
+    // Before a pipeline runs for hours.
+    if let Some(destination) = &options.json {
+        destination.check("JSON").map_err(|error| Stop::with(FAILED, error))?;
+    }
     if let Some(name) = &options.name {
         let found = watch::named(name);
         if found.is_empty() {
@@ -122,9 +126,14 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
     if joined.as_encoded_bytes().trim_ascii().is_empty() {
         return Err(usage("the pipeline is empty; without any word 'pipemark why' lists live pipelines"));
     }
-    let pids = joined.to_str().and_then(|text| text.split_whitespace().map(|word| word.parse().ok()).collect());
-    match (pids, options.words.len()) {
-        (Some(pids), _) => Ok(Wanted::Processes(pids)),
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = joined.to_str().filter(|text| text.split_whitespace().all(is_number));
+    let pid = |word: &str| {
+        let refused = || Stop::failed(format_args!("there is no process {word}; 'pipemark why' lists live pipelines"));
+        word.parse().map_err(|_| refused())
+    };
+    match (numbers, options.words.len()) {
+        (Some(numbers), _) => Ok(Wanted::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?)),
         (None, 1) => Ok(in_shell(&joined)),
         _ => Err(usage("put the pipeline in quotes, or its command after --")),
     }
@@ -177,10 +186,10 @@ pub fn run(options: &WhyOptions) -> Ending {
         Wanted::Processes(pids) => {
             let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
             if report.stages.is_empty() && key.is_none() {
-                write(watched, &Quiet, &report, || ())?;
+                write(watched, &Quiet, &report, || Ok(()))?;
                 return Err(Stop::failed(&report.verdict.text));
             }
-            write(watched, &Quiet, &report, || print!("{}", terminal().render(&Quiet.sheet(&report))))?;
+            write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
             ended(key)
         }
         Wanted::Start(command, text) => start(watched, command, &text, &mut Brief { shown: false }),
@@ -197,9 +206,14 @@ pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
     let found = watch::live();
     match &options.json {
         Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
-        None => print!("{}", terminal().render(&sheet::live(&found, verb))),
+        None => print(&sheet::live(&found, verb))?,
     }
     Ok(())
+}
+
+/// Prints a sheet on standard output.
+pub fn print(sheet: &Sheet) -> Ending {
+    Ok(FormatOption::default().print(sheet, None)?)
 }
 
 /// Shows nothing.
@@ -320,15 +334,12 @@ pub fn write(
     options: &WatchedOptions,
     live: &dyn Live,
     report: &PipelineReport,
-    print: impl FnOnce(),
-) -> Result<(), Stop> {
+    print: impl FnOnce() -> Ending,
+) -> Ending {
     if let Some(destination) = &options.json {
         destination.write("JSON", Ok(json_line(&live.json(report)?)))?;
     }
-    if options.json != Some(Destination::Stdout) {
-        print();
-    }
-    Ok(())
+    if options.json == Some(Destination::Stdout) { Ok(()) } else { print() }
 }
 
 /// Signals that end a program and that this one outlives: those of the terminal reach the pipeline by themselves, the others
@@ -400,7 +411,10 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
     }
     let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
     // A reader of standard error that has left is no reason to end otherwise than the pipeline.
-    let print = || drop(write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report))));
+    let print = || {
+        let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
+        Ok(())
+    };
     if let Err(stop) = write(options, live, &report, print) {
         say_error(stop);
     }

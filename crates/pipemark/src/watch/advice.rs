@@ -1,7 +1,7 @@
 //! What can be done about a verdict, where it follows from what is known.
 
 use super::figures::Figures;
-use super::verdict::{BOTH_WAIT, STOPPED, name};
+use super::verdict::{BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 use crate::model::{ByteSize, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Programs that do more at once if asked, and how.
@@ -68,6 +68,15 @@ fn collates(pid: u32) -> bool {
     language.is_some_and(|language| !["C", "POSIX", "C.UTF-8"].contains(&language))
 }
 
+/// A pipe that is large already doesn't get better by that.
+fn can_grow(pipe: &PipeFigures) -> bool {
+    pipe.capacity.is_none_or(|capacity| capacity < 1 << 20)
+}
+
+fn at_most(bound: Option<f64>) -> String {
+    bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default()
+}
+
 /// Sentences, the best first.
 pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
     let mut found = Vec::new();
@@ -82,16 +91,37 @@ pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
         VerdictKind::Stage => {
             if let Some(stage) = stage {
                 for_stage(stage, &verdict.reason, &mut found);
+                if let Some((pipe, _)) = bursting(figures)
+                    && stage.busy < BUSY
+                    && can_grow(pipe)
+                {
+                    found.push(format!(
+                        "a larger pipe from {} to {} may help too{}: its writer waits for room {} of the time, its reader for \
+                         data {}, and 'pipemark tune' tries it while it runs",
+                        name(figures, pipe.from),
+                        name(figures, pipe.to),
+                        at_most(gain(figures, pipe, stage)),
+                        percent(pipe.writer_waits),
+                        percent(pipe.reader_waits)
+                    ));
+                }
             }
         }
-        // A pipe that is large already doesn't get better by that.
-        VerdictKind::Pipe if pipe.and_then(|pipe| pipe.capacity).is_none_or(|capacity| capacity < 1 << 20) => {
-            let most = verdict.bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default();
+        VerdictKind::Pipe if pipe.is_none_or(can_grow) => {
+            let most = at_most(verdict.bound);
             found.push(format!(
                 "a larger pipe lets both work at once{most}: 'pipemark tune' tries it while it runs, 'pipemark relay --capacity 1m' between the two keeps it"
             ));
         }
-        VerdictKind::Cpu => found.push("more CPUs, or fewer threads of other stages, would help".to_owned()),
+        VerdictKind::Cpu => {
+            let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
+            let all = std::thread::available_parallelism().map_or(0, usize::from);
+            found.push(if bound < all {
+                format!("some stages are bound to {bound} of {all} CPUs (taskset, cpuset): let them use the others too")
+            } else {
+                "more CPUs, or fewer threads of other stages, would help".to_owned()
+            });
+        }
         VerdictKind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
         VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown => {}
     }

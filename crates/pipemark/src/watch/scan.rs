@@ -286,7 +286,9 @@ impl Watcher {
 
     /// What a stage is called after: its first process, or what a shell or the like has started at once to do its work.
     fn namesake(&self, shape: &Shape) -> &Process {
-        const STARTERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo"];
+        const STARTERS: [&str; 13] = [
+            "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
+        ];
         const AT_ONCE: u64 = 2;
         let first = &self.known[&shape.pids[0]].process;
         let [_, second] = shape.pids[..] else { return first };

@@ -53,7 +53,11 @@ pub enum Target {
     Out(PipeId),
     File,
     Socket,
+    /// A socket to a program of the same machine.
+    Local,
     Terminal,
+    /// What only wakes it: an eventfd, a timer, or a pipe to itself.
+    Own,
     Other,
 }
 
@@ -197,18 +201,19 @@ pub fn of_call(call: &Call, thread: &dyn Thread) -> Wait {
             },
             (from, _) => reading(from),
         },
-        Kind::Poll => polled(&pollfds(call, thread), thread, false),
-        Kind::Select => polled(&selected(call, thread), thread, false),
+        Kind::Poll => polled(&pollfds(call, thread), thread, false, is_limited(call)),
+        Kind::Select => polled(&selected(call, thread), thread, false, is_limited(call)),
         Kind::Epoll => {
             let watched = thread.watched(call.arguments[0]);
             let edge = watched.iter().any(|&(_, events)| events & EDGE != 0);
-            polled(&watched, thread, edge)
+            polled(&watched, thread, edge, is_limited(call))
         }
         Kind::Ring => Wait::Unsure { ins: true, outs: true, otherwise: State::Disk },
         Kind::Futex => Wait::Is(State::Lock),
         Kind::LockFile => Wait::Is(State::Lock),
         Kind::Children => Wait::Is(State::Children),
         Kind::Sleep => Wait::Is(State::Sleep),
+        Kind::Network if fd(0) == Target::Local => Wait::Is(State::Other),
         Kind::Network => Wait::Is(State::Network),
         Kind::Signal => Wait::Is(State::Other),
         Kind::Files => Wait::Is(State::Disk),
@@ -238,7 +243,26 @@ fn outside(target: Target) -> State {
         Target::File => State::Disk,
         Target::Socket => State::Network,
         Target::Terminal => State::Terminal,
-        Target::In(_) | Target::Out(_) | Target::Other => State::Other,
+        Target::In(_) | Target::Out(_) | Target::Local | Target::Own | Target::Other => State::Other,
+    }
+}
+
+/// Whether a call that waits for descriptors has a time limit.
+fn is_limited(call: &Call) -> bool {
+    let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
+    #[cfg(target_arch = "x86_64")]
+    match call.number {
+        libc::SYS_poll => return milliseconds(2),
+        libc::SYS_epoll_wait => return milliseconds(3),
+        libc::SYS_select => return call.arguments[4] != 0,
+        _ => {}
+    }
+    match call.number {
+        libc::SYS_ppoll => call.arguments[2] != 0,
+        libc::SYS_pselect6 => call.arguments[4] != 0,
+        libc::SYS_epoll_pwait => milliseconds(3),
+        libc::SYS_epoll_pwait2 => call.arguments[3] != 0,
+        _ => false,
     }
 }
 
@@ -263,10 +287,13 @@ fn selected(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
     set(call.arguments[1], IN).chain(set(call.arguments[2], OUT)).collect()
 }
 
-fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool) -> Wait {
+fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool, limited: bool) -> Wait {
     let (mut ins, mut outs, mut otherwise) = (Vec::new(), Vec::new(), None);
+    let mut own = true;
     for &(fd, events) in watched {
-        match thread.target(fd) {
+        let target = thread.target(fd);
+        own &= target == Target::Own;
+        match target {
             Target::In(pipe) if events & IN != 0 => ins.push(pipe),
             Target::Out(pipe) if events & OUT != 0 => outs.push(pipe),
             Target::In(_) | Target::Out(_) => {}
@@ -280,7 +307,7 @@ fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool) -> Wait {
     let single = |pipes: &[PipeId]| if let [pipe] = pipes { Some(*pipe) } else { None };
     match (ins.is_empty(), outs.is_empty()) {
         (true, true) => Wait::Is(match otherwise {
-            None | Some(State::Other) if watched.is_empty() => State::Sleep,
+            None | Some(State::Other) if watched.is_empty() || own && limited => State::Sleep,
             None => State::Other,
             Some(state) => state,
         }),
@@ -318,7 +345,7 @@ pub fn of_function(name: &str) -> Option<Wait> {
         Wait::Is(State::Lock)
     } else if begins(&["n_tty", "tty_", "n_tty_write"]) {
         Wait::Is(State::Terminal)
-    } else if begins(&["sk_", "tcp_", "inet_", "unix_", "skb_", "__skb", "sock_", "udp_", "vsock_"]) {
+    } else if begins(&["sk_", "tcp_", "inet_", "skb_", "__skb", "sock_", "udp_", "vsock_"]) {
         Wait::Is(State::Network)
     } else if begins(&[
         "folio_",
@@ -342,7 +369,7 @@ pub fn of_function(name: &str) -> Option<Wait> {
         Wait::Is(State::Disk)
     } else if begins(&["do_signal_stop", "ptrace_stop"]) {
         Wait::Is(State::Stopped)
-    } else if begins(&["do_sigtimedwait", "sigsuspend", "__do_sys_pause", "inotify", "wait_woken"]) {
+    } else if begins(&["do_sigtimedwait", "sigsuspend", "__do_sys_pause", "inotify", "unix_", "wait_woken"]) {
         Wait::Is(State::Other)
     } else {
         return None;
@@ -353,7 +380,8 @@ pub fn of_function(name: &str) -> Option<Wait> {
 mod tests {
     use super::*;
 
-    /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file.
+    /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this machine,
+    /// 6 an eventfd.
     struct Fake {
         memory: Vec<u8>,
         watched: Vec<(u64, u32)>,
@@ -365,7 +393,8 @@ mod tests {
 
     impl Thread for Fake {
         fn target(&self, fd: u64) -> Target {
-            [Target::In(INPUT), Target::Out(OUTPUT), Target::Terminal, Target::Socket, Target::File][fd as usize]
+            let (input, output) = (Target::In(INPUT), Target::Out(OUTPUT));
+            [input, output, Target::Terminal, Target::Socket, Target::File, Target::Local, Target::Own][fd as usize]
         }
 
         fn memory(&self, _: u64, length: usize) -> Option<Vec<u8>> {
@@ -458,6 +487,17 @@ mod tests {
             wait(libc::SYS_epoll_pwait, &[9], &thread)
         };
         assert_eq!(epoll(&[(0, IN)]), Wait::In(Some(INPUT)));
+        // An event loop that waits for a time, and one that waits to be woken.
+        let loops = |watched: &[(u64, u32)], limit: i32| {
+            let thread = Fake { watched: watched.to_vec(), ..fake() };
+            wait(libc::SYS_epoll_pwait, &[9, 0, 8, u64::from(limit.cast_unsigned())], &thread)
+        };
+        assert_eq!(loops(&[(6, IN)], 20), Wait::Is(State::Sleep));
+        assert_eq!(loops(&[(6, IN)], -1), Wait::Is(State::Other));
+        assert_eq!(loops(&[(6, IN), (5, IN)], 20), Wait::Is(State::Other));
+        assert_eq!(loops(&[(6, IN), (3, IN)], 20), Wait::Is(State::Network));
+        assert_eq!(wait(libc::SYS_recvfrom, &[3], &fake()), Wait::Is(State::Network));
+        assert_eq!(wait(libc::SYS_recvfrom, &[5], &fake()), Wait::Is(State::Other));
         assert_eq!(
             epoll(&[(0, IN | EDGE), (1, OUT | EDGE)]),
             Wait::Unsure { ins: true, outs: true, otherwise: State::Other }

@@ -166,7 +166,13 @@ fn target_of(pid: u32, fd: u64) -> Target {
     let name = link.to_string_lossy();
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     if starts(&["socket:"]) {
-        Target::Socket
+        // The name of its protocol, which the kernel tells without opening anything.
+        let mut protocol = [0; 32];
+        let path = format!("/proc/{pid}/fd/{fd}");
+        let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
+        if protocol[..length].starts_with(b"UNIX") { Target::Local } else { Target::Socket }
+    } else if starts(&["anon_inode:[eventfd]", "anon_inode:[timerfd]"]) {
+        Target::Own
     } else if starts(&["/dev/pts/", "/dev/tty", "/dev/console"]) {
         Target::Terminal
     } else if starts(&["/"]) && !starts(&["/dev/", "/proc/"]) {
@@ -181,7 +187,7 @@ pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
     let holds =
         |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));
     let target = |end: &End| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
-        (true, true) => (end.fd, Target::Other),
+        (true, true) => (end.fd, Target::Own),
         (true, false) => (end.fd, Target::In(end.pipe)),
         (false, _) => (end.fd, Target::Out(end.pipe)),
     };
@@ -204,6 +210,6 @@ mod tests {
         ]);
         let all: Vec<Target> = of.into_values().collect();
         let (input, output) = (Target::In(PipeId(0, 1)), Target::Out(PipeId(0, 2)));
-        assert_eq!(all, [input, output, Target::Other, Target::Other, Target::Other]);
+        assert_eq!(all, [input, output, Target::Own, Target::Own, Target::Own]);
     }
 }

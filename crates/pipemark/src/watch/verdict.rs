@@ -14,13 +14,15 @@ const CPUS_WANTED: f64 = 1.25;
 /// A stage that runs for less than this isn't one that wants a CPU.
 const RUNS: f64 = 0.15;
 /// A stage that is busy for longer than this is not held back by bursts.
-const BUSY: f64 = 0.85;
+pub(super) const BUSY: f64 = 0.85;
 /// A stage that is busy for longer than this may gain more than a larger pipe does.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
 pub(super) const BOTH_WAIT: f64 = 0.12;
 /// Fewer looks that saw an end wait say nothing of it: that share of the fewest samples would be two.
 const FEWEST_WAITS: f64 = 10.0;
+/// A stage that is switched so many times a second spends part of its time on that.
+const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages that are busy for as long, within this, are balanced.
 const BALANCED: f64 = 0.10;
 /// All stages together are busy for less than this where nothing moves.
@@ -215,15 +217,9 @@ fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     if busy(0) >= BUSY || stage_gains_more {
         return None;
     }
-    // As a stage, a pipe counts for as long as it was there.
-    let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
-    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
-    let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
-    if both(worst) < BOTH_WAIT {
-        return None;
-    }
+    let (worst, both) = bursting(figures)?;
     let (from, to) = (name(figures, worst.from), name(figures, worst.to));
-    let seen = (both(worst) * f64::from(figures.samples)).round();
+    let seen = (both * f64::from(figures.samples)).round();
     if seen < FEWEST_WAITS {
         let text = format!(
             "Too short to tell: an end of the pipe from {from} to {to} was seen to wait {seen} times, and {FEWEST_WAITS} are needed."
@@ -235,9 +231,26 @@ fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
         percent(worst.writer_waits),
         percent(worst.reader_waits)
     );
-    let bound = Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0);
     let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
+    let bound = gain(figures, worst, busiest);
     Some(PipelineVerdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
+}
+
+/// The pipe of which both ends wait for longest, and for how long, if that is enough to matter.
+pub(super) fn bursting(figures: &Figures) -> Option<(&PipeFigures, f64)> {
+    // As a stage, a pipe counts for as long as it was there.
+    let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
+    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
+    let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
+    Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
+}
+
+/// What a larger pipe gains at most: the inverse of the time that the busiest stage works. Not known where its ends are
+/// switched often, because part of what they do is the switching itself, which a larger pipe saves.
+pub(super) fn gain(figures: &Figures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
+    let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
+    let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
+    Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0 && !often)
 }
 
 fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
