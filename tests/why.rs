@@ -190,6 +190,7 @@ fn a_signal_to_why_reaches_the_pipeline() {
 
 #[test]
 fn own_failures_have_codes_of_their_own() {
+    let own = std::process::id().to_string();
     for (words, code) in [
         (vec!["why", "--", "/nonexistent"], 127),
         (vec!["why", "--", "/etc/passwd"], 126),
@@ -202,12 +203,24 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "--name", "no-such-name"], 1),
         (vec!["why", "4294967297"], 1),
         (vec!["why", "1 99999999999999999999"], 1),
+        (vec!["why", &own, "--for", "1ms"], 1),
         // Before the pipeline runs: it would write to standard output.
         (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),
     ] {
         let ended = pipemark(&words);
         assert_eq!(ended.code(), Some(code), "{words:?}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{words:?}");
+        assert!(!ended.stderr.contains("had ended"), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn no_stage_is_blamed_where_only_sleeping_can_be_seen() {
+    let slow = filter("time.sleep(0.02)");
+    for pipeline in [format!("{slow} </dev/zero | cat | cat >/dev/null"), format!("yes | {slow} | cat >/dev/null")] {
+        let report = Running::new(&pipeline).look(&["--for", "1s", "--access", "stat"]);
+        assert_eq!(report["verdict"]["kind"], "unknown", "{report}");
+        assert!(!report["notes"].to_string().contains("another user"), "{report}");
     }
 }
 
@@ -355,6 +368,15 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
     assert!(enter.is_some() && leave > enter, "{:?}", ended.stdout);
     assert!(!ended.stdout.contains("frozen"), "no key was pressed: {:?}", ended.stdout);
     assert!(ended.stdout.contains("yes | cat") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
+}
+
+#[test]
+fn the_next_pipeline_is_shown_where_one_was_asked_for_too() {
+    let running = Running::new("yes | cat >/dev/null");
+    let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
+    let keys = "(sleep 2; printf n; sleep 2; printf q; sleep 5)";
+    let ended = run(&["bash", "-c"], &[&format!("{keys} | script -qec '{watch}' /dev/null")]);
+    assert_eq!(ended.stdout.matches("\x1b[?1049h").count(), 2, "{:?}", ended.stdout);
 }
 
 #[test]

@@ -39,23 +39,25 @@ pub fn run(options: &WatchOptions) -> Ending {
             let mut live = Shown::new(options, why::is_free())?;
             why::start(watched, command, &text, &mut live)
         }
-        Wanted::Processes(pids) => ended(show(options, &pids)?),
-        Wanted::Live => {
-            let mut nth = 0;
-            loop {
-                let found = watch::live();
-                let Some(live) = found.get(nth % found.len().max(1)) else {
-                    return Err(Stop::failed(
-                        "no live pipeline that may be looked at; 'pipemark watch 'a | b'' runs one",
-                    ));
-                };
-                match show(options, &[live.pid])? {
-                    Some(Key::Next) => nth += 1,
-                    key => return ended(key),
-                }
-            }
+        Wanted::Processes(pids) => follow(options, Some(pids)),
+        Wanted::Live => follow(options, None),
+    }
+}
+
+/// Shows these, or else a live pipeline, and another one whenever that is asked for.
+fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>) -> Ending {
+    for nth in 0.. {
+        let pids = asked.take().or_else(|| {
+            let found = watch::live();
+            Some(vec![found.get(nth % found.len().max(1))?.pid])
+        });
+        let none = || Stop::failed("no live pipeline that may be looked at; 'pipemark watch 'a | b'' runs one");
+        match show(options, &pids.ok_or_else(none)?)? {
+            Some(Key::Next) => {}
+            key => return ended(key),
         }
     }
+    Ok(())
 }
 
 fn show(options: &WatchOptions, pids: &[u32]) -> Result<Option<Key>, Stop> {

@@ -127,6 +127,8 @@ fn picture(
         report.own_cpu * 100.0,
         neutral(&report.pipeline)
     );
+    // The terminal would write what is longer over its last character.
+    let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
     let [stages, verdict] = sheet::screen(report, history, manner.busiest_first);
     let rendered = |sheet| terminal.render(sheet).lines().map(str::to_owned).collect::<Vec<_>>();
     let (mut stages, mut verdict) = (rendered(&stages), rendered(&verdict));
@@ -135,12 +137,12 @@ fn picture(
     if stages.len() > room {
         let more = stages.len() + 1 - room;
         stages.truncate(room.saturating_sub(1));
-        stages.push(format!("… {more} more lines"));
+        stages.push(cut(format!("… {more} more lines")));
     }
     stages.resize(room + 1, String::new());
     let frozen = if manner.frozen { "frozen · " } else { "" };
-    let keys = format!("{frozen}q quit   space freeze   s sort   n next pipeline");
-    let mut lines = [vec![format!("\x1b[7m{about}\x1b[0m")], stages, verdict].concat();
+    let keys = cut(format!("{frozen}q quit   space freeze   s sort   n next pipeline"));
+    let mut lines = [vec![format!("\x1b[7m{}\x1b[0m", cut(about))], stages, verdict].concat();
     lines.truncate(height.saturating_sub(1));
     lines.push(keys);
     lines

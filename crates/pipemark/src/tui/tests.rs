@@ -25,7 +25,10 @@ fn drawn(manner: Manner, width: usize, height: usize) -> Vec<String> {
 #[test]
 fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
     for (width, height) in [(80, 24), (40, 10), (200, 60), (10, 3), (1, 1)] {
-        assert_eq!(drawn(Manner::default(), width, height).len(), height);
+        let lines = drawn(Manner::default(), width, height);
+        assert_eq!(lines.len(), height);
+        let about = lines[0].replace("\u{1b}[7m", "").replace("\u{1b}[0m", "");
+        assert!(about.chars().count() <= width && lines[height - 1].chars().count() <= width, "{width}: {lines:?}");
     }
     let text = drawn(Manner { busiest_first: true, frozen: true }, 80, 24);
     assert!(text[0].contains("samples/s") && text[0].contains("a | b"), "{}", text[0]);

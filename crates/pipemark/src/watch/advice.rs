@@ -114,7 +114,8 @@ pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
             ));
         }
         VerdictKind::Cpu => {
-            let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
+            let bound =
+                figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
             let all = std::thread::available_parallelism().map_or(0, usize::from);
             found.push(if bound < all {
                 format!("some stages are bound to {bound} of {all} CPUs (taskset, cpuset): let them use the others too")

@@ -40,6 +40,7 @@ impl PipelineReport {
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
         let verdict = match longest {
             Some(phase) if phases.len() > 1 => phase.verdict.clone(),
+            _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
             _ => verdict(&figures),
         };
         let elapsed = watcher.elapsed().as_secs_f64();
@@ -104,7 +105,7 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
     {
         notes.push(format!("no pipe joins {} to another process", alone.name));
     }
-    let hidden = figures.stages.iter().filter(|stage| stage.hidden || stage.unknown > 0.0);
+    let hidden = figures.stages.iter().filter(|stage| stage.hidden);
     let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
         notes.push(format!(

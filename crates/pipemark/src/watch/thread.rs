@@ -96,7 +96,8 @@ impl Thread {
         }
         Some(match asleep {
             State::Disk => Wait::Is(State::Disk),
-            otherwise => Wait::Unsure { ins: true, outs: true, otherwise },
+            // It may sleep for any reason: unless the neighbours tell, nothing is known.
+            _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Unknown },
         })
     }
 

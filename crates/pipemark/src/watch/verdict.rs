@@ -83,24 +83,67 @@ pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
+/// It was seen too seldom.
+pub(super) fn too_short(samples: u32) -> PipelineVerdict {
+    let text = format!("Too short to tell: it was seen {samples} times, and {FEWEST_SAMPLES} are needed.");
+    PipelineVerdict::unknown("short", text)
+}
+
 /// The verdict on a stretch of time.
 pub fn verdict(figures: &Figures) -> PipelineVerdict {
     if figures.stages.is_empty() {
         return PipelineVerdict::unknown("ended", "There was nothing to look at: it had ended.");
     }
     if figures.samples < FEWEST_SAMPLES {
-        let text =
-            format!("Too short to tell: it was seen {} times, and {FEWEST_SAMPLES} are needed.", figures.samples);
-        return PipelineVerdict::unknown("short", text);
+        return too_short(figures.samples);
     }
+    // What all stages share comes first.
+    if let Some(verdict) = stopped(figures).or_else(|| throttled(figures)).or_else(|| cpus(figures)) {
+        return PipelineVerdict { advice: advice(&verdict, figures), ..verdict };
+    }
+    let parts = parts(figures);
+    if parts.len() < 2 {
+        return of_one(figures);
+    }
+    // Of which the longest counts for scripts.
+    let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
+    let only = |part: &[usize]| {
+        let mut figures = figures.clone();
+        figures.stages.iter_mut().filter(|stage| !part.contains(&stage.number)).for_each(|stage| stage.present = 0.0);
+        (present(part), of_one(&figures))
+    };
+    let each: Vec<(f64, PipelineVerdict)> = parts.iter().map(|part| only(part)).collect();
+    let texts: Vec<&str> = each.iter().map(|(_, verdict)| verdict.text.as_str()).collect();
+    let text = format!("{} pipelines that nothing joins. {}", parts.len(), texts.join(" "));
+    let longest = each.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, verdict)| verdict.clone());
+    longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
+}
+
+/// The numbers of the stages that pipes join, for each pipeline: one, unless several were asked for or a script runs several.
+fn parts(figures: &Figures) -> Vec<Vec<usize>> {
+    // Behind what is hidden they may be one.
+    if figures.stages.iter().any(|stage| stage.hidden) {
+        return Vec::new();
+    }
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for pipe in &figures.pipes {
+        let (mut joined, apart): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| part.contains(&pipe.from) || part.contains(&pipe.to));
+        joined.push(vec![pipe.from, pipe.to]);
+        parts = apart;
+        parts.push(joined.concat());
+    }
+    parts.order_by_key(|part| part.iter().min().copied());
+    parts
+}
+
+/// The verdict on a pipeline: stages of others count as if they were not there.
+fn of_one(figures: &Figures) -> PipelineVerdict {
     // A stage counts for as long as it was there.
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.order_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
     let busiest = order[0];
-    let mut verdict = stopped(figures)
-        .or_else(|| throttled(figures))
-        .or_else(|| cpus(figures))
-        .or_else(|| hidden(figures, busiest))
+    let mut verdict = hidden(figures, busiest)
         .or_else(|| outside(figures, busiest))
         .or_else(|| idle(figures))
         .or_else(|| pipe(figures, &order))

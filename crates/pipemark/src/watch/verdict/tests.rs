@@ -111,6 +111,21 @@ fn two_that_are_busy_alike_are_balanced() {
 }
 
 #[test]
+fn pipelines_that_nothing_joins_are_judged_each_alone() {
+    let stages = vec![stage(1, 1, 0, 99), stage(2, 99, 1, 0), stage(3, 98, 0, 2), stage(4, 20, 80, 0)];
+    let mut two = line(stages);
+    two.pipes.remove(1);
+    let found = verdict(&two);
+    assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
+    assert!(found.text.starts_with("2 pipelines that nothing joins. s2 holds the pipeline back"), "{}", found.text);
+    assert!(found.text.contains(". s3 holds the pipeline back"), "{}", found.text);
+    assert!(found.text.contains("at most 4.9 times as fast; then s4 limits it"), "{}", found.text);
+    // In a script the longest counts.
+    two.stages[..2].iter_mut().for_each(|stage| stage.present = 0.3);
+    assert_eq!(verdict(&two).stage, Some(3));
+}
+
+#[test]
 fn stages_that_want_more_cpus_than_there_are_share_them() {
     let mut all: Vec<StageFigures> = (1..=4).map(|number| stage(number, 95, 3, 2)).collect();
     for one in &mut all {
