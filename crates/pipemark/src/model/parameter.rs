@@ -153,6 +153,11 @@ macro_rules! parameters {
         }
 
         impl Settings {
+            /// What each has where nothing else is said.
+            pub(super) fn usual() -> Settings {
+                Settings { $($field: $usual,)* }
+            }
+
             /// The value of a parameter, where there is one.
             pub fn get(&self, key: Key) -> Option<Value> {
                 match key { $(Key::$key => self.$field.clone().map(Value::$key),)* }

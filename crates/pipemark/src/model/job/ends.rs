@@ -7,10 +7,10 @@ use crate::model::link::LinkKind;
 use crate::model::methods::{Content, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use crate::model::parameter::{Buffer, Settings};
 use crate::model::place::Place;
-use crate::model::units::{ByteSize, Delay, Nanos};
+use crate::model::units::{ByteSize, Delay};
 
 macro_rules! ends {
-    ($($(#[$doc:meta])+ $field:ident: $type:ty = $usual:expr,)*) => {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty,)*) => {
         /// The source and the sink, the link between them, and how much goes through it.
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Ends {
@@ -25,8 +25,9 @@ macro_rules! ends {
 
         impl Ends {
             pub(super) fn new(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
+                let usual = Settings::usual();
                 let mut ends = Ends {
-                    $($field: settings.$field.unwrap_or($usual),)*
+                    $($field: settings.$field.or(usual.$field).expect("what ends have has a usual value"),)*
                     buffer: settings.buffer.unwrap_or_default().0,
                     read_block: settings.read_block,
                     volume,
@@ -51,37 +52,37 @@ macro_rules! ends {
 
 ends! {
     /// The mechanism between source and sink.
-    link: LinkKind = LinkKind::Pipe,
+    link: LinkKind,
     /// How the source sends.
-    send: SendMethod = SendMethod::Write,
+    send: SendMethod,
     /// How the sink receives.
-    recv: RecvMethod = RecvMethod::Read,
+    recv: RecvMethod,
     /// What the ends do when they have to wait.
-    wait: WaitPolicy = WaitPolicy::Block,
+    wait: WaitPolicy,
     /// What the ends' buffers are made of.
-    pages: PageKind = PageKind::Base,
+    pages: PageKind,
     /// Which CPUs the ends may run on.
-    place: Place = Place::Cross,
+    place: Place,
     /// The pipe capacity asked for; what was granted is in each sample.
-    capacity: Capacity = Capacity::DEFAULT,
+    capacity: Capacity,
     /// Bytes per call of the source.
-    block: ByteSize = ByteSize(64 << 10),
+    block: ByteSize,
     /// Offset of both ends' buffers from the start of a page, in bytes.
-    align: u32 = 0,
+    align: u32,
     /// How many pairs of source and sink run at once.
-    pairs: u32 = 1,
+    pairs: u32,
     /// How many sources write to one sink's link.
-    writers: u32 = 1,
+    writers: u32,
     /// What the bytes are.
-    content: Content = Content::Pattern,
+    content: Content,
     /// Mean busy work after each call of the sink.
-    read_delay: Delay = Delay(Nanos(0)),
+    read_delay: Delay,
     /// Mean busy work before each call of the source.
-    write_delay: Delay = Delay(Nanos(0)),
+    write_delay: Delay,
     /// How much is proven about the bytes.
-    verify: Verify = Verify::Count,
+    verify: Verify,
     /// Whether the ends have restartable sequences.
-    rseq: Rseq = Rseq::System,
+    rseq: Rseq,
 }
 
 /// What is done to each byte between source and sink, besides moving references to it.
