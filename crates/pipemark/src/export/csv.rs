@@ -1,12 +1,12 @@
 //! Comma-separated values: a heading and a line for each row.
 
-use std::io;
+use std::{io, iter};
 
 use ::csv::WriterBuilder;
 use serde_json::Value;
 
 use crate::model::{Document, Figure, Key, Record, Sample, Unit};
-use crate::sheet::{Sheet, neutral};
+use crate::sheet::{Row, Sheet, neutral};
 
 /// A document: a row per trial with its parameters and estimates, in plain bytes, nanoseconds and bytes per second. Single
 /// runs are in the JSON.
@@ -14,12 +14,7 @@ use crate::sheet::{Sheet, neutral};
 /// # Errors
 /// When a row has another number of fields than there are columns, which is an error of ours.
 pub fn csv(document: &Document) -> io::Result<String> {
-    let mut writer = Writer::new();
-    writer.row(columns().into_iter())?;
-    for record in &document.trials {
-        writer.row(row(document, record).into_iter())?;
-    }
-    writer.finish()
+    written(iter::once(columns()).chain(document.trials.iter().map(|record| row(document, record))))
 }
 
 /// The tables of a sheet, which have the same columns.
@@ -27,17 +22,13 @@ pub fn csv(document: &Document) -> io::Result<String> {
 /// # Errors
 /// When a row has another number of fields than there are columns, which is an error of ours.
 pub fn of_sheet(sheet: &Sheet) -> io::Result<String> {
-    let mut writer = Writer::new();
-    for (index, grid) in sheet.grids().enumerate() {
+    let rows = sheet.grids().enumerate().flat_map(|(index, grid)| {
         let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_for_programs());
-        if index == 0 {
-            writer.row(columns().map(|(_, column)| column.key.clone()))?;
-        }
-        for row in grid.rows() {
-            writer.row(columns().map(|(index, _)| field(&row.cells[index].value)))?;
-        }
-    }
-    writer.finish()
+        let heading = columns().map(|(_, column)| column.key.clone()).collect();
+        let row = |row: &Row| columns().map(|(index, _)| field(&row.cells[index].value)).collect();
+        iter::once(heading).filter(|_| index == 0).chain(grid.rows().map(row)).collect::<Vec<_>>()
+    });
+    written(rows)
 }
 
 /// A value of JSON as a field; text from elsewhere is harmless in it.
@@ -56,21 +47,13 @@ fn words(text: &str) -> String {
 }
 
 /// Rows as text.
-struct Writer(::csv::Writer<Vec<u8>>);
-
-impl Writer {
-    fn new() -> Writer {
-        Writer(WriterBuilder::new().from_writer(Vec::new()))
+fn written(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
+    let mut writer = WriterBuilder::new().from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row).map_err(io::Error::other)?;
     }
-
-    fn row(&mut self, fields: impl Iterator<Item = String>) -> io::Result<()> {
-        self.0.write_record(fields).map_err(io::Error::other)
-    }
-
-    fn finish(self) -> io::Result<String> {
-        let bytes = self.0.into_inner().map_err(io::Error::other)?;
-        String::from_utf8(bytes).map_err(io::Error::other)
-    }
+    let bytes = writer.into_inner().map_err(io::Error::other)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 /// The columns: what a record is, its parameters, its samples and its figures. README: docs/outputs.md.

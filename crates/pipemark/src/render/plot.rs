@@ -82,7 +82,7 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let shown: Vec<_> = chart.series.iter().filter(|series| series.role != Role::Fit).collect();
     let points = || shown.iter().flat_map(|series| &series.points);
-    let x_ticks = measured(points().map(|point| point.x));
+    let x_ticks = ascending(points().map(|point| point.x));
     let y_ticks = round(&chart.y, points().map(|point| point.y));
     let (x, y) = (Span::new(&chart.x, &x_ticks), Span::new(&chart.y, &y_ticks));
     let labels: Vec<(f64, String)> = y_ticks.iter().map(|&tick| (tick, chart.y.label(tick))).collect();
@@ -155,7 +155,7 @@ impl<'a> Span<'a> {
 }
 
 /// The figures themselves, ascending.
-fn measured(values: impl Iterator<Item = f64>) -> Vec<f64> {
+pub(super) fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
     values.sort_unstable_by(f64::total_cmp);
     values.dedup();
@@ -164,7 +164,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Vec<f64> {
 
 /// Round figures around all of `values`.
 fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let values = measured(values.filter(|value| axis.scale != Scale::Log || *value > 0.0));
+    let values = ascending(values.filter(|value| axis.scale != Scale::Log || *value > 0.0));
     let (low, high) = (values.first().copied().unwrap_or(1.0), values.last().copied().unwrap_or(10.0));
     if axis.scale != Scale::Log {
         let (divisor, _) = axis.unit.multiple(high);

@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::plot::ascending;
 use crate::model::Unit;
-use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
+use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series, distinct};
 
 const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
@@ -19,15 +20,9 @@ static FORMS: LazyLock<Value> =
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let chart = &with_drawable_names(chart);
     let names = |published: bool| {
-        let mut names: Vec<&str> = Vec::new();
-        for series in &chart.series {
-            let drawn = !matches!(series.role, Role::Limit | Role::Fit);
-            let fits = drawn && (series.role == Role::Published) == published;
-            if fits && !names.contains(&series.label.as_str()) {
-                names.push(&series.label);
-            }
-        }
-        names
+        let drawn = chart.series.iter().filter(|series| !matches!(series.role, Role::Limit | Role::Fit));
+        let those = drawn.filter(|series| (series.role == Role::Published) == published);
+        distinct(those.map(|series| series.label.as_str()))
     };
     let (measured, elsewhere) = (names(false), names(true));
     let (kind, values, parts) = match chart.kind {
@@ -107,9 +102,7 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
         datum
     });
     let measured = chart.points().filter(|(series, _)| series.role == Role::Measured);
-    let mut measured: Vec<f64> = measured.map(|(_, point)| point.x).collect();
-    measured.sort_unstable_by(f64::total_cmp);
-    measured.dedup();
+    let measured = ascending(measured.map(|(_, point)| point.x));
     let mut x = across.channel("x");
     if !measured.is_empty() {
         x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();

@@ -247,10 +247,8 @@ fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     }
     let keys = experiment.varying();
     let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
-        let mut values: Vec<_> = experiment.records.iter().map(|record| record.job.value(key)).collect();
-        values.dedup();
-        values.order();
-        values.dedup();
+        let values = order::set(experiment.records.iter().map(|record| record.job.value(key)));
+        let values: Vec<_> = values.into_iter().collect();
         let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
         let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
         fits.then_some((key, values))

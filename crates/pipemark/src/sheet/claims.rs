@@ -1,6 +1,6 @@
 //! What a document claims, beside what was measured.
 
-use super::{Cell, Column, Fit, Note, Sheet, Style, Table};
+use super::{Cell, Column, Fit, Note, Sheet, Style, Table, counted};
 use crate::findings::claims::range;
 use crate::model::{Answer, Claim, Document, Verdict};
 
@@ -47,21 +47,13 @@ pub(super) fn brief(document: &Document) -> Vec<Note> {
     let note = |verdict: Verdict| {
         let says: Vec<&str> =
             answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.says.as_str()).collect();
-        let count = match says.len() {
-            0 => return None,
-            1 => "1 claim".to_owned(),
-            count => format!("{count} claims"),
+        let count = counted(says.len(), "claim");
+        let text = match verdict {
+            Verdict::Holds | Verdict::CantTell => count,
+            _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
+            _ => format!("{count}: {} …", says[..WORDED].join(" ")),
         };
-        let worded = if matches!(verdict, Verdict::DoesntHold | Verdict::Reversed) { WORDED } else { 0 };
-        let mut text = count;
-        for (place, says) in says.iter().take(worded).enumerate() {
-            text += if place == 0 { ": " } else { " " };
-            text += says;
-        }
-        if worded > 0 && says.len() > worded {
-            text += " …";
-        }
-        Some(Note::new(verdict.told(), Style::Plain, &text))
+        (!says.is_empty()).then(|| Note::new(verdict.told(), Style::Plain, &text))
     };
     VERDICTS.into_iter().filter_map(note).collect()
 }

@@ -3,7 +3,7 @@
 use super::{Cell, Column, Fit, Grid, Group, Row, Sheet, counted};
 use crate::host::show_cpu_list;
 use crate::model::{ByteSize, Cpu, Host};
-use crate::order::Order;
+use crate::order;
 
 /// The machine, and what can't be used on it.
 pub fn host(host: &Host) -> Sheet {
@@ -48,13 +48,8 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
 
 fn cpus(host: &Host) -> String {
     let allowed: Vec<Cpu> = host.topology.iter().map(|entry| entry.cpu).collect();
-    let count = |mut numbers: Vec<u32>| {
-        numbers.order();
-        numbers.dedup();
-        numbers.len()
-    };
-    let cores = count(host.topology.iter().map(|entry| entry.core).collect());
-    let packages = count(host.topology.iter().map(|entry| entry.package).collect());
+    let cores = order::set(host.topology.iter().map(|entry| entry.core)).len();
+    let packages = order::set(host.topology.iter().map(|entry| entry.package)).len();
     let all = format!(
         "{} allowed ({}): {} in {}",
         host.cpus,

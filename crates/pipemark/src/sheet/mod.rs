@@ -56,7 +56,7 @@ fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> 
 }
 
 /// Each value once, in the order in which they came.
-fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
 }

@@ -11,7 +11,7 @@ use super::regimes::regimes;
 use crate::model::{
     self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
 };
-use crate::order::Order;
+use crate::order;
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
@@ -116,16 +116,9 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
 
 /// One warning per CPU on which an end was seen that was not allowed there.
 fn misplaced(samples: &[Sample]) -> Vec<Warning> {
-    let mut cpus: Vec<Cpu> = samples
-        .iter()
-        .flat_map(Sample::ends)
-        .filter_map(|end| Some((end, end.pinned.as_ref()?)))
-        .flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)))
-        .copied()
-        .collect();
-    cpus.order();
-    cpus.dedup();
-    cpus.into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
+    let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
+    let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
+    order::set(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
 /// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured, and those
