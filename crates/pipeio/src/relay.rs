@@ -43,13 +43,10 @@ const BUFFER: usize = 256 << 10;
 /// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
 const RAISED: usize = 1 << 20;
 
-/// What it aims at for the input on a machine, or in a container, of one CPU: what the writer puts there before anyone else can go
-/// on stays in the second-level cache. Pipelines that copying bounds took 3 % less time (`bench/relay.py`).
-const RAISED_ON_ONE_CPU: usize = 512 << 10;
-
-/// What it aims at in front of a file. The bytes are copied out there, and of a larger pipe they come from beyond the second-level
-/// cache: on one CPU that takes 4 % longer, on two as long.
-const RAISED_FOR_FILE: usize = 256 << 10;
+/// What it aims at in front of a file, and for the input where there is one CPU: what is copied out again comes from the second-level
+/// cache. In front of a file that takes 4 % less time on one CPU, and as long on two; on one CPU the writer fills the input before
+/// anyone else goes on, and pipelines that copying bounds took 3 % less.
+const RAISED_FOR_CACHE: usize = 256 << 10;
 
 /// How often the input is looked at before the process sleeps: ten microseconds or so.
 const LOOKS: u32 = 16;
@@ -99,8 +96,8 @@ pub enum Choice {
 pub enum Capacity {
     /// It stays.
     Keep,
-    /// It becomes 1 MiB, or 256 KiB in front of a file, where it is less and the system allows that; an input's 512 KiB at most where
-    /// there is one CPU. A refusal is no error.
+    /// It becomes 1 MiB where it is less and the system allows that; 256 KiB in front of a file, and an input's where there is one
+    /// CPU. A refusal is no error.
     #[default]
     Raise,
     /// It becomes this many bytes, rounded up to a power of two of pages. A refusal is an error, unless it is that the
@@ -227,12 +224,11 @@ impl Relay {
         let (input, output) = (input.as_fd(), output.as_fd());
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
-        let raised = if kinds[1] == Kind::File { RAISED_FOR_FILE } else { RAISED };
         let one_cpu = sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1);
-        let raised_input = if one_cpu { raised.min(RAISED_ON_ONE_CPU) } else { raised };
+        let raised = |small| if small || kinds[1] == Kind::File { RAISED_FOR_CACHE } else { RAISED };
         let capacities = [
-            capacity(input, kinds[0], self.capacity, raised_input)?,
-            capacity(output, kinds[1], self.capacity, raised)?,
+            capacity(input, kinds[0], self.capacity, raised(one_cpu))?,
+            capacity(output, kinds[1], self.capacity, raised(false))?,
         ];
         if kinds.contains(&Kind::Lossy) {
             return Err(io::Error::new(
