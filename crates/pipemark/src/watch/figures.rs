@@ -214,6 +214,18 @@ fn corrected(counts: &Counts, seconds: f64, threads: usize, (reads, writes): (bo
     shares
 }
 
+/// Which part of the time that a stage runs it waits for a CPU, to the nanosecond as the kernel counts. Threads that wait for
+/// CPUs which their own stage fills do not count.
+fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
+    match (counts.cpu, counts.cpu_wait) {
+        (Some(run), Some(wait)) if run + wait > 0 => {
+            let others = if cpus > 0 && seconds > 0.0 { 1.0 - run as f64 / 1e9 / seconds / cpus as f64 } else { 1.0 };
+            (wait as f64 / (run + wait) as f64).min(others.max(0.0))
+        }
+        _ => 0.0,
+    }
+}
+
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
     let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
     let seen: u32 = counts.states.iter().sum();
@@ -225,11 +237,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: State| shares[state as usize];
     let running = share(State::Running);
-    // The kernel counts both to the nanosecond.
-    let waited = match (counts.cpu, counts.cpu_wait) {
-        (Some(run), Some(wait)) if run + wait > 0 => running * wait as f64 / (run + wait) as f64,
-        _ => 0.0,
-    };
+    let waited = waiting(counts, seconds, stage.cpus.len()) * running;
     StageFigures {
         number,
         name: crate::model::neutral(&stage.name),
@@ -322,6 +330,21 @@ mod tests {
         let shares = corrected(counts, 1.0, 1, ends);
         [State::Running, State::Starved, State::Blocked, State::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_do_not_wait_for_a_cpu() {
+        let part = |run: u64, wait: u64, cpus: usize| {
+            let second = 1_000_000_000_u64;
+            let counts =
+                Counts { cpu: Some(run * second / 10), cpu_wait: Some(wait * second / 10), ..Counts::default() };
+            (waiting(&counts, 1.0, cpus) * 100.0).round()
+        };
+        // Eight threads on two CPUs, which they fill; and one that others keep from the half of its CPU.
+        assert_eq!(part(18, 60, 2), 10.0);
+        assert_eq!(part(5, 5, 1), 50.0);
+        assert_eq!(part(5, 5, 2), 50.0);
+        assert_eq!(part(10, 0, 0), 0.0);
     }
 
     #[test]

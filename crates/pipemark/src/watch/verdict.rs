@@ -193,6 +193,10 @@ fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
         let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
         let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
         let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
+        // Where one takes nearly all of what they use, to make others faster gains next to nothing.
+        let used = |stage: &&StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+        let most = rivals.iter().map(used).fold(0.0, f64::max);
+        let several = several && most <= BUSY * rivals.iter().map(used).sum::<f64>();
         (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
     });
     let (cpus, sum) = short?;

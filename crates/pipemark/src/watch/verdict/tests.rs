@@ -135,6 +135,13 @@ fn stages_that_want_more_cpus_than_there_are_share_them() {
     assert_eq!(found.kind, VerdictKind::Cpu);
     all.iter_mut().for_each(|one| one.cpus = (0..8).collect());
     assert_eq!(verdict(&line(all.clone())).kind, VerdictKind::Balanced);
+    // One with many threads takes nearly all: the others only wait behind it.
+    let mut many = [stage(1, 30, 0, 70), stage(2, 100, 0, 0), stage(3, 26, 74, 0)];
+    for (one, (run, wait)) in many.iter_mut().zip([(0.03, 0.27), (1.8, 4.46), (0.01, 0.25)]) {
+        (one.cpu, one.cpu_wait) = (Some(run), Some(wait));
+    }
+    let found = verdict(&line(many.to_vec()));
+    assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
     // Two are bound to one CPU while others are free.
     all.truncate(3);
     all[0].cpus = vec![3];
