@@ -361,7 +361,7 @@ fn watch_prints_a_line_for_each_interval_off_a_terminal() {
 #[test]
 fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
     let running = Running::new("yes | cat >/dev/null");
-    let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {} --for 2s", running.pid());
+    let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {} --for 4s", running.pid());
     let ended = run(&["script"], &["-qec", &watch, "/dev/null"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let (enter, leave) = (ended.stdout.find("\x1b[?1049h"), ended.stdout.rfind("\x1b[?1049l"));

@@ -87,7 +87,9 @@ impl Shown {
             (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
             (None, false) => How::Lines,
         };
-        Ok(Shown { how, interval: options.interval, next: Instant::now() + options.interval, gone: false })
+        // A picture is shown as soon as there is one; a line is about an interval.
+        let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
+        Ok(Shown { how, interval: options.interval, next: Instant::now() + first, gone: false })
     }
 }
 
