@@ -273,6 +273,8 @@ fn watch(
         }
     };
     timeline.add(watcher.close_interval());
+    // On a machine so busy that none was shown in all the time, or the last is due.
+    live.show(watcher, &timeline);
     live.close(watcher);
     (timeline, key)
 }
