@@ -371,6 +371,16 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
 }
 
 #[test]
+fn the_next_pipeline_is_shown_where_one_was_asked_for_too() {
+    let running = Running::new("yes | cat >/dev/null");
+    let watch = format!("stty rows 24 cols 80; {PIPEMARK} watch {}", running.pid());
+    // Keys until it ends: what comes before it listens is lost.
+    let keys = "(for _ in 1 2 3 4; do sleep 1; printf n; done; while printf q; do sleep 1; done) 2>/dev/null";
+    let ended = run(&["bash", "-c"], &[&format!("{keys} | script -qec '{watch}' /dev/null")]);
+    assert!(ended.stdout.matches("\x1b[?1049h").count() >= 2, "{:?}", ended.stdout);
+}
+
+#[test]
 fn a_record_is_kept_shown_and_drawn() {
     let script = format!(
         "{PIPEMARK} why --record -- 'yes | head -c 3000000000 >/dev/null' || exit
