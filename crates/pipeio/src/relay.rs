@@ -146,8 +146,8 @@ pub struct Report {
 ///
 /// It does what [`std::io::copy`] does, for descriptors of any kind, blocking or not, and is [`Relay::run`] as it comes.
 /// The descriptors themselves are read and written: what a `BufReader` or [`std::io::Stdin`] has read ahead is not seen, and
-/// a `BufWriter` has to be flushed before. Of a side that is a pipe the capacity is raised to 1 MiB, or 256 KiB in front of a file, where
-/// the system allows it; use [`Relay::capacity`] to keep it.
+/// a `BufWriter` has to be flushed before. A side that is a pipe is made larger, as
+/// [`Capacity::Raise`] says; use [`Relay::capacity`] to keep it.
 ///
 /// # Errors
 /// As [`Relay::run`], and `BrokenPipe` if the reader of `to` is gone before the end.
@@ -191,7 +191,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// The fastest way, and pipes of 1 MiB where the system allows that.
+    /// The fastest way, and pipes as [`Capacity::Raise`] makes them.
     pub fn new() -> Relay {
         Relay::default()
     }

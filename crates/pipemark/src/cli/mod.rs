@@ -172,7 +172,7 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     {
         return end(completions::man(Path::new(folder)));
     }
-    // A stage of someone's pipeline starts as cat does, and to read even this line took a fifth of a millisecond.
+    // As a stage of a pipeline it should start as fast as cat, and to read even this command line takes 0.14 ms of 1.6.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {

@@ -30,7 +30,7 @@ pub struct SinkOptions {
     /// Fail unless SIZE bytes arrive
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
-    /// Bytes to ask for with one call
+    /// Bytes to ask for with one call; a packet of a pipe (O_DIRECT) loses what is beyond
     #[arg(long, value_name = "SIZE", default_value = "128k", value_parser = |text: &str| bounded("block size", text, ByteSize(1), LARGEST_BLOCK))]
     block: ByteSize,
     /// How to receive
