@@ -10,9 +10,8 @@ use super::plot::ascending;
 use crate::model::Unit;
 use crate::sheet::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series, distinct};
 
-const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
-
-/// A form for each kind of chart, in which a text that begins with `$` is what is filled in, or left out with its key.
+/// The forms of charts and of their parts, in which a text that begins with `$` is what is filled in, another form of that
+/// name, or left out with its key.
 static FORMS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
@@ -25,25 +24,20 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         distinct(those.map(|series| series.label.as_str()))
     };
     let (measured, elsewhere) = (names(false), names(true));
-    let (kind, values, parts) = match chart.kind {
+    let (kind, values, mut parts) = match chart.kind {
         Kind::Curves => curves(chart, &measured),
         Kind::Bars => bars(chart, &measured),
         Kind::Heat(colouring) => heat(chart, colouring),
     };
-    let form = |part: &str| filled(&FORMS[kind][part], &parts).expect("a form is no placeholder");
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
-    let spec = json!({
-        "$schema": SCHEMA,
-        "description": title,
-        "width": 640,
-        "height": form("height"),
-        "data": {"values": values},
-        "params": [{"name": "hidden", "value": []}, {"name": "letters", "value": 40}],
-        "transform": [{"filter": "indexof(hidden, datum.s) < 0"}],
-        "layer": form("layer"),
-        // Those that have a colour, in its order.
-        "usermeta": {"names": measured},
-    });
+    // The names are those that have a colour, in its order.
+    parts.extend([("title", json!(title)), ("names", json!(measured))]);
+    parts.extend((measured.len() < 2).then_some(("legend", Value::Null)));
+    let mut spec = filled(&FORMS["chart"], &parts);
+    for part in ["height", "layer"] {
+        spec[part] = filled(&FORMS[kind][part], &parts);
+    }
+    spec["data"]["values"] = values.into();
     let legend = if chart.kind == Kind::Bars { measured } else { [measured, elsewhere].concat() };
     (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
 }
@@ -51,18 +45,19 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
 /// The name of the form, the data, and what is filled in.
 type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
 
-fn filled(form: &Value, parts: &[(&str, Value)]) -> Option<Value> {
-    match form {
-        Value::String(text) if text == "$tooltip" => Some(FORMS["tooltip"].clone()),
-        Value::String(text) => match text.strip_prefix('$') {
-            Some(name) => parts.iter().find(|(part, _)| *part == name).map(|(_, value)| value.clone()),
-            None => Some(form.clone()),
+/// A form with its parts.
+fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
+    let part = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
+        None => Some(filled(value, parts)),
+        Some(name) => match parts.iter().find(|(part, _)| *part == name) {
+            Some((_, value)) => Some(value.clone()),
+            None => FORMS.get(name).map(|form| filled(form, parts)),
         },
-        Value::Array(items) => Some(items.iter().filter_map(|item| filled(item, parts)).collect()),
-        Value::Object(fields) => {
-            Some(fields.iter().filter_map(|(key, value)| Some((key.clone(), filled(value, parts)?))).collect())
-        }
-        other => Some(other.clone()),
+    };
+    match form {
+        Value::Array(items) => items.iter().filter_map(part).collect(),
+        Value::Object(fields) => fields.iter().filter_map(|(key, value)| Some((key.clone(), part(value)?))).collect(),
+        other => other.clone(),
     }
 }
 
@@ -108,11 +103,8 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
         x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();
     }
     // There are eight colours: the ninth curve and those after it are drawn in another line.
-    let dashes = (0..names.len()).map(|index| [[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]);
-    let scale = json!({"domain": names, "range": dashes.collect::<Vec<_>>()});
-    let dashes = json!({"field": "s", "type": "nominal", "scale": scale, "legend": null});
-    let (y, low) = (up.channel("y"), up.channel("l"));
-    let parts = vec![("x", x), ("y", y), ("low", low), ("colour", colours(names)), ("dashes", dashes)];
+    let dashes = (0..names.len()).map(|index| json!([[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]));
+    let parts = vec![("x", x), ("y", up.channel("y")), ("low", up.channel("l")), ("patterns", dashes.collect())];
     ("curves", values.collect(), parts)
 }
 
@@ -161,9 +153,8 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
     let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
-    parts.extend([("row", named(&chart.y, "row", "letters", 0.5)), ("colour", colours(names))]);
-    let offset = json!({"field": "s", "type": "nominal", "scale": {"domain": names}});
-    parts.extend(beside.then_some(("beside", offset)));
+    parts.push(("row", named(&chart.y, "row", "letters", 0.5)));
+    parts.extend(beside.then(|| ("beside", json!({"field": "s", "type": "nominal", "scale": {"domain": names}}))));
     parts.extend(published.then_some([("above", json!(-4)), ("below", json!(5))]).into_iter().flatten());
     ("bars", values.collect(), parts)
 }
@@ -187,8 +178,8 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         datum
     });
     let colours = match colouring {
-        Colouring::Sequential { .. } => json!({"domain": [0, 1], "range": "heatmap"}),
-        Colouring::Diverging { .. } => json!({"domain": [-1, 1], "domainMid": 0, "range": "diverging"}),
+        Colouring::Sequential { .. } => "sequential",
+        Colouring::Diverging { .. } => "diverging",
     };
     // Of many columns some names are left out instead.
     let letters = match chart.x.names.len() {
@@ -197,19 +188,13 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     };
     let mut column = named(&chart.x, "column", &letters, 1.0);
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
-    for (key, value) in [
-        ("orient", json!("top")),
-        ("labelAngle", json!(0)),
-        ("labelOverlap", json!(true)),
-        ("labelSeparation", json!(6)),
-    ] {
-        column["axis"][key] = value;
+    for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
+        column["axis"][key] = value.clone();
     }
     // Text that would run into its neighbours is left out; the pointer and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
-    let text = json!({"condition": {"test": room, "field": "b"}, "value": ""});
-    let parts =
-        vec![("column", column), ("row", named(&chart.y, "row", "letters", 0.5)), ("colours", colours), ("text", text)];
+    let row = named(&chart.y, "row", "letters", 0.5);
+    let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
     ("heat", values.collect(), parts)
 }
 
@@ -283,22 +268,10 @@ impl<'a> Figures<'a> {
 fn named(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
-    let raised = json!({"dy": {"signal": format!("{} * (length({lines}) - 1)", -13.0 * share)}});
-    json!({
-        "field": field, "type": "nominal", "sort": null, "title": null, "scale": {"domain": axis.names},
-        "axis": {
-            "grid": false, "ticks": false, "domain": false, "labelPadding": 6, "labelExpr": lines,
-            "encoding": {"labels": raised},
-        },
-    })
-}
-
-fn colours(names: &[&str]) -> Value {
-    let legend = match names.len() > 1 {
-        true => json!({"title": null, "orient": "bottom", "columns": 2, "labelLimit": 300}),
-        false => Value::Null,
-    };
-    json!({"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": legend})
+    let raised = format!("{} * (length({lines}) - 1)", -13.0 * share);
+    let parts =
+        [("field", json!(field)), ("domain", json!(axis.names)), ("lines", json!(lines)), ("raised", json!(raised))];
+    filled(&FORMS["words"], &parts)
 }
 
 /// The words of a point, to which its place is added.
