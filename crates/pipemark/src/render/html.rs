@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
 use super::vega;
-use crate::sheet::{Block, Chart, Grid, Group, Kind, Note, Row, Sheet, Side, Style};
+use crate::sheet::{Block, Chart, Grid, Group, Kind, Note, Sheet, Style};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -129,7 +129,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             Block::Heading(1 | 2, text) => sections.push(Section { title: text.clone(), ..Section::default() }),
             Block::Heading(_, text) => items.push(json!({"kind": "heading", "text": text})),
             Block::Text(style, parts) => {
-                items.push(json!({"kind": "text", "class": class(*style), "parts": parts}));
+                items.push(json!({"kind": "text", "style": style, "parts": parts}));
             }
             Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
@@ -161,17 +161,6 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
     sections
 }
 
-fn class(style: Style) -> &'static str {
-    match style {
-        Style::Aside => "aside",
-        Style::Caution => "caution",
-        Style::Failure => "failure",
-        Style::Success => "success",
-        Style::Heading => "who",
-        Style::Plain | Style::Bar | Style::Series(_) => "",
-    }
-}
-
 fn list_of(note: &Note) -> &'static str {
     match (note.mark.as_str(), note.style) {
         ("•", _) => "findings",
@@ -188,36 +177,10 @@ fn of_notes(notes: &[Note]) -> Json {
 }
 
 fn table(grid: &Grid, group: &Group) -> Json {
-    let columns = grid.without_bars();
-    let figures = |index: usize| grid.columns[index].side == Side::Right;
-    // Most cells are figures, and a page has thousands: they have no class, but where they name the row.
-    let side = |index: usize, names: bool| match (figures(index), names) {
-        (true, true) => "f",
-        (false, false) => "w",
-        _ => "",
-    };
-    let cell = |row: &Row, index: usize| {
-        let cell = &row.cells[index];
-        let class = match cell.style {
-            Style::Success if figures(index) && index != columns[0] => "best",
-            Style::Failure => "failure",
-            _ => side(index, index == columns[0]),
-        };
-        json!({"text": format!("{}{}", cell.text, cell.mark), "class": class, "span": 1})
-    };
-    let row = |row: &Row| {
-        let shown = columns.iter().filter(|&&index| row.instead.is_none() || index < grid.labels);
-        let mut cells: Vec<Json> = shown.map(|&index| cell(row, index)).collect();
-        if let Some((style, reason)) = &row.instead {
-            let span = (columns.len() - cells.len()).max(1);
-            cells.push(json!({"text": reason, "class": format!("w {}", class(*style)), "span": span}));
-        }
-        cells
-    };
-    let head = |&index: &usize| json!({"text": grid.columns[index].heading, "class": side(index, true)});
-    let rows: Vec<_> = group.rows.iter().map(row).collect();
-    let head: Vec<_> = columns.iter().map(head).collect();
-    json!({"kind": "table", "caption": group.caption, "head": head, "rows": rows})
+    let shown = grid.without_bars();
+    let labels = shown.iter().filter(|index| **index < grid.labels).count();
+    let columns: Vec<_> = shown.into_iter().map(|index| (index, &grid.columns[index])).collect();
+    json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
 }
 
 /// JSON that no HTML parser sees anything in.

@@ -24,6 +24,7 @@ mod words;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
+use serde::Serialize;
 use serde_json::Value;
 
 pub use brief::brief;
@@ -87,7 +88,7 @@ pub enum Block {
 }
 
 /// What a piece of text is; how it looks is decided where it is rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub enum Style {
     /// What the reader came for.
     #[default]
@@ -183,7 +184,7 @@ impl Sheet {
 }
 
 /// Which side of its column a cell keeps to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Side {
     /// Words.
     Left,
@@ -192,7 +193,7 @@ pub enum Side {
 }
 
 /// How a column gives way where the table is too wide; what does not fit even so goes below, labels repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Fit {
     /// It has what its widest cell needs.
     Needed,
@@ -205,7 +206,7 @@ pub enum Fit {
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
     /// What programs call it; a column without is for people only.
     pub key: String,
@@ -255,7 +256,7 @@ impl Column {
 }
 
 /// What a cell says to people and to programs.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// For people.
     pub text: String,
@@ -313,7 +314,7 @@ impl Cell {
 }
 
 /// One row.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// A cell for each column.
     pub cells: Vec<Cell>,
