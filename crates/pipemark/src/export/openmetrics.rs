@@ -6,7 +6,7 @@ use std::io;
 
 use jiff::Timestamp;
 
-use crate::model::{Document, Estimate, Figure, Record, Unit};
+use crate::model::{Document, Estimate, Figure, GIB, Record, Unit};
 use crate::sheet::hides;
 
 /// The document's figures: of each its median and the ends of its 95 % interval.
@@ -69,7 +69,7 @@ fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
         Unit::Nanoseconds => ("seconds", "_ns", 1e-9),
         Unit::Bytes => ("bytes", "", 1.0),
         Unit::BytesPerSecond => ("bytes_per_second", "", 1.0),
-        Unit::SecondsPerGib => ("seconds_per_byte", "_seconds_per_gib", 1.0 / (1u64 << 30) as f64),
+        Unit::SecondsPerGib => ("seconds_per_byte", "_seconds_per_gib", 1.0 / GIB),
         Unit::SecondsPerMillion => ("seconds_per_message", "_seconds_per_million", 1e-6),
         Unit::PerSecond => ("per_second", "_per_second", 1.0),
         Unit::PerMib => ("per_byte", "_per_mib", 1.0 / (1u64 << 20) as f64),

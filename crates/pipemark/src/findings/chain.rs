@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::words::{setting, time};
 use super::{Candidate, Measured};
-use crate::model::{Key, Sample, Throughput, three_digits};
+use crate::model::{GIB, Key, Sample, Throughput, three_digits};
 use crate::order::Order;
 use crate::stats::estimate::median;
 use crate::stats::fit::{FEWEST_POINTS, Line, Linearity, Weighting};
@@ -17,8 +17,6 @@ const STRAIGHT: f64 = 0.1;
 
 /// What a line that explains less than so much of the variance says is not told.
 const LEAST_R_SQUARED: f64 = 0.9;
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// One length of a chain.
 struct Point<'a> {

@@ -8,10 +8,9 @@
 use crate::model::{
     Answer, Claim, Estimate, Evidence, Figure, Key, Record, Sample, Verdict, Which, names, three_digits,
 };
-use crate::order;
 use crate::stats::estimate::FEWEST_RUNS;
 use crate::stats::family::Family;
-use crate::stats::records::by_round;
+use crate::stats::records::{by_round, ratios};
 use crate::stats::spread;
 
 /// The claims, each with its answer.
@@ -97,15 +96,11 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
                 Some(figure) if word != "ratio" => figure.of_sample(sample),
                 _ => Some(sample.speed()),
             };
-            let by_round = |record: &Record| {
-                order::map(record.samples.iter().filter_map(|sample| Some((sample.round, of(sample)?))))
+            let figures: Vec<f64> = match base {
+                Some(base) => ratios(&own.samples, &base.samples, of),
+                None => own.samples.iter().filter_map(of).collect(),
             };
-            let bases = base.map(by_round);
-            let figures = by_round(own).into_iter().filter_map(|(round, figure)| {
-                let Some(bases) = &bases else { return Some(figure) };
-                Some(figure / bases.get(&round)?).filter(|ratio| ratio.is_normal())
-            });
-            let ratio = Estimate::of(&figures.collect::<Vec<_>>())?;
+            let ratio = Estimate::of(&figures)?;
             // What was the same in every run is counted, not estimated.
             let counted = ratio.min == ratio.max && ratio.runs as usize >= FEWEST_RUNS;
             let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };

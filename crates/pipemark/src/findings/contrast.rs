@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::Measured;
 use super::words::spans;
-use crate::model::{ByteSize, Estimate, Figure, Sample, three_digits};
-use crate::order::{self, Order};
+use crate::model::{ByteSize, Estimate, Figure, three_digits};
+use crate::order::Order;
+use crate::stats::records::ratios;
 
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
 const TOLERANCE: f64 = 0.03;
@@ -40,11 +41,7 @@ impl<'a> Contrast<'a> {
     }
 
     pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
-        let value = |sample: &Sample| Some((sample.round, figure.of_sample(sample)?));
-        let by_round = order::map(base.record.samples.iter().filter_map(value));
-        let news = new.record.samples.iter().filter_map(value);
-        let ratios = news.filter_map(|(round, new)| Some(new / by_round.get(&round)?));
-        let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect();
+        let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
         let estimate = Estimate::of(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
         Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })

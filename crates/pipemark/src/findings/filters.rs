@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
-use crate::model::{ByteSize, Feed, Figure, Filter, Lines, Published, Record, Unit, Warning, three_digits};
+use crate::model::{ByteSize, Feed, Figure, Filter, GIB, Lines, Published, Record, Unit, Warning, three_digits};
 use crate::order::Order;
 
 /// Bytes of the lines that yes writes.
 const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// What is to be said of filters, of groups of those that were fed alike.
 pub(super) fn of_lines(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {

@@ -8,13 +8,11 @@ use serde_json::{Value, json};
 use super::contrast::Contrast;
 use super::words::time;
 use super::{Candidate, Measured, fastest};
-use crate::model::{ByteSize, Entrant, Figure, Language, Program, Record, three_digits};
+use crate::model::{ByteSize, Entrant, Figure, GIB, Language, Program, Record, three_digits};
 use crate::order::{self, Order};
 
 /// As good as the fastest.
 const NEARLY: f64 = 0.1;
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 fn entrant<'a>(measured: &Measured<'a>) -> &'a Entrant {
     measured.job.entrant().expect("these rules get entrants only")

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::contrast::{Contrast, by_size, evidence_by_block, widest};
-use super::words::{capital, setting};
+use super::words::setting;
 use super::{Candidate, Measured};
-use crate::model::{ByteSize, Key, Place};
+use crate::model::{ByteSize, Key, Place, capitalised};
 use crate::order::Order;
 
 /// Ends on each two CPUs against ends on one, over all block sizes for which both were measured.
@@ -33,7 +33,7 @@ fn against(group: &[Measured], one: Place, two: Place) -> Option<Candidate> {
     let contrasts: Vec<Contrast> = blocks.iter().filter_map(contrast).collect();
     let text = format!(
         "{} against {}, {}: {}.",
-        capital(&cores(two)),
+        capitalised(&cores(two)),
         cores(one),
         setting(contrasts.first()?.base.job, &[Key::Place, Key::Block]),
         by_size(&contrasts, &blocks, "blocks")?

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::contrast::Contrast;
-use super::words::{capital, trial, waiting};
+use super::words::{trial, waiting};
 use super::{Candidate, Measured};
-use crate::model::{Key, WaitPolicy, three_digits};
+use crate::model::{Key, WaitPolicy, capitalised, three_digits};
 
 /// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
 pub(super) fn against_blocking(group: &[Measured]) -> Vec<Candidate> {
@@ -25,7 +25,7 @@ fn against(base: Measured, other: Measured) -> Option<Candidate> {
     let seconds = |one: Measured| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
         "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
-        capital(waiting(other.ends().wait)),
+        capitalised(waiting(other.ends().wait)),
         speed.as_fast()?,
         seconds(other)?,
         if other.job.is_round_trip() { "million messages" } else { "GiB" },

@@ -73,12 +73,6 @@ pub(super) fn pieces(job: &Job) -> &'static str {
     if job.is_round_trip() { "messages" } else { "blocks" }
 }
 
-/// The first letter of a sentence.
-pub(super) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// Nanoseconds in the unit people use for them.
 pub(super) fn time(ns: f64) -> String {
     Unit::Nanoseconds.show(ns)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::sample::Sample;
-use super::units::Unit;
+use super::units::{GIB, Unit};
 use crate::order;
 
 /// Whether more or less of a figure is better.
@@ -105,8 +105,6 @@ macro_rules! figures {
         }
     };
 }
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 fn whole(count: u64) -> Option<f64> {
     Some(count as f64)

@@ -46,9 +46,9 @@ pub use pipeline::{
 };
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
-pub use text::{counted, hides, neutral, without_number};
+pub use text::{capitalised, counted, hides, neutral, without_number};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{ByteSize, Delay, Nanos, Throughput, Unit, three_digits};
+pub use units::{ByteSize, Delay, GIB, Nanos, Throughput, Unit, three_digits};
 pub use units::{between, digits, few_digits, percent, signed_percent};
 pub use value::{bounded, did_you_mean, nearest};
 pub(crate) use value::{kebab_case, named};

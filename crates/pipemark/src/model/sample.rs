@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::entrant::EntrantStats;
 use super::filter::PipelineStats;
 use super::place::Cpu;
+use super::units::GIB;
 
 /// What one run of a trial measured, over all of its pairs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -83,7 +84,7 @@ impl Sample {
 
     /// CPU seconds of all ends per GiB moved.
     pub fn cpu_seconds_per_gib(&self) -> f64 {
-        (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / (1u64 << 30) as f64)
+        (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / GIB)
     }
 
     /// Context switches of all processes per MiB moved, voluntary and not.

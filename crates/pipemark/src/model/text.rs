@@ -40,6 +40,12 @@ pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+/// With a capital letter, as a sentence or a title begins.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// What the system says, without the number behind it.
 pub fn without_number(error: &std::io::Error) -> String {
     let text = error.to_string();

@@ -21,6 +21,9 @@ impl ByteSize {
     }
 }
 
+/// The bytes of a GiB, for arithmetic.
+pub const GIB: f64 = (1u64 << 30) as f64;
+
 /// Splits `12.5 ms` into its number and its unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();

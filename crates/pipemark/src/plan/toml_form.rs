@@ -15,7 +15,7 @@ use super::gains::{ColumnDesign, GainsDesign};
 use super::refusal::Refusal;
 use super::schedule::ScheduleChoices;
 use super::suite::Suite;
-use crate::model::{Claim, Key, Value, Which, did_you_mean};
+use crate::model::{Claim, GIB, Key, Value, Which, did_you_mean};
 use crate::order::Order;
 
 const MAX_NAME_CHARS: usize = 40;
@@ -174,7 +174,7 @@ impl Unit {
         match self {
             Unit::Bytes(bytes) => figure * bytes,
             Unit::Seconds => total.unwrap_or(0) as f64 / figure,
-            Unit::SecondsOfSomething => (1u64 << 30) as f64 / figure,
+            Unit::SecondsOfSomething => GIB / figure,
         }
     }
 }

@@ -4,12 +4,10 @@ use super::marks::{Mark, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
 use crate::model::{
-    self, COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
+    self, COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
     differing, digits, percent, shared, three_digits,
 };
 use crate::order::{self, Order};
-
-const GIB: f64 = (1u64 << 30) as f64;
 
 /// One experiment of a document.
 #[derive(Debug)]

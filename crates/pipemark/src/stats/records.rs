@@ -102,10 +102,14 @@ fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
 
 /// How many times as fast, of the rounds in which both were measured.
 pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
-    let base = by_round(base);
-    let ratios: Vec<f64> =
-        by_round(samples).into_iter().filter_map(|(round, figure)| Some(figure / base.get(&round)?)).collect();
-    Estimate::of(&ratios)
+    Estimate::of(&ratios(samples, base, |sample| Some(sample.speed())))
+}
+
+/// How many times as much `samples` have of a figure as `base`, in each round in which both have any.
+pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
+    let base = order::map(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
+    let ratios = samples.iter().filter_map(|sample| Some(figure(sample)? / base.get(&sample.round)?));
+    ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
 }
 
 /// Each trial in words, by what tells it from the others of its experiment.

@@ -2,6 +2,7 @@
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
 
+use super::sessions::Spread;
 use crate::model::{Estimate, Sample};
 
 /// The standard deviation of the runs' speeds in per cent of the speed (of their logarithms, so that two speeds of a trial
@@ -37,10 +38,8 @@ fn percent(deviation: f64) -> f64 {
 /// Of the logarithms of the speeds, and how many there are.
 fn deviation(samples: &[Sample]) -> Option<(f64, f64)> {
     let speeds: Vec<f64> = samples.iter().map(Sample::speed).filter(|speed| speed.is_normal()).map(f64::ln).collect();
-    let runs = speeds.len() as f64;
-    let mean = speeds.iter().sum::<f64>() / runs;
-    let deviation = (speeds.iter().map(|speed| (speed - mean).powi(2)).sum::<f64>() / (runs - 1.0)).sqrt();
-    (speeds.len() > 2 && deviation > 0.0).then_some((deviation, runs))
+    let deviation = Spread::within([speeds.as_slice()])?.variance.sqrt();
+    (speeds.len() > 2 && deviation > 0.0).then_some((deviation, speeds.len() as f64))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! One bar for each trial, the best first: what differs is no number.
 
-use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, published};
+use super::{MOST_ROWS, Scene, Trial, at_most, published};
 use crate::entrant::{Does, does};
-use crate::model::{Figure, Key, Unit};
+use crate::model::{Figure, Key, Unit, capitalised};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::{distinct, grouped};

@@ -5,8 +5,8 @@ use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use super::{MOST_CURVES, Scene, Trial, at_most, capitalised, number, published, spread, thinned, title_of};
-use crate::model::{Estimate, Figure, Key, Sample, Unit};
+use super::{MOST_CURVES, Scene, Trial, at_most, number, published, spread, thinned, title_of};
+use crate::model::{Estimate, Figure, GIB, Key, Sample, Unit, capitalised};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::experiment::published_real;
@@ -82,7 +82,7 @@ pub(super) fn lines(scene: &Scene) -> Option<Chart> {
     let point = |trial: &Trial| {
         let cost = trial.estimates.get(Figure::FilterCpu)?;
         let length = f64::from(trial.job().lines()?.feed.line_bytes()?);
-        let ns = |seconds: f64| seconds * length * 1e9 / (1u64 << 30) as f64;
+        let ns = |seconds: f64| seconds * length * 1e9 / GIB;
         let per_line = Estimate { median: ns(cost.median), low: cost.low.map(ns), high: cost.high.map(ns), ..*cost };
         Some(scene.point_of(trial, length, &per_line, Unit::Nanoseconds))
     };

@@ -1,7 +1,7 @@
 //! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
 
-use super::{MOST_ROWS, Scene, Trial, at_most, capitalised, is_null, number, title_of};
-use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit};
+use super::{MOST_ROWS, Scene, Trial, at_most, is_null, number, title_of};
+use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
 use crate::sheet::gains::{REVERSED, TIED, gain};

@@ -181,12 +181,6 @@ fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
     Point { name, figure: unit.show(figure), about: format!("on other hardware, by others{about}"), ..Point::default() }
 }
 
-/// With a capital letter, as a title begins.
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// `points` thinned to what a chart shows, the ends kept.
 fn thinned<T>(points: Vec<T>) -> Vec<T> {
     let count = points.len();
