@@ -2,7 +2,7 @@
 
 use crate::host::{Facility, show_cpu_list};
 use crate::model::{
-    ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod,
+    ByteSize, Capacity, Cpu, CpuTopology, Ends, Host, Job, LinkKind, PageKind, Place, RecvMethod, SendMethod, Value,
 };
 
 /// What pipe(2) gives, in pages.
@@ -15,7 +15,7 @@ const QUOTA_PIPE_PAGES: u64 = 2;
 pub fn missing(job: &Job, host: &Host) -> Option<String> {
     let Some(ends) = job.ends() else { return cpus_for(job.place(), host).err() };
     let piped = ends.link.is_pipe();
-    None.or_else(|| calls(ends).find_map(|(user, facility)| not_permitted(&user, facility, host)))
+    None.or_else(|| needed(job, ends).into_iter().find_map(|(user, own)| not_permitted(&user, own, host)))
         .or_else(|| cpus_for(ends.place, host).err())
         .or_else(|| piped.then(|| capacity(job, ends, host)).flatten())
         .or_else(|| (ends.pages == PageKind::Huge).then(|| huge_pages(host)).flatten())
@@ -71,52 +71,40 @@ fn best_pair(cpus: &[CpuTopology]) -> Option<(Cpu, Cpu)> {
     pairs.min_by_key(|(a, b)| distance(a, b)).map(|(a, b)| (a.cpu, b.cpu))
 }
 
-/// The system calls a trial needs, each with the parameter that asks for it.
-fn calls(ends: &Ends) -> impl Iterator<Item = (String, Facility)> {
-    let send: &[Facility] = match ends.send {
-        SendMethod::Write => &[],
-        SendMethod::Vmsplice | SendMethod::VmspliceGift => &[Facility::Vmsplice],
-        SendMethod::Sendfile => &[Facility::Sendfile],
-        SendMethod::Splice => &[Facility::Splice],
-        SendMethod::Tee => &[Facility::Tee],
-        SendMethod::IoUring => &[Facility::IoUring],
-        SendMethod::InPlace | SendMethod::Zerocopy => &[],
-    };
-    let recv: &[Facility] = match ends.recv {
-        RecvMethod::Read => &[],
-        RecvMethod::Splice => &[Facility::Splice],
-        RecvMethod::Vmsplice => &[Facility::Vmsplice],
-        RecvMethod::IoUring => &[Facility::IoUring],
-        RecvMethod::InPlace => &[],
-    };
-    let link: &[Facility] = match ends.link {
-        LinkKind::SysvMq => &[Facility::SysvQueues],
-        LinkKind::PosixMq => &[Facility::PosixQueues],
-        LinkKind::ProcessVm => &[Facility::ProcessVm],
-        LinkKind::UnixStream => &[Facility::UnixSockets],
-        LinkKind::Tcp => &[Facility::Tcp],
-        _ => &[],
-    };
-    let place: &[Facility] = if ends.place == Place::Free { &[] } else { &[Facility::Affinity] };
-    let pages: &[Facility] = if ends.pages == PageKind::Huge { &[Facility::HugePages] } else { &[] };
-    let capacity: &[Facility] = match (ends.link, ends.capacity) {
-        // quota is what is left to those who may not ask for more.
-        (LinkKind::Pipe | LinkKind::Fifo, Capacity::Bytes(_)) => &[Facility::PipeCapacity],
-        _ => &[],
-    };
+/// What values of parameters need.
+const NEEDED: [(Value, Facility); 15] = [
+    (Value::Link(LinkKind::SysvMq), Facility::SysvQueues),
+    (Value::Link(LinkKind::PosixMq), Facility::PosixQueues),
+    (Value::Link(LinkKind::ProcessVm), Facility::ProcessVm),
+    (Value::Link(LinkKind::UnixStream), Facility::UnixSockets),
+    (Value::Link(LinkKind::Tcp), Facility::Tcp),
+    (Value::Send(SendMethod::Vmsplice), Facility::Vmsplice),
+    (Value::Send(SendMethod::VmspliceGift), Facility::Vmsplice),
+    (Value::Send(SendMethod::Sendfile), Facility::Sendfile),
+    (Value::Send(SendMethod::Splice), Facility::Splice),
+    (Value::Send(SendMethod::Tee), Facility::Tee),
+    (Value::Send(SendMethod::IoUring), Facility::IoUring),
+    (Value::Recv(RecvMethod::Splice), Facility::Splice),
+    (Value::Recv(RecvMethod::Vmsplice), Facility::Vmsplice),
+    (Value::Recv(RecvMethod::IoUring), Facility::IoUring),
+    (Value::Pages(PageKind::Huge), Facility::HugePages),
+];
+
+/// What a trial needs of the kernel, each with the parameter that asks for it.
+fn needed(job: &Job, ends: &Ends) -> Vec<(String, Facility)> {
+    let flag = |value: &Value| format!("--{} {value}", value.key());
     // Both ends of every trial share a page and wait on it for the start.
-    let always: &[Facility] = &[Facility::Memfd, Facility::Futex];
-    [
-        ("every trial".to_owned(), always),
-        (format!("--link {}", ends.link), link),
-        (format!("--send {}", ends.send), send),
-        (format!("--recv {}", ends.recv), recv),
-        (format!("--capacity {}", ends.capacity), capacity),
-        (format!("--place {}", ends.place), place),
-        (format!("--pages {}", ends.pages), pages),
-    ]
-    .into_iter()
-    .flat_map(|(user, facilities)| facilities.iter().map(move |&facility| (user.clone(), facility)))
+    let mut needed = vec![("every trial".to_owned(), Facility::Memfd), ("every trial".to_owned(), Facility::Futex)];
+    let settings = job.settings();
+    needed.extend(NEEDED.iter().filter(|(value, _)| settings.has(value)).map(|(value, own)| (flag(value), *own)));
+    // quota is what is left to those who may not ask for more.
+    if ends.link.is_pipe() && matches!(ends.capacity, Capacity::Bytes(_)) {
+        needed.push((flag(&Value::Capacity(ends.capacity)), Facility::PipeCapacity));
+    }
+    if ends.place != Place::Free {
+        needed.push((flag(&Value::Place(ends.place)), Facility::Affinity));
+    }
+    needed
 }
 
 fn not_permitted(user: &str, facility: Facility, host: &Host) -> Option<String> {
