@@ -148,12 +148,7 @@ pub(super) fn style(verdict: Verdict) -> Style {
 
 /// A verdict as it is read.
 pub fn verdict_in_words(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::Same => "same",
-        Verdict::CantTell => "can't tell",
-    }
+    if verdict == Verdict::CantTell { "can't tell" } else { verdict.name() }
 }
 
 fn origin_in_words(origin: &Origin) -> String {

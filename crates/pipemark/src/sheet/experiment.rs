@@ -1,6 +1,6 @@
 //! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
 
-use super::marks::{Mark, marks, warnings_by_trial};
+use super::marks::{WARNED, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
 use crate::model::{
@@ -283,8 +283,7 @@ impl<'a> Experiment<'a> {
     /// What has to stand below the table: warnings of its rows, and where ratios and published figures come from.
     fn notes(&self) -> Vec<Note> {
         let warnings = warnings_by_trial(&self.records, "row", |record| record.name.clone());
-        let mut notes: Vec<Note> =
-            warnings.into_iter().map(|text| Note::new(Mark::Warned.sign(), Style::Caution, &text)).collect();
+        let mut notes: Vec<Note> = warnings.into_iter().map(|text| Note::new(WARNED, Style::Caution, &text)).collect();
         let mut note = |mark: &str, text: &str| notes.push(Note::new(mark, Style::Aside, text));
         if self.has(Figure::Ratio) {
             let figure = match self.is_latency() {

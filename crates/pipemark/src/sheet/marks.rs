@@ -11,7 +11,7 @@ const MOST_NAMED: usize = 3;
 
 /// What a mark behind a figure says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+enum Mark {
     Read,
     Copied,
     Unseen,
@@ -20,31 +20,20 @@ pub(super) enum Mark {
     Warned,
 }
 
+/// The sign of a row whose warnings stand below its table.
+pub(super) const WARNED: &str = "!";
+
+/// Each in its order, its sign, and what it means.
+const MARKS: [(Mark, &str, &str); 6] = [
+    (Mark::Read, "●", "reader looked at each byte"),
+    (Mark::Copied, "◐", "reader got the bytes and did not look at them"),
+    (Mark::Unseen, "○", "reader never saw the bytes"),
+    (Mark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
+    (Mark::Few, "?", "too few runs for an interval: a hint"),
+    (Mark::Warned, WARNED, "see the sentence below the table"),
+];
+
 impl Mark {
-    const ALL: [Mark; 6] = [Mark::Read, Mark::Copied, Mark::Unseen, Mark::Wide, Mark::Few, Mark::Warned];
-
-    pub(super) fn sign(self) -> &'static str {
-        match self {
-            Mark::Read => "●",
-            Mark::Copied => "◐",
-            Mark::Unseen => "○",
-            Mark::Wide => "~",
-            Mark::Few => "?",
-            Mark::Warned => "!",
-        }
-    }
-
-    fn meaning(self) -> &'static str {
-        match self {
-            Mark::Read => "reader looked at each byte",
-            Mark::Copied => "reader got the bytes and did not look at them",
-            Mark::Unseen => "reader never saw the bytes",
-            Mark::Wide => "the ends of the 95 % interval are more than a factor of two apart",
-            Mark::Few => "too few runs for an interval: a hint",
-            Mark::Warned => "see the sentence below the table",
-        }
-    }
-
     fn applies(self, record: &Record) -> bool {
         let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
         let job = &record.job;
@@ -54,51 +43,48 @@ impl Mark {
             Mark::Read => record.touched,
             Mark::Copied => !record.touched && arrives,
             Mark::Unseen => !record.touched && !arrives,
-            Mark::Wide => is_wide(estimates.headline()),
+            // The ends of the interval are more than a factor of two apart.
+            Mark::Wide => {
+                matches!(*estimates.headline(), Estimate { low: Some(low), high: Some(high), .. } if high > 2.0 * low)
+            }
             Mark::Few => estimates.headline().low.is_none(),
             Mark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),
         }
     }
-
-    fn is_of_bytes(self) -> bool {
-        matches!(self, Mark::Read | Mark::Copied | Mark::Unseen)
-    }
 }
 
-/// Whether the ends of an interval are more than a factor of two apart.
-pub(super) fn is_wide(estimate: &Estimate) -> bool {
-    matches!((estimate.low, estimate.high), (Some(low), Some(high)) if high > 2.0 * low)
+/// The signs that a row has, of some marks.
+fn signs(record: &Record, wanted: fn(Mark) -> bool) -> impl Iterator<Item = &'static str> {
+    MARKS.into_iter().filter(move |(mark, ..)| wanted(*mark) && mark.applies(record)).map(|(_, sign, _)| sign)
 }
 
 /// All marks of a row: ` ● ~`.
 pub(super) fn marks(record: &Record) -> String {
-    let marks = Mark::ALL.into_iter().filter(|mark| mark.applies(record));
-    marks.map(|mark| format!(" {}", mark.sign())).collect()
+    signs(record, |_| true).map(|sign| format!(" {sign}")).collect()
 }
 
 /// The marks of a row that tell it from those that are otherwise of its kind: `~`.
 pub(super) fn doubts(record: &Record) -> String {
-    let marks = [Mark::Wide, Mark::Few].into_iter().filter(|mark| mark.applies(record));
-    marks.map(Mark::sign).collect()
+    signs(record, |mark| matches!(mark, Mark::Wide | Mark::Few)).collect()
 }
 
 /// What became of the bytes: `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
-    Mark::ALL.into_iter().find(|mark| mark.is_of_bytes() && mark.applies(record)).map_or("", Mark::sign)
+    signs(record, |mark| matches!(mark, Mark::Read | Mark::Copied | Mark::Unseen)).next().unwrap_or_default()
 }
 
 /// What the marks of a document's tables mean.
 pub(super) fn legend(document: &Document) -> Vec<Note> {
     // The memory copy has no row.
     let shown: Vec<&Record> = document.trials.iter().filter(|record| !record.job.is_memory_copy()).collect();
-    let used = Mark::ALL.into_iter().filter(|mark| shown.iter().any(|record| mark.applies(record)));
-    used.map(|mark| Note::new(mark.sign(), Style::Plain, mark.meaning())).collect()
+    let used = MARKS.into_iter().filter(|(mark, ..)| shown.iter().any(|record| mark.applies(record)));
+    used.map(|(_, sign, meaning)| Note::new(sign, Style::Plain, meaning)).collect()
 }
 
 /// The same in a line, of some marks.
 pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
-    let used = Mark::ALL.into_iter().filter(|mark| signs.contains(mark.sign()));
-    used.map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect()
+    let used = MARKS.into_iter().filter(|(_, sign, _)| signs.contains(sign));
+    used.map(|(_, sign, meaning)| format!("{sign} {meaning}")).collect()
 }
 
 /// Warnings of trials that `~` does not tell, each once: the worst case, and which trials it is of.
