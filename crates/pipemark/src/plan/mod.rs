@@ -24,7 +24,7 @@ pub use schedule::{Runs, Schedule, ScheduleChoices, parse_duration};
 pub use stages::stages;
 pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
 
-use crate::model::{Claim, Experiment, Job, LinkKind, Nanos, Place, Settings, Trial};
+use crate::model::{Claim, Experiment, Trial};
 
 /// The experiment that [`Plan::precede_with_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
@@ -59,30 +59,9 @@ impl Plan {
         if measured || self.experiments.iter().any(|experiment| experiment.name == MEMORY_COPY) {
             return;
         }
-        // One process needs no second CPU, so this trial exists on machines where `cross` does not.
-        let job = Job::try_from(Settings {
-            link: Some(LinkKind::MemoryCopy),
-            place: Some(Place::Same),
-            time: Some(Nanos(100_000_000)),
-            ..Settings::default()
-        })
-        .expect("no contradiction");
-        self.experiments.insert(
-            0,
-            Experiment {
-                name: MEMORY_COPY.to_owned(),
-                title: "The memory-copy limit".to_owned(),
-                about: "One core copies 64 KiB blocks from one buffer to another: what a link that copies once could \
-                        reach at best."
-                    .to_owned(),
-                varies: Vec::new(),
-                across: None,
-                gains: None,
-            },
-        );
-        self.trials.insert(
-            0,
-            Trial { id: job.id(), experiment: MEMORY_COPY.to_owned(), job, baseline: None, published: None },
-        );
+        let limit = Suite::parse("memory_copy.toml", include_str!("memory_copy.toml"));
+        let limit = limit.and_then(|suite| suite.expand(Scale::ONE)).expect("it is as all others");
+        self.experiments.splice(0..0, limit.experiments);
+        self.trials.splice(0..0, limit.trials);
     }
 }

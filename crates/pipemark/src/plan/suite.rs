@@ -17,7 +17,7 @@ pub const MAX_SUITE_BYTES: usize = 1 << 20;
 pub const MAX_TRIALS: usize = 10_000;
 
 /// Experiments as they were written down.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Suite {
     /// A word to call it by.
     pub name: String,
@@ -33,12 +33,12 @@ pub struct Suite {
     pub designs: Vec<Design>,
     /// What the document behind it concludes.
     pub claims: Vec<ClaimDesign>,
-    source: Option<Source>,
+    pub(super) source: Option<Source>,
 }
 
 /// The file and its text, so that what is found wrong later can be pointed at.
 #[derive(Debug, Clone, PartialEq)]
-struct Source {
+pub(super) struct Source {
     file: Arc<str>,
     text: Arc<str>,
 }
@@ -46,16 +46,8 @@ struct Source {
 impl Suite {
     /// One experiment, made of flags.
     pub fn of_flags(verb: &str, schedule: ScheduleChoices, design: Design) -> Suite {
-        Suite {
-            name: verb.to_owned(),
-            title: design.title.clone(),
-            about: String::new(),
-            schedule,
-            defaults: Vec::new(),
-            designs: vec![design],
-            claims: Vec::new(),
-            source: None,
-        }
+        let (name, title) = (verb.to_owned(), design.title.clone());
+        Suite { name, title, schedule, designs: vec![design], ..Suite::default() }
     }
 
     /// Reads a suite. `file` is what errors call it.
@@ -73,19 +65,6 @@ impl Suite {
         let mut suite = toml_form::read(text).map_err(located)?;
         suite.source = Some(Source { file: file.into(), text: text.into() });
         Ok(suite)
-    }
-
-    pub(super) fn new(name: String, title: String, about: String) -> Suite {
-        Suite {
-            name,
-            title,
-            about,
-            schedule: ScheduleChoices::default(),
-            defaults: Vec::new(),
-            designs: Vec::new(),
-            claims: Vec::new(),
-            source: None,
-        }
     }
 
     /// All trials, with their totals and times multiplied by `scale`.

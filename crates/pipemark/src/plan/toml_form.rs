@@ -208,15 +208,20 @@ fn entries<T>(table: &Table<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
 pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
     let form: SuiteForm =
         toml::from_str(text).map_err(|error| Refusal::new(in_our_words(error.message()), error.span()))?;
-    let mut suite = Suite::new(form.name, form.title, form.about);
-    suite.schedule = form.schedule;
-    suite.defaults = settings(&form.defaults)?;
+    let defaults = settings(&form.defaults)?;
     if form.experiment.as_ref().is_empty() {
         return Err(Refusal::new("a suite needs at least one [[experiment]]", Some(form.experiment.span())));
     }
-    suite.designs = form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?;
-    suite.claims = form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?;
-    Ok(suite)
+    Ok(Suite {
+        name: form.name,
+        title: form.title,
+        about: form.about,
+        schedule: form.schedule,
+        defaults,
+        designs: form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?,
+        claims: form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?,
+        source: None,
+    })
 }
 
 fn read_design(form: DesignForm) -> Result<Design, Refusal> {
