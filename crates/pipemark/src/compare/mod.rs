@@ -8,6 +8,7 @@ mod figures;
 mod matching;
 mod series;
 mod turns;
+mod verdicts;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! How much a pipe is asked to hold.
+//! How much a pipe, or the buffers of a socket, are asked to hold.
 
 use std::fmt;
 use std::str::FromStr;
@@ -62,6 +62,21 @@ impl fmt::Display for Capacity {
         match self {
             Capacity::Named(name) => name.fmt(f),
             Capacity::Bytes(size) => size.fmt(f),
+        }
+    }
+}
+
+/// SO_SNDBUF and SO_RCVBUF asked for; `None` leaves the system's. What was granted is in each sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Buffer(pub Option<ByteSize>);
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(size) => size.fmt(f),
+            None => f.pad("default"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
-use super::figure::Estimate;
+use super::estimate::Estimate;
 use super::gains::Gains;
 use super::host::Host;
 use super::parameter::Key;

@@ -1,5 +1,9 @@
 //! The choices a trial is made of besides its link: sender, receiver, wait policy, page kind and how much is proven.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
 use super::figure::Better;
 use super::units::Unit;
 use super::value::word_enum;
@@ -149,5 +153,20 @@ impl Verify {
     /// Whether the sink looks at each byte.
     pub fn looks(self) -> bool {
         matches!(self, Verify::Xor | Verify::Full)
+    }
+}
+
+/// Messages per second, each timed from when it was due; `None` sends the next when the last is back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Rate(pub Option<u32>);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => rate.fmt(f),
+            None => f.pad("closed"),
+        }
     }
 }

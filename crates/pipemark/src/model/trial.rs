@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::document::Warning;
-use super::figure::Estimates;
+use super::estimate::Estimates;
 use super::job::Job;
 use super::methods::Verify;
 use super::parameter::Key;

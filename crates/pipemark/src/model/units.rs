@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::bad_value::BadValue;
+use super::digits::{digits, few_digits, percent, three_digits};
 
 /// A number of bytes. Written with binary suffixes: `64k` is 65,536; shown as KiB, MiB, GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -236,15 +237,6 @@ impl Unit {
     }
 }
 
-/// At least three significant digits and no more than the figure needs: 1.23, 12.3, 123, 1234.
-pub fn three_digits(value: f64) -> String {
-    match value.abs() {
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
 /// Binary multiples, the largest first.
 const BINARY: [(f64, &str); 5] =
     [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
@@ -295,55 +287,6 @@ impl Unit {
         let fits = |multiple: &&(f64, &'static str)| value.abs() >= multiple.0 * 0.9995;
         let multiples = self.multiples();
         multiples.iter().find(fits).copied().unwrap_or(multiples[multiples.len() - 1])
-    }
-}
-
-/// Three significant digits, not more than three behind the point: 0.004, 0.125, 1.25, 12.5, 125.
-pub fn digits(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        v if v < 0.0005 => "<.001".to_owned(),
-        v if v < 0.9995 => format!("{value:.3}"),
-        _ => three_digits(value),
-    }
-}
-
-/// Up to four significant digits without zeros at the end.
-pub fn few_digits(value: f64) -> String {
-    let text = match value.abs() {
-        v if v >= 1000.0 => format!("{value:.0}"),
-        v if (10.0..99.0).contains(&v) => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    };
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-/// A per cent value in two or three digits: 0.4, 4.5, 45, 450.
-pub fn percent(value: f64) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        v if v < 0.05 => "<.1".to_owned(),
-        v if v < 9.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
-/// A fraction as per cent with its sign, in six columns at most: `+1.5`, `-12.3`, `+250`.
-pub fn signed_percent(fraction: f64) -> String {
-    let percent = fraction * 100.0;
-    match percent.abs() {
-        p if p < 0.05 => "0.0".to_owned(),
-        p if p < 99.95 => format!("{percent:+.1}"),
-        p if p < 99_999.5 => format!("{percent:+.0}"),
-        _ => format!("{percent:+.0e}"),
-    }
-}
-
-/// Both ends of an interval; a unit that they share is said once: `1.48–1.53 GiB/s`.
-pub fn between(low: &str, high: &str) -> String {
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((value, unit)), Some((_, other))) if unit == other => format!("{value}–{high}"),
-        _ => format!("{low}–{high}"),
     }
 }
 

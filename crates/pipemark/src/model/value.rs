@@ -4,10 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::bad_value::BadValue;
-use super::capacity::Capacity;
+use super::capacity::{Buffer, Capacity};
 use super::entrant::Language;
 use super::filter::Filter;
-use super::parameter::{Buffer, Key, Rate};
+use super::methods::Rate;
+use super::parameter::Key;
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos};

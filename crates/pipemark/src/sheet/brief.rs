@@ -1,18 +1,18 @@
 //! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
 
+mod tables;
+
 use std::collections::BTreeMap;
 
+use self::tables::{as_bars, as_columns, label, sweep};
 use super::document::warnings;
-use super::experiment::{Experiment, interval, published_real, times};
-use super::marks::{doubts, legend_in_brief, of_bytes};
-use super::words::{is_plain, missing, ranked};
-use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, grouped, matrix, why, words};
-use crate::model::{
-    Capacity, Document, Ends, Figure, Finding, Job, Key, LinkKind, Mode, Nanos, Record, RecvMethod, SendMethod,
-    Throughput, Unit, Verify, WaitPolicy, differing, name, names, shared,
-};
-use crate::order::{self, Order};
-use crate::stats::records::ratio_of;
+use super::experiment::{Experiment, interval};
+use super::marks::{doubts, legend_in_brief};
+use super::summary::summary;
+use super::words::missing;
+use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, matrix, why, words};
+use crate::model::{Document, Figure, Finding, Nanos, Record, Throughput, shared};
+use crate::order;
 
 /// Lines of the whole, on a terminal of 80 columns.
 const LINES: usize = 45;
@@ -23,10 +23,6 @@ const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
 /// Each experiment shows at least as many rows, if it has them.
 const FEWEST_ROWS: usize = 2;
-/// Fewer values of a parameter are rows rather than columns.
-const FEWEST_COLUMNS: usize = 5;
-/// More values don't fit beside each other.
-const MOST_COLUMNS: usize = 12;
 /// Different reasons why trials have no figures.
 const MOST_REASONS: usize = 2;
 
@@ -220,267 +216,4 @@ fn reasons(experiment: &Experiment) -> Vec<String> {
         several => format!("{}: {reason}", counted(several, "trial")),
     };
     reasons.into_iter().take(MOST_REASONS).map(sentence).collect()
-}
-
-/// What tells a trial from the others of its experiment.
-fn label(experiment: &Experiment, record: &Record) -> String {
-    let keys = experiment.varying();
-    let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
-    match (&keys[..], record.job.ends().map(|ends| ends.capacity), granted) {
-        ([], ..) => record.name.clone(),
-        ([Key::Capacity], Some(Capacity::Named(named)), Some(granted)) => {
-            format!("{} ({named})", Unit::Bytes.show(granted as f64))
-        }
-        ([Key::Capacity], ..) => record.shown(Key::Capacity),
-        _ => name(&record.job, &keys),
-    }
-}
-
-/// The values of a parameter that becomes columns, and for each combination of the others a trial for each of them.
-type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
-
-/// Throughput or round trips by a number, where every combination of the others was measured with each.
-fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
-    let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
-    if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
-        return None;
-    }
-    let keys = experiment.varying();
-    let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
-        let values = order::set(experiment.records.iter().map(|record| record.job.value(key)));
-        let values: Vec<_> = values.into_iter().collect();
-        let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
-        let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
-        fits.then_some((key, values))
-    });
-    let (across, values) = across?;
-    let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
-    let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
-    let mut ascending = experiment.records.clone();
-    ascending.order_by_key(|record| record.job.value(across));
-    let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
-    let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
-    let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
-    whole.then_some((headings, rows))
-}
-
-/// A row for each combination, and a line of blocks that shows its shape.
-fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
-    let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
-    columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
-    columns.push(Column::words("", ""));
-    let row = |(label, records): &(String, Vec<&Record>)| {
-        let mut cells = vec![Cell::shown(label)];
-        let figure = |record: &&Record| {
-            let (unit, figure) = headline(record);
-            signs.push_str(&doubts(record));
-            Cell::shown(unit.brief(figure)).mark(doubts(record))
-        };
-        cells.extend(records.iter().map(figure));
-        cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
-        cells
-    };
-    let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    // Curves that have no room beside the figures are left out: a screen has none below them.
-    let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
-    let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
-    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
-    if widths.sum::<usize>() > LINE + 2 {
-        columns.pop();
-        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
-    }
-    Grid::new(columns, rows)
-}
-
-/// The figure that it is told by.
-fn headline(record: &Record) -> (Unit, f64) {
-    matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
-}
-
-/// `▁▃█▅`: each figure beside the highest.
-fn sparkline(records: &[&Record]) -> String {
-    let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
-    let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    super::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
-}
-
-/// The rows that are shown: what ratios are taken to, and the best.
-fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
-    let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
-    let speed = |record: &&Record| {
-        let (unit, figure) = headline(record);
-        if unit == Unit::Nanoseconds { -figure } else { figure }
-    };
-    let mut best: Vec<&Record> = measured().collect();
-    best.order_by(|one, other| {
-        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
-        first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
-    });
-    best.truncate(most);
-    measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record))).collect()
-}
-
-/// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
-fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
-    let latency = experiment.is_latency();
-    let shown = rows_shown(experiment, most);
-    let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    let longest = shown.iter().filter(|record| ranked(record)).map(|record| headline(record).1);
-    let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
-    let row = |record: &&Record| {
-        let estimates = record.estimate.as_ref();
-        let (unit, figure) = headline(record);
-        let ratio = match estimates.and_then(|own| own.ratio()) {
-            _ if experiment.is_baseline(record) => "base".to_owned(),
-            ratio => ratio.map_or_else(String::new, times),
-        };
-        let bytes = if differs { of_bytes(record) } else { "" };
-        signs.push_str(bytes);
-        signs.push_str(&doubts(record));
-        let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
-        let more = match (latency, record.job.chain().is_some()) {
-            (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
-            (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
-            _ if of(Figure::Interleaved).is_some() => {
-                of(Figure::Interleaved).map(|cut| format!("{cut} of records cut"))
-            }
-            _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
-        };
-        let published = match (published_real(record).filter(|_| record.job.chain().is_some()), &record.published) {
-            (Some(ns), _) => Some(format!("published {}", Unit::Nanoseconds.show(ns))),
-            (None, Some(own)) if !own.relative => Some(format!("published {}", Throughput(own.throughput))),
-            _ => None,
-        };
-        vec![
-            Cell::shown(bytes),
-            Cell::shown(label(experiment, record)),
-            Cell::shown(unit.show(figure)).mark(doubts(record)),
-            Cell::shown(ratio),
-            Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
-            if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
-        ]
-    };
-    let columns = vec![
-        Column::words("", ""),
-        Column::words("", "").fit(Fit::Elastic),
-        Column::figures("", ""),
-        Column::figures("", ""),
-        Column::words("", ""),
-        Column::bars(""),
-    ];
-    Grid { labels: 2, ..Grid::new(columns, shown.iter().map(row).collect()) }
-}
-
-/// A job by what is not as in `plain`; without one, by what matters most.
-fn told_from(job: &Job, plain: Option<&Job>) -> String {
-    let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
-    let keys = differing(&[plain, job], &[]);
-    let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
-    name(job, &keys)
-}
-
-/// The headline figures: what programs get today, the best by the same calls, the best that is proven, and what a copy
-/// within one process reaches.
-pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
-    let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
-    let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
-    let plain = streams.iter().copied().find(|record| is_plain(&record.job));
-    let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
-    let best = |of: &dyn Fn(&Record) -> bool| {
-        let own = streams.iter().copied().filter(|record| record.job.wait() == WaitPolicy::Block && of(record));
-        own.max_by(|one, other| speed(one).total_cmp(&speed(other)))
-    };
-    let ends = |record: &Record, send: SendMethod| {
-        record
-            .job
-            .ends()
-            .is_some_and(|own| own.link == LinkKind::Pipe && own.send == send && own.recv == RecvMethod::Read)
-    };
-    let copied = best(&|record| ends(record, SendMethod::Write) && record.job.chain().is_none());
-    let new = |record: &Record| record.job.ends().is_some_and(|ends| ends.work().written);
-    let checked = best(&|record| record.verify == Verify::Full && record.touched && new(record));
-    let mut rows = Vec::new();
-    let mut told: Vec<&str> = Vec::new();
-    let mut row = |what: &str, figure: String, details: String| {
-        rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
-    };
-    for (what, record) in [
-        ("plain pipe, as programs use it", plain),
-        ("best pipe, write and read", copied),
-        ("best, each byte new and checked", checked),
-    ] {
-        let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };
-        told.push(&record.id);
-        let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
-        let settings = told_from(&record.job, plain.map(|plain| &plain.job));
-        let details = match plain {
-            Some(plain) if plain.id != record.id => {
-                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| match times(&ratio).as_str() {
-                    "tied" => "tied with plain: ".to_owned(),
-                    times => format!("{times} plain: "),
-                });
-                format!("{}{settings}", ratio.unwrap_or_default())
-            }
-            Some(_) => format!("({})", interval(own, |end| Unit::BytesPerSecond.show(end))),
-            None => settings,
-        };
-        row(what, Unit::BytesPerSecond.show(own.median), details);
-    }
-    let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
-    let trip = |record: &&Record| record.estimate.as_ref().and_then(|own| own.round_trip()).copied();
-    let trips = trips
-        .filter(|record| record.job.wait() == WaitPolicy::Block)
-        .filter_map(|record| Some((record, trip(&record)?)));
-    if let Some((record, own)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
-        row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
-    }
-    let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
-    // On a busy machine ends that spin are slower than ends that sleep: then it bounds nothing.
-    let bounds = |bound: &&&Record| {
-        let mut beside = streams.iter().filter(|own| {
-            own.job.place() == bound.job.place() && own.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
-        });
-        bound.job.is_two_copies() && beside.all(|own| speed(own) <= speed(bound))
-    };
-    if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
-        let what = format!("two copies, {}", name(&record.job, &[Key::Block, Key::Place]).replace(" · ", ", "));
-        let details = "bound: both ends spin";
-        rows.push(vec![Cell::shown(what), figure(speed(record)), Cell::shown(details)]);
-    }
-    if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
-        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure(copy.median), Cell::default()]);
-    }
-    rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixture;
-    use super::*;
-    use crate::model::Warning;
-    use crate::stats::fixture::{STEADY, record};
-
-    #[test]
-    fn what_repeats_prepared_bytes_is_not_new() {
-        let of = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
-        let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
-        let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
-        assert_eq!(checked(&document), ["1.50 GiB/s"]);
-        // Nor is what is faster than its own end can be.
-        let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
-        document.trials[0].warnings.push(above);
-        assert_eq!(checked(&document), [""; 0]);
-    }
-
-    #[test]
-    fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
-        let mut document = fixture::quick();
-        let said = |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("two copies"));
-        assert!(said(&document));
-        let pipe = document.trials.iter().position(|own| own.job.place().to_string() == "cross").unwrap();
-        document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();
-        let bound = document.trials.len() - 1;
-        document.trials[bound].estimate = document.trials[1].estimate.clone();
-        assert!(!said(&document));
-    }
 }

@@ -18,6 +18,7 @@ mod manual;
 mod marks;
 mod matrix;
 mod report;
+mod summary;
 mod watch;
 mod words;
 

@@ -3,7 +3,8 @@
 use super::charts::{Section, charts, labels, over_time};
 use super::document::{heading, tables};
 use super::{
-    Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, brief, claims, comparison, marks, timeline, words,
+    Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style, claims, comparison, marks, summary, timeline,
+    words,
 };
 use crate::compare::{Diff, Party};
 use crate::model::{Document, Finding, Nanos};
@@ -54,7 +55,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     sheet.heading(2, "In brief");
     let groups = runs().map(|(document, label)| Group {
         caption: if several { label.clone() } else { String::new() },
-        rows: brief::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
+        rows: summary::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
     });
     let words = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let columns = [words("figure"), Column::figures("", "speed"), words("details")];

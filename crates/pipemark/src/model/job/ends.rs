@@ -2,10 +2,10 @@
 
 use super::Volume;
 use crate::model::bad_value::{BadValue, refuse_if};
-use crate::model::capacity::Capacity;
+use crate::model::capacity::{Buffer, Capacity};
 use crate::model::link::LinkKind;
 use crate::model::methods::{Content, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
-use crate::model::parameter::{Buffer, Settings};
+use crate::model::parameter::Settings;
 use crate::model::place::Place;
 use crate::model::units::{ByteSize, Delay};
 

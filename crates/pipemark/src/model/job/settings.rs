@@ -4,8 +4,8 @@
 use super::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
 use crate::model::bad_value::{BadValue, refuse};
 use crate::model::kind::Kind;
-use crate::model::methods::Mode;
-use crate::model::parameter::{Key, Rate, Settings, Value};
+use crate::model::methods::{Mode, Rate};
+use crate::model::parameter::{Key, Settings, Value};
 use crate::model::stage::Stages;
 
 impl TryFrom<Settings> for Job {
