@@ -16,7 +16,7 @@ use crate::model::{Better, Capacity, Estimate, Nanos, Unit};
 use crate::plan::{parse_duration, stages};
 use crate::run::{Pipeline, PipelineRun, Progress};
 use crate::sheet::{self, neutral};
-use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare, tells};
+use crate::stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare, resolves};
 use crate::stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
 use crate::stats::verdict::{Criterion, Verdict};
 
@@ -218,7 +218,7 @@ fn compared(options: &AbOptions, a: &[f64], b: &[f64], criterion: Criterion) -> 
 fn narrow(runs: &[Vec<PipelineRun>], criterion: Criterion) -> bool {
     let times: Vec<Vec<f64>> = runs.iter().map(|runs| runs.iter().map(elapsed).collect()).collect();
     match times.as_slice() {
-        [a, b] => tells(a, b, criterion),
+        [a, b] => resolves(a, b, criterion),
         runs => Estimate::of(&runs.concat()).is_some_and(|time| time.narrow_enough(criterion.same_within)),
     }
 }

@@ -64,7 +64,7 @@ impl Diff {
             let series = Series {
                 base: side(Side::Base, base, one)?,
                 new: side(Side::New, new, other)?,
-                others: groups.iter().map(|group| of_history(group, one, other)).collect(),
+                others: groups.iter().map(|group| figures_in_history(group, one, other)).collect(),
                 together,
             };
             let pair = Pair { base: one, new: other, series };
@@ -170,7 +170,7 @@ fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a D
 }
 
 /// The figures of either trial in sessions of the history; damaged ones are left out.
-fn of_history(group: &[&Document], one: &Record, other: &Record) -> Vec<Figures> {
+fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<Figures> {
     let record = |document: &&Document| {
         let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
         (own.status == Status::Ok && unmeasured(own).is_none()).then(|| figures(own, "").ok()).flatten()

@@ -4,9 +4,9 @@
 
 mod answer;
 mod form;
+mod project;
 mod stream;
 mod tool;
-mod workshop;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,9 +20,9 @@ use crate::order;
 pub use answer::{Answer, Fault, judge, quoted};
 pub use form::{Does, FindingForm};
 use form::{Form, Program as ProgramForm};
+pub use project::{Project, Runnable};
 pub use stream::Stream;
 pub use tool::on_path;
-pub use workshop::{Runnable, Workshop};
 
 /// Where contestants are looked for when nobody says where.
 const FOLDER: &str = "entrants";
@@ -48,8 +48,8 @@ pub fn does(filter: &Filter) -> Does {
 /// The contestants that were found, and what became of them.
 #[derive(Default)]
 pub struct Entrants {
-    languages: BTreeMap<Language, Workshop>,
-    filters: Vec<Workshop>,
+    languages: BTreeMap<Language, Project>,
+    filters: Vec<Project>,
     /// Where they were looked for, if there is such a folder.
     root: Option<PathBuf>,
 }
@@ -137,16 +137,16 @@ impl Entrants {
     fn add(&mut self, name: &str, form: Form, folder: Result<PathBuf, String>) -> Result<(), String> {
         let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
         let out = top.join("build").join(FOLDER).join(name);
-        if let Some(double) = form.filter.keys().find(|filter| self.workshop_of(filter).is_some()) {
+        if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {
             return Err(format!("the filter '{double}' of the folder '{name}' is there already"));
         }
         let language = form.filter.is_empty();
-        let mut workshops = Workshop::all_of(form, folder, out);
+        let mut projects = Project::all_of(form, folder, out);
         if language {
             let language: Language = name.parse().map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
-            self.languages.extend(workshops.pop().map(|workshop| (language, workshop)));
+            self.languages.extend(projects.pop().map(|project| (language, project)));
         }
-        self.filters.append(&mut workshops);
+        self.filters.append(&mut projects);
         Ok(())
     }
 
@@ -154,12 +154,12 @@ impl Entrants {
     ///
     /// # Errors
     /// When there is no folder for any.
-    pub fn languages(&self) -> Result<&BTreeMap<Language, Workshop>, String> {
+    pub fn languages(&self) -> Result<&BTreeMap<Language, Project>, String> {
         self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
 
-    fn workshop_of(&self, filter: &Filter) -> Option<&Workshop> {
-        self.filters.iter().find(|workshop| workshop.programs.contains_key(filter.as_str()))
+    fn project_of(&self, filter: &Filter) -> Option<&Project> {
+        self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
     }
 
     /// Whether there are such contestants.
@@ -189,14 +189,14 @@ impl Entrants {
         mut report: impl FnMut(Step<'_>),
     ) {
         let languages = self.languages.iter_mut().filter(|(name, _)| languages.contains(name));
-        let named = languages.map(|(name, workshop)| (name.to_string(), workshop));
-        let of_filters = self.filters.iter_mut().filter_map(|workshop| {
-            let wanted = filters.iter().find(|filter| workshop.programs.contains_key(filter.as_str()))?;
-            Some((wanted.to_string(), workshop))
+        let named = languages.map(|(name, project)| (name.to_string(), project));
+        let of_filters = self.filters.iter_mut().filter_map(|project| {
+            let wanted = filters.iter().find(|filter| project.programs.contains_key(filter.as_str()))?;
+            Some((wanted.to_string(), project))
         });
-        for (name, workshop) in named.chain(of_filters) {
+        for (name, project) in named.chain(of_filters) {
             report(Step::Begun(&name));
-            match workshop.prepare(when) {
+            match project.prepare(when) {
                 Ok(built) => report(Step::Ready { name: &name, built }),
                 Err(absent) => report(Step::Absent(&name, absent)),
             }
@@ -208,11 +208,11 @@ impl Entrants {
     /// # Errors
     /// When it isn't here or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, Absent> {
-        let Some(workshop) = self.languages.get(language) else {
+        let Some(project) = self.languages.get(language) else {
             let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
             return Err(Absent::Missing(format!("there is no entrant '{language}' in {place}")));
         };
-        workshop.command(program.name())
+        project.command(program.name())
     }
 
     /// How to start a filter of lines, and what its output has to be.
@@ -220,9 +220,9 @@ impl Entrants {
     /// # Errors
     /// When it isn't here or could not be built.
     pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), Absent> {
-        let found = self.workshop_of(filter).and_then(|shop| Some((shop, shop.programs.get(filter.as_str())?)));
-        let (workshop, form) = found.ok_or_else(|| Absent::Missing(format!("there is no filter '{filter}'")))?;
-        Ok((workshop.command(filter.as_str())?, form.does))
+        let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
+        let (project, form) = found.ok_or_else(|| Absent::Missing(format!("there is no filter '{filter}'")))?;
+        Ok((project.command(filter.as_str())?, form.does))
     }
 }
 

@@ -200,7 +200,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
             let count =
-                |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.told());
+                |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.in_words());
             let counts = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell].map(count);
             let counts = counts.into_iter().filter(|(count, _)| *count > 0);
             let mut counts: Vec<String> = counts.map(|(count, word)| format!("{word} for {count}")).collect();

@@ -99,6 +99,13 @@ impl<'a> Contrast<'a> {
         let (ratio, sure) = (self.ratio, [self.sure.0, self.sure.1]);
         json!({ "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to })
     }
+
+    /// The same, and what else belongs to it.
+    pub fn evidence_with(&self, name: &str, value: Value) -> Value {
+        let mut evidence = self.evidence();
+        evidence[name] = value;
+        evidence
+    }
 }
 
 impl fmt::Display for Contrast<'_> {
@@ -153,12 +160,7 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
 
 /// The evidence of [`by_size`].
 pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
-    let at_block = |contrast: &Contrast| {
-        let mut evidence = contrast.evidence();
-        evidence["block"] = json!(contrast.new.ends().block);
-        evidence
-    };
-    contrasts.iter().map(at_block).collect()
+    contrasts.iter().map(|own| own.evidence_with("block", json!(own.new.ends().block))).collect()
 }
 
 #[cfg(test)]

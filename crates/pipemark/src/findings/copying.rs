@@ -36,8 +36,7 @@ pub(super) fn zero_copy(group: &[Measured]) -> Vec<Candidate> {
             contrast.base.headline(),
             setting(contrast.base.job, &[Key::Send, Key::Pages]),
         );
-        let mut evidence = contrast.evidence();
-        evidence["touched"] = contrast.new.record.touched.into();
+        let evidence = contrast.evidence_with("touched", contrast.new.record.touched.into());
         Some(Candidate::new("zero-copy", contrast.effect(), text, evidence))
     };
     [0, 1].into_iter().flat_map(|copies| SEEN.into_iter().filter_map(move |seen| at_level(copies, seen))).collect()

@@ -79,8 +79,8 @@ impl Cost {
 }
 
 /// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
-/// Links that have rivals are told together, by [`of_links`].
-pub(super) fn of_calls(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate> {
+/// Links that have rivals are told together, by [`message_costs`].
+pub(super) fn call_costs(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[Measured]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
         sweeps.into_iter().any(|one| sweep.iter().any(|other| other.record.id == one.record.id))
@@ -88,10 +88,10 @@ pub(super) fn of_calls(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate
     let mut sweeps = groups(streams, &[Key::Block]);
     sweeps.retain(|sweep| !has_rivals(sweep));
     sweeps.iter_mut().for_each(|sweep| sweep.order_by_key(|one| one.ends().block));
-    sweeps.iter().filter_map(|sweep| of_sweep(sweep)).collect()
+    sweeps.iter().filter_map(|sweep| call_cost(sweep)).collect()
 }
 
-fn of_sweep(sweep: &[Measured]) -> Option<Candidate> {
+fn call_cost(sweep: &[Measured]) -> Option<Candidate> {
     let cost = Cost::of(sweep)?;
     let (per, unit) = cost.unit();
     let words = |cost: Coefficient, by: f64| {
@@ -113,7 +113,7 @@ fn of_sweep(sweep: &[Measured]) -> Option<Candidate> {
 }
 
 /// What a message costs by each of several links.
-pub(super) fn of_links(rivals: &Rivals) -> Option<Candidate> {
+pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
     let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
     let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();
     costs.order_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));

@@ -16,7 +16,7 @@ const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
 /// What is to be said of filters, of groups of those that were fed alike.
-pub(super) fn of_lines(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+pub(super) fn compare_filters(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let (timed, groups): (Vec<&Vec<Measured>>, Vec<&Vec<Measured>>) =
         groups.iter().partition(|group| lines(&group[0]).rate.is_some());
     let each = |rule: &dyn Fn(&[Measured]) -> Option<Candidate>| {
@@ -26,9 +26,9 @@ pub(super) fn of_lines(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<
     // Of those that differ in how much went through alone, groups have one.
     let of_files = |one: &Measured| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<Measured> = records.iter().filter_map(Measured::of).filter(of_files).collect();
-    let steps = compared.map(|(filter, finding)| match growth(filter, finding, &of_files) {
+    let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
         Some(candidate) => vec![candidate],
-        None => each(&|group| step(filter, finding, group)),
+        None => each(&|group| by_throughput(filter, finding, group)),
     });
     let mut rules = vec![
         per_line(&groups).into_iter().collect(),
@@ -76,7 +76,7 @@ fn fed_by(group: &[Measured]) -> &'static str {
 }
 
 /// A filter against the one that its form says to compare it with.
-fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
+fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
     let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
@@ -100,7 +100,7 @@ fn step(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Ca
 
 /// How long a filter takes for little, and for each GiB more, beside the one that its form says to compare it with, where both
 /// were given as much.
-fn growth(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
+fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
         of.order_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));

@@ -37,12 +37,7 @@ pub(super) fn against_none(group: &[Measured]) -> Option<Candidate> {
         clauses.join(", "),
         trial(base.job, &[Key::Gap])
     );
-    let with_gap = |contrast: &Contrast| {
-        let mut evidence = contrast.evidence();
-        evidence["gap_ns"] = json!(gap(&contrast.new));
-        evidence
-    };
-    let by_gap: Value = contrasts.iter().map(with_gap).collect();
+    let by_gap: Value = contrasts.iter().map(|own| own.evidence_with("gap_ns", json!(gap(&own.new)))).collect();
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 

@@ -28,7 +28,7 @@ fn seconds_per_gib(one: Measured) -> f64 {
 }
 
 /// What the entrants say, in groups of those that did the same; `records` are all, to find baselines in.
-pub(super) fn of_entrants(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+pub(super) fn compare_languages(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
     // Where most was streamed, start-up and warm-up count least.
     let streamed = |group: &&Vec<Measured>| (group.iter().map(|one| entrant(one).total).max(), group.len());
     let Some(main) = groups.iter().max_by_key(streamed) else { return Vec::new() };

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::contrast::{Contrast, by_size, evidence_by_block, widest};
-use super::words::{listed, pieces, situation, spans, worked};
+use super::words::{listed, pieces, situation, spans, work_in_words};
 use super::{Candidate, Measured, fastest, groups};
 use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod};
 use crate::order::Order;
@@ -65,7 +65,7 @@ impl<'a> Rivals<'a> {
     pub fn named(&self, name: &str, among: &[String]) -> String {
         let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
         match of(name).filter(|own| among.iter().any(|other| of(other) != Some(*own))) {
-            Some(own) => format!("{name} ({})", worked(own)),
+            Some(own) => format!("{name} ({})", work_in_words(own)),
             None => name.to_owned(),
         }
     }

@@ -87,8 +87,8 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         rivals.iter().filter_map(rule).collect()
     };
 
-    let mut rules = languages::of_entrants(&entrants, records);
-    rules.extend(filters::of_lines(&lines, records));
+    let mut rules = languages::compare_languages(&entrants, records);
+    rules.extend(filters::compare_filters(&lines, records));
     rules.extend([
         links(&of_streams, link::best),
         links(&of_trips, link::best),
@@ -109,9 +109,9 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&trips, &link::VARIES, roundtrip::tail),
         // Chains of one experiment move as much.
         of_chains.iter().flat_map(|name| each(&of_experiment(name), &[Key::Length], chain::cost)).collect(),
-        links(&of_streams, cost::of_links),
-        links(&of_trips, cost::of_links),
-        cost::of_calls(&streams, &of_streams),
+        links(&of_streams, cost::message_costs),
+        links(&of_trips, cost::message_costs),
+        cost::call_costs(&streams, &of_streams),
         memory_copy::share(&streams, memory_copy).into_iter().collect(),
         chain::published(&chains),
         published::against(&of(|job| !job.is_latency())),

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::contrast::Contrast;
-use super::words::{setting, worked};
+use super::words::{setting, work_in_words};
 use super::{Candidate, Measured, fastest};
 use crate::model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy, Work};
 
@@ -56,7 +56,7 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
             Verify::Xor => ", each byte checked",
             Verify::None | Verify::Count => "",
         };
-        let copied = worked(Work { written: false, read: false, ..choice.ends().work() });
+        let copied = work_in_words(Work { written: false, read: false, ..choice.ends().work() });
         let fastest = fastest(those.iter().copied())?.record.id == choice.record.id;
         let why = if fastest { "" } else { "; within 5 % of the fastest, for less CPU time" };
         let text = format!("{purpose}: {}, {}, {copied}{proof}{why}.", words(&choice), choice.headline());

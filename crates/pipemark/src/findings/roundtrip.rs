@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::contrast::Contrast;
 use super::gap::gap;
-use super::words::{time, trial, worked};
+use super::words::{time, trial, work_in_words};
 use super::{Candidate, Measured, fastest};
 use crate::model::{Estimate, Figure, Key, Nanos, Sample, WaitPolicy, three_digits};
 
@@ -29,7 +29,7 @@ pub(super) fn shortest(trips: &[Measured]) -> Vec<Candidate> {
             time(trip.high?),
             three_digits(best.estimates.get(best.cost())?.median),
             trial(best.job, &[Key::Wait]),
-            worked(best.ends().work()),
+            work_in_words(best.ends().work()),
         );
         Some(Candidate::new("round-trip", 1.0, text, json!({ "of": best.evidence(), "round_trips": trips.len() })))
     };

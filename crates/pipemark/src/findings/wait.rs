@@ -32,8 +32,7 @@ fn against(base: Measured, other: Measured) -> Option<Candidate> {
         seconds(base)?,
         trial(base.job, &[Key::Wait]),
     );
-    let mut evidence = speed.evidence();
-    evidence["cpu_time_ratio"] = cost.map_or(Value::Null, |cost| cost.evidence());
+    let evidence = speed.evidence_with("cpu_time_ratio", cost.map_or(Value::Null, |cost| cost.evidence()));
     Some(Candidate::new("wait", speed.effect(), text, evidence))
 }
 

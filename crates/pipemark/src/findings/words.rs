@@ -107,7 +107,7 @@ pub(super) fn methods(ends: &Ends) -> String {
 }
 
 /// `copied once, written and read`: what is done to each byte.
-pub(super) fn worked(work: Work) -> String {
+pub(super) fn work_in_words(work: Work) -> String {
     let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
     let rest = match (work.written, work.read) {
         (false, false) => "",

@@ -14,7 +14,7 @@ pub struct Socketpair;
 
 impl Link for Socketpair {
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
-        sized(pair(SocketType::STREAM)?, params)
+        with_buffers(pair(SocketType::STREAM)?, params)
     }
 }
 
@@ -26,7 +26,7 @@ pub fn pair(kind: SocketType) -> io::Result<(OwnedFd, OwnedFd)> {
 /// Gives connected sockets the buffers asked for, and reads back what they got.
 ///
 /// The kernel caps what is asked for (net.core.wmem_max, rmem_max) and doubles it for its own bookkeeping.
-pub fn sized((source, sink): (OwnedFd, OwnedFd), params: &Ends) -> io::Result<Handles> {
+pub fn with_buffers((source, sink): (OwnedFd, OwnedFd), params: &Ends) -> io::Result<Handles> {
     if let Some(size) = params.buffer {
         sockopt::set_socket_send_buffer_size(&source, size.as_usize())?;
         sockopt::set_socket_recv_buffer_size(&sink, size.as_usize())?;

@@ -25,7 +25,7 @@ impl Link for Tcp {
         // A block is sent when it is complete, not when the last one was acknowledged.
         source.set_nodelay(true)?;
         sink.set_nodelay(true)?;
-        socketpair::sized((source.into(), sink.into()), params)
+        socketpair::with_buffers((source.into(), sink.into()), params)
     }
 
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {

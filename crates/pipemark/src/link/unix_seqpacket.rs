@@ -24,7 +24,7 @@ pub trait MessageSocket: Sync {
 impl<T: MessageSocket> Link for T {
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let (source, sink) = socketpair::pair(T::KIND)?;
-        let handles = socketpair::sized((source.try_clone()?, sink), params)?;
+        let handles = socketpair::with_buffers((source.try_clone()?, sink), params)?;
         Ok(Handles { message_limit: Some(message::limit(&source)? as u64), ..handles })
     }
 

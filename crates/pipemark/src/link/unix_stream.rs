@@ -22,12 +22,12 @@ impl Link for UnixStream {
     }
 
     fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
-        socketpair::sized(joined(SocketType::STREAM, name)?, params)
+        socketpair::with_buffers(connected_through(SocketType::STREAM, name)?, params)
     }
 }
 
 /// Two UNIX sockets, joined through `name`, which is removed again.
-pub fn joined(kind: SocketType, name: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
+pub fn connected_through(kind: SocketType, name: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
     // A socket's name has at most 107 bytes; through the descriptor of its folder it is short whatever TMPDIR is.
     let folder =
         open(name.parent().unwrap_or(name), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

@@ -100,7 +100,7 @@ word_enum! {
 
 impl Verdict {
     /// As it is told.
-    pub fn told(self) -> &'static str {
+    pub fn in_words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
             Verdict::Reversed => "reversed",

@@ -202,19 +202,19 @@ figures! {
         };
     /// The median round trip of a run, in nanoseconds.
     P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
-        |sample| whole(sample.told_latency()?.p50);
+        |sample| whole(sample.sound_latency()?.p50);
     /// The 90th percentile of a run's round trips in nanoseconds; not there, as those below, where a run had too few round
     /// trips to tell.
     P90["latency"."p90", "p90_ns", "p90", Nanoseconds, Lower] =
-        |sample| sample.told_latency()?.p90.and_then(whole);
+        |sample| sample.sound_latency()?.p90.and_then(whole);
     /// The 99th percentile.
     P99["latency"."p99", "p99_ns", "p99", Nanoseconds, Lower] =
-        |sample| sample.told_latency()?.p99.and_then(whole);
+        |sample| sample.sound_latency()?.p99.and_then(whole);
     /// The 99.9th percentile.
     P999["latency"."p999", "p999_ns", "p99.9", Nanoseconds, Lower] =
-        |sample| sample.told_latency()?.p999.and_then(whole);
+        |sample| sample.sound_latency()?.p999.and_then(whole);
     /// The slowest round trip of a run.
-    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.told_latency()?.max);
+    Slowest["latency"."max", "max_ns", "max", Nanoseconds, Lower] = |sample| whole(sample.sound_latency()?.max);
     /// Of lines at a fixed rate, how many the filter held back until more of them or none would come.
     Held["latency"."held", "held", "lines held", Count, Lower] = |sample| sample.latency.as_ref()?.held.and_then(whole);
     /// Round trips per second, or lines.

@@ -94,17 +94,17 @@ impl Sample {
 
     /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.
     pub fn headline(&self) -> f64 {
-        self.told_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
+        self.sound_latency().map_or_else(|| self.throughput(), |latency| latency.p50 as f64)
     }
 
     /// How fast it was, more being faster in either mode: throughput, or in latency mode the round trips per second that
     /// the median round trip would make back to back.
     pub fn speed(&self) -> f64 {
-        self.told_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
+        self.sound_latency().map_or_else(|| self.throughput(), |latency| 1e9 / latency.p50 as f64)
     }
 
     /// The round trips, where their times say something.
-    pub fn told_latency(&self) -> Option<&Latency> {
+    pub fn sound_latency(&self) -> Option<&Latency> {
         self.latency.as_ref().filter(|latency| !latency.behind() && !latency.held_back())
     }
 

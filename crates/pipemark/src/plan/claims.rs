@@ -20,7 +20,7 @@ pub struct ClaimDesign {
 }
 
 /// What no difference is for a figure: 0 per cent or 1 time; `None` of a figure that stands alone.
-pub(super) fn neutral(figure: &str, compared: bool) -> Result<Option<f64>, String> {
+pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
     let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread"]);
     match figure {
         "gain" => Ok(Some(0.0)),
@@ -74,7 +74,7 @@ pub(super) fn resolve(
         }
         let asked = |trial: &&Trial| claim.asks(&trial.experiment, &trial.job);
         let compared = |trial: &Trial| match &claim.to {
-            _ if neutral(&claim.figure, claim.to.is_some()) == Ok(None) => true,
+            _ if no_difference(&claim.figure, claim.to.is_some()) == Ok(None) => true,
             None => trial.baseline.is_some(),
             Some(_) => trials
                 .iter()

@@ -85,7 +85,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
 
     let mut base = Settings::default();
     for setting in defaults.iter().chain(&design.params) {
-        choose(&mut base, &setting.value);
+        set_parameter(&mut base, &setting.value);
     }
     let no_case = [Vec::new()];
     let cases = if design.cases.is_empty() { &no_case[..] } else { &design.cases };
@@ -95,7 +95,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
         for combination in combinations(&design.axes) {
             let mut settings = base.clone();
             for setting in case.iter().chain(combination) {
-                choose(&mut settings, &setting.value);
+                set_parameter(&mut settings, &setting.value);
             }
             let job = checked(settings.clone())?;
             // Few blocks are few whatever the scale.
@@ -113,7 +113,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
     let mut trials: Vec<Trial> = Vec::new();
     for (mut settings, job, scale) in ordered {
         for setting in &design.baseline {
-            choose(&mut settings, &setting.value);
+            set_parameter(&mut settings, &setting.value);
         }
         let baseline = checked(settings)?;
         let is_its_own = baseline.id() == job.id();
@@ -131,7 +131,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
 }
 
 /// Sets a parameter; a total, a number of blocks or a time replaces what was said of the volume before.
-fn choose(settings: &mut Settings, value: &Value) {
+fn set_parameter(settings: &mut Settings, value: &Value) {
     if value.key().is_volume() {
         (settings.total, settings.blocks, settings.time) = (None, None, None);
     }
@@ -161,7 +161,7 @@ fn scaled(job: Job, scale: Scale) -> Result<Job, Refusal> {
         return Ok(job);
     }
     let mut settings = job.settings();
-    choose(
+    set_parameter(
         &mut settings,
         &match job.volume() {
             Volume::Total(total) => {

@@ -329,7 +329,7 @@ fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
 fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     let at = form.id.span();
     let refuse = |sentence: String| Refusal::new(sentence, Some(at.clone()));
-    let neutral = claims::neutral(&form.figure, form.to.is_some()).map_err(refuse)?;
+    let neutral = claims::no_difference(&form.figure, form.to.is_some()).map_err(refuse)?;
     let (mut low, mut high) = (form.low, form.high);
     if let Some(about) = form.about {
         let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
@@ -447,7 +447,7 @@ fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
 fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unit, D::Error> {
     let word = String::deserialize(deserializer)?;
     let unit = UNITS.iter().find(|(name, _)| *name == word).map(|(_, unit)| *unit);
-    unit.ok_or_else(|| D::Error::custom(meaningless(&word, &UNITS.map(|(name, _)| name))))
+    unit.ok_or_else(|| D::Error::custom(unknown_word(&word, &UNITS.map(|(name, _)| name))))
 }
 
 fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoices, D::Error> {
@@ -468,7 +468,7 @@ fn in_our_words(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     if unknown && let Some(word) = quoted.next() {
-        return meaningless(word, &quoted.collect::<Vec<_>>());
+        return unknown_word(word, &quoted.collect::<Vec<_>>());
     }
     if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
         return format!("'{key}' is missing here");
@@ -476,7 +476,7 @@ fn in_our_words(message: &str) -> String {
     message.replace("expected a sequence", "expected a list").replace("expected a map", "expected a table")
 }
 
-fn meaningless(word: &str, known: &[&str]) -> String {
+fn unknown_word(word: &str, known: &[&str]) -> String {
     let hint = did_you_mean(word, known.iter().copied());
     format!("'{word}' has no meaning here; use {}{hint}", known.join(", "))
 }

@@ -134,7 +134,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
             Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
             Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
             Block::Notes(notes) => {
-                items.extend(notes.chunk_by(|one, next| list_of(one) == list_of(next)).map(of_notes))
+                items.extend(notes.chunk_by(|one, next| list_class(one) == list_class(next)).map(notes_item))
             }
             Block::Gap => {}
             Block::Chart(chart) => {
@@ -161,7 +161,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
     sections
 }
 
-fn list_of(note: &Note) -> &'static str {
+fn list_class(note: &Note) -> &'static str {
     match (note.mark.as_str(), note.style) {
         ("•", _) => "findings",
         ("!", Style::Caution) => "warnings",
@@ -169,8 +169,8 @@ fn list_of(note: &Note) -> &'static str {
     }
 }
 
-fn of_notes(notes: &[Note]) -> Json {
-    let class = notes.first().map_or("notes", list_of);
+fn notes_item(notes: &[Note]) -> Json {
+    let class = notes.first().map_or("notes", list_class);
     let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
     let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
     json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})

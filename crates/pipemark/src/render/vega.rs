@@ -153,7 +153,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
     let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
-    parts.push(("row", named(&chart.y, "row", "letters", 0.5)));
+    parts.push(("row", words_channel(&chart.y, "row", "letters", 0.5)));
     parts.extend(beside.then(|| ("beside", json!({"field": "s", "type": "nominal", "scale": {"domain": names}}))));
     parts.extend(published.then_some([("above", json!(-4)), ("below", json!(5))]).into_iter().flatten());
     ("bars", values.collect(), parts)
@@ -186,14 +186,14 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
     };
-    let mut column = named(&chart.x, "column", &letters, 1.0);
+    let mut column = words_channel(&chart.x, "column", &letters, 1.0);
     column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
     for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
     // Text that would run into its neighbours is left out; the pointer and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
-    let row = named(&chart.y, "row", "letters", 0.5);
+    let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
     ("heat", values.collect(), parts)
 }
@@ -265,7 +265,7 @@ impl<'a> Figures<'a> {
 
 /// A channel of words, in lines of as many letters as the expression says there is room for. The library places the first line
 /// where a single one would be, so names with more of them are raised, by a `share` of what is below the first.
-fn named(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
+fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
     let lines =
         format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
     let raised = format!("{} * (length({lines}) - 1)", -13.0 * share);

@@ -30,7 +30,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
     let table = Table::of(&answers)
         .column(Column::words("", "claim"), |(claim, _)| Cell::text(&claim.id))
-        .column(Column::words("", "answer"), |(_, own)| Cell::shown(own.verdict.told()).style(style(own)))
+        .column(Column::words("", "answer"), |(_, own)| Cell::shown(own.verdict.in_words()).style(style(own)))
         .column(wrapped("says"), |(claim, _)| Cell::shown(format!("{} ({})", claim.says, claim.place)))
         .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
         .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
@@ -53,7 +53,7 @@ pub(super) fn brief(document: &Document) -> Vec<Note> {
             _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
             _ => format!("{count}: {} …", says[..WORDED].join(" ")),
         };
-        (!says.is_empty()).then(|| Note::new(verdict.told(), Style::Plain, &text))
+        (!says.is_empty()).then(|| Note::new(verdict.in_words(), Style::Plain, &text))
     };
     VERDICTS.into_iter().filter_map(note).collect()
 }

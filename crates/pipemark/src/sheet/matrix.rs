@@ -51,7 +51,7 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
         })
         .collect();
     let cell = |record: &Record, column: usize| match headline(record) {
-        None => Cell::shown(untold(record).unwrap_or_else(|| NONE.to_owned())),
+        None => Cell::shown(instead_of_figure(record).unwrap_or_else(|| NONE.to_owned())),
         Some((unit, estimate)) => {
             let cell = Cell::shown(unit.brief(estimate.median));
             let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
@@ -74,7 +74,7 @@ pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
 }
 
 /// What stands in the place of times that are left out: the rate that was reached, or that lines were held back.
-fn untold(record: &Record) -> Option<String> {
+fn instead_of_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
     Some(match record.warnings.iter().any(behind) {

@@ -43,7 +43,7 @@ pub fn report(documents: &[Document]) -> Sheet {
             && let Some(at) = findings.iter().position(|(_, finding)| section.has_found(finding))
         {
             let (run, finding) = findings.remove(at);
-            chart.caption = told(finding, &labels[run], several);
+            chart.caption = in_words(finding, &labels[run], several);
         }
         charts.extend(over_time(section, &labels));
         drawn.push(charts);
@@ -86,7 +86,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     if !findings.is_empty() {
         sheet.heading(2, "More findings");
         let note =
-            |(run, finding): (usize, &Finding)| Note::new("•", Style::Plain, &told(finding, &labels[run], several));
+            |(run, finding): (usize, &Finding)| Note::new("•", Style::Plain, &in_words(finding, &labels[run], several));
         sheet.notes(findings.into_iter().map(note));
     }
     sheet.heading(2, "How it was measured");
@@ -111,7 +111,7 @@ pub fn report(documents: &[Document]) -> Sheet {
     sheet
 }
 
-fn told(finding: &Finding, label: &str, several: bool) -> String {
+fn in_words(finding: &Finding, label: &str, several: bool) -> String {
     if several { format!("{label}: {}", finding.text) } else { finding.text.clone() }
 }
 

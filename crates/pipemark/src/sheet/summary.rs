@@ -10,7 +10,7 @@ use crate::model::{
 use crate::stats::records::ratio_of;
 
 /// A job by what is not as in `plain`; without one, by what matters most.
-fn told_from(job: &Job, plain: Option<&Job>) -> String {
+fn settings_apart(job: &Job, plain: Option<&Job>) -> String {
     let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
     let keys = differing(&[plain, job], &[]);
     let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
@@ -50,7 +50,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };
         told.push(&record.id);
         let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
-        let settings = told_from(&record.job, plain.map(|plain| &plain.job));
+        let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
                 let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| match times(&ratio).as_str() {

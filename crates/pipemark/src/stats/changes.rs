@@ -84,7 +84,7 @@ fn cut(figures: &[f64], start: usize, level: f64, random: &mut Xoshiro256PlusPlu
     let (mut as_great, mut shuffled) = (1.0, 0.0);
     while shuffled < shuffles {
         for last in (1..order.len()).rev() {
-            order.swap(last, below(random, last + 1));
+            order.swap(last, random_below(random, last + 1));
         }
         shuffled += 1.0;
         as_great += f64::from(best_cut(&distances, &order).0 >= greatest * (1.0 - 1e-9));
@@ -130,7 +130,7 @@ fn best_cut(distances: &[Vec<f64>], order: &[usize]) -> (f64, usize) {
 }
 
 /// A number from 0 up to, not including, `bound`, by Lemire's multiplication; its bias is below bound / 2^64.
-pub(super) fn below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
+pub(super) fn random_below(random: &mut Xoshiro256PlusPlus, bound: usize) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }
 

@@ -117,7 +117,7 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
 
 /// Whether so many rounds tell a change as large as one that counts from none. A change of exactly the threshold is never seen to
 /// be past it, however many there are.
-pub fn tells(base: &[f64], new: &[f64], criterion: Criterion) -> bool {
+pub fn resolves(base: &[f64], new: &[f64], criterion: Criterion) -> bool {
     let any = Criterion::new(criterion.better);
     let smallest = compare(base, new, Pairing::Rounds, any).ok().and_then(|comparison| comparison.smallest_change);
     smallest.is_some_and(|change| change <= criterion.same_within)

@@ -94,7 +94,7 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         let [slow, fast] = parted(border);
         let share = slow.ns / (slow.ns + fast.ns);
         let runs_apart = apart >= APART && slow.runs.min(fast.runs) >= LEAST_RUNS;
-        let told = runs_apart || dip(&pooled) * worth(&speeds).sqrt() >= CRITICAL;
+        let told = runs_apart || dip(&pooled) * independent_pieces(&speeds).sqrt() >= CRITICAL;
         let apart = fast.speed() >= LEAST_RATIO * slow.speed();
         (told && apart && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&share)).then_some([slow, fast])
     };
@@ -172,7 +172,7 @@ fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
 }
 
 /// As how many independent pieces those of the runs count.
-fn worth(runs: &[Vec<f64>]) -> f64 {
+fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).filter(|run| run.len() > 1).collect();
     let count = runs.iter().map(|run| run.len()).sum::<usize>() as f64;
     let mean = |run: &[f64]| run.iter().sum::<f64>() / run.len() as f64;

@@ -1,8 +1,8 @@
 //! The promises that no single example can show: how often an interval covers, how often a comparison errs.
 //! Seeds are fixed, so these pass or fail for good.
 
-use super::changes::below;
-use super::compare::{Pairing, compare, geometric_means, tells};
+use super::changes::random_below;
+use super::compare::{Pairing, compare, geometric_means, resolves};
 use super::drift::Drift;
 use super::fit::Linearity;
 use super::sessions::{Session, Sessions, Spread, Together, compare_in_turns};
@@ -54,11 +54,13 @@ impl Dice {
                 Noise::Quiet => (0.015 * self.normal()).exp(),
                 Noise::Skewed => 1.0 / (1.0 + 0.03 * (0.8 * self.normal()).exp()),
                 Noise::Outliers => {
-                    let lost = if below(&mut self.0, 10) == 0 { 0.3 * self.uniform() } else { 0.0 };
+                    let lost = if random_below(&mut self.0, 10) == 0 { 0.3 * self.uniform() } else { 0.0 };
                     (0.015 * self.normal()).exp() * (1.0 - lost)
                 }
-                Noise::TwoModes => (0.005 * self.normal()).exp() * [1.0, 1.1][below(&mut self.0, 2)],
-                Noise::RareMode => (0.015 * self.normal()).exp() * if below(&mut self.0, 5) == 0 { 4.0 } else { 1.0 },
+                Noise::TwoModes => (0.005 * self.normal()).exp() * [1.0, 1.1][random_below(&mut self.0, 2)],
+                Noise::RareMode => {
+                    (0.015 * self.normal()).exp() * if random_below(&mut self.0, 5) == 0 { 4.0 } else { 1.0 }
+                }
                 Noise::Loud => (0.2 * self.normal()).exp(),
                 Noise::Coarse => (0.015 * self.normal()).exp().mul_add(100.0, 0.0).round() / 100.0,
             }
@@ -134,7 +136,7 @@ fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 
     share(trials, || {
         let (mut base, mut new) = (dice.runs(noise, 10), dice.runs(noise, 10));
         loop {
-            if tells(&base, &new, criterion) || base.len() == 40 {
+            if resolves(&base, &new, criterion) || base.len() == 40 {
                 return differs(compare(&base, &new, Pairing::Rounds, criterion).unwrap().verdict);
             }
             base.extend(dice.runs(noise, 1));

@@ -55,11 +55,11 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
 
 /// The file at `path`, made where it is missing, by its real name.
 pub(super) fn make(path: &Path) -> Result<PathBuf, HistoryError> {
-    let real = real(path)?;
+    let real = real_path(path)?;
     // Not by SQLite, whose files have the mode 0644 less the umask until someone changes it. Never through a link.
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
         Ok(_) => Ok(real),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => own(&real).map(|_| real),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_owned(&real).map(|_| real),
         Err(error) => Err(HistoryError::file(path, &error)),
     }
 }
@@ -70,12 +70,12 @@ pub(super) fn find(path: &Path) -> Result<Option<PathBuf>, HistoryError> {
     if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    let real = real(path)?;
-    Ok(own(&real)?.then_some(real))
+    let real = real_path(path)?;
+    Ok(check_owned(&real)?.then_some(real))
 }
 
 /// With links of the folder followed, but not of the file itself: SQLite, too, refuses to follow one.
-fn real(path: &Path) -> Result<PathBuf, HistoryError> {
+fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     let Some(name) = path.file_name() else { return Err(HistoryError::of(path, "is a folder; name a file in it")) };
     let folder = folder(path);
     Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
@@ -86,7 +86,7 @@ fn folder(path: &Path) -> &Path {
 }
 
 /// Whether there is a file, after a look at it and at the journal that SQLite would play back into it.
-fn own(path: &Path) -> Result<bool, HistoryError> {
+fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
     let there = |path: &Path| match fs::symlink_metadata(path) {

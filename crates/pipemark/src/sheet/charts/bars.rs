@@ -1,6 +1,6 @@
 //! One bar for each trial, the best first: what differs is no number.
 
-use super::{MOST_ROWS, Scene, Trial, at_most, published};
+use super::{Context, MOST_ROWS, Trial, at_most, published};
 use crate::entrant::{Does, does};
 use crate::model::{Figure, Key, Unit, capitalised};
 use crate::order::Order;
@@ -8,55 +8,55 @@ use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::{distinct, grouped};
 
 /// A bar for each trial.
-pub(super) fn trials(scene: &Scene) -> Chart {
+pub(super) fn trials(context: &Context) -> Chart {
     // An end that spins costs a whole CPU: its bar has another colour.
-    let waits = scene.section.keys.contains(&Key::Wait);
-    let series_of = |trial: &Trial| match (scene.several_runs(), waits) {
-        (true, _) => scene.run(trial).to_owned(),
+    let waits = context.section.keys.contains(&Key::Wait);
+    let series_of = |trial: &Trial| match (context.several_runs(), waits) {
+        (true, _) => context.run(trial).to_owned(),
         (false, true) => format!("ends that {}", trial.word(Key::Wait)),
         (false, false) => String::new(),
     };
     let row_of = |trial: &Trial| {
-        let name = scene.section.name_of(trial, &scene.section.keys);
-        if name.is_empty() { scene.section.title.clone() } else { name }
+        let name = context.section.name_of(trial, &context.section.keys);
+        if name.is_empty() { context.section.title.clone() } else { name }
     };
-    let point_of = |trial: &Trial| scene.point(trial, 0.0);
-    let axis = Axis::new(scene.measure(), scene.unit(), Scale::Linear);
-    arranged(scene, &capitalised(scene.measure()), axis, &row_of, &series_of, &point_of)
+    let point_of = |trial: &Trial| context.point(trial, 0.0);
+    let axis = Axis::new(context.measure(), context.unit(), Scale::Linear);
+    bar_chart(context, &capitalised(context.measure()), axis, &row_of, &series_of, &point_of)
 }
 
 /// The same job in each language, idiomatic and tuned beside each other, and what it costs to start.
-pub(super) fn languages(scene: &Scene) -> Vec<Chart> {
-    let others = scene.keys_but(&[Key::Language, Key::Program]);
+pub(super) fn languages(context: &Context) -> Vec<Chart> {
+    let others = context.keys_but(&[Key::Language, Key::Program]);
     let row_of = |trial: &Trial| {
-        let rest = scene.section.name_of(trial, &others);
+        let rest = context.section.name_of(trial, &others);
         let language = trial.word(Key::Language);
         if rest.is_empty() { language } else { format!("{language}, {rest}") }
     };
-    let series_of = |trial: &Trial| match scene.several_runs() {
-        true => format!("{} · {}", trial.word(Key::Program), scene.run(trial)),
+    let series_of = |trial: &Trial| match context.several_runs() {
+        true => format!("{} · {}", trial.word(Key::Program), context.run(trial)),
         false => trial.word(Key::Program),
     };
-    let flow = |trial: &Trial| scene.point(trial, 0.0);
+    let flow = |trial: &Trial| context.point(trial, 0.0);
     let axis = Axis::new("throughput", Unit::BytesPerSecond, Scale::Linear);
     let title = "Throughput by language, while the bytes flow";
-    let mut charts = vec![arranged(scene, title, axis, &row_of, &series_of, &flow)];
-    if scene.ranked().all(|trial| trial.estimates.get(Figure::StartUp).is_some()) {
+    let mut charts = vec![bar_chart(context, title, axis, &row_of, &series_of, &flow)];
+    if context.ranked().all(|trial| trial.estimates.get(Figure::StartUp).is_some()) {
         let start = |trial: &Trial| {
             let estimate = trial.estimates.get(Figure::StartUp).unwrap_or(trial.estimates.throughput());
-            scene.point_of(trial, 0.0, estimate, Unit::Nanoseconds)
+            context.point_of(trial, 0.0, estimate, Unit::Nanoseconds)
         };
         let title = "start-up: time outside of the program's own clock";
         let axis = Axis::new(title, Unit::Nanoseconds, Scale::Linear);
         let title = "Start-up, apart from the figures above";
-        charts.push(arranged(scene, title, axis, &row_of, &series_of, &start));
+        charts.push(bar_chart(context, title, axis, &row_of, &series_of, &start));
     }
     charts
 }
 
 /// Bars of all trials, the rows in the order of their best.
-fn arranged(
-    scene: &Scene,
+fn bar_chart(
+    context: &Context,
     title: &str,
     axis: Axis,
     row_of: &dyn Fn(&Trial) -> String,
@@ -67,10 +67,10 @@ fn arranged(
     let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
     let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
     // In the order of the suite, whichever is faster.
-    let labels = distinct(scene.ranked().map(series_of));
+    let labels = distinct(context.ranked().map(series_of));
     let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
-    let mut rows = grouped(scene.ranked().map(|trial| (row_of(trial), trial)));
+    let mut rows = grouped(context.ranked().map(|trial| (row_of(trial), trial)));
     rows.order_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
     let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
@@ -90,9 +90,9 @@ fn arranged(
     let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
     // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
     let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
-    let limit = match scene.ranked().find(counts) {
+    let limit = match context.ranked().find(counts) {
         Some(top_line) => Some(("top line", point_of(top_line).y)),
-        None if more_is_better => scene.memory_copy(highest).map(|copy| ("memory copy", copy)),
+        None if more_is_better => context.memory_copy(highest).map(|copy| ("memory copy", copy)),
         None => None,
     };
     series.extend(elsewhere);

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use super::{MOST_CURVES, Scene, Trial, at_most, number, published, spread, thinned, title_of};
+use super::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
 use crate::model::{Estimate, Figure, GIB, Key, Sample, Unit, capitalised};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
@@ -21,18 +21,18 @@ const MOST_RUNS: usize = 30;
 const FEWEST_BEYOND: f64 = 5.0;
 
 /// Throughput or round trips against a number, such as the block size.
-pub(super) fn sweep(scene: &Scene, key: Key) -> Chart {
-    let (groups, left_out) = at_most(scene.grouped(&[key]), MOST_CURVES, "curves");
+pub(super) fn sweep(context: &Context, key: Key) -> Chart {
+    let (groups, left_out) = at_most(context.grouped(&[key]), MOST_CURVES, "curves");
     let mut series: Vec<Series> = groups
         .into_iter()
         .map(|(label, trials)| {
-            let points = trials.iter().filter_map(|trial| Some(scene.point(trial, number(trial, key)? as f64)));
+            let points = trials.iter().filter_map(|trial| Some(context.point(trial, number(trial, key)? as f64)));
             Series { label, role: Role::Measured, points: thinned(sorted(points.collect())) }
         })
         .collect();
-    let unit = scene.unit();
+    let unit = context.unit();
     let mut elsewhere: Vec<Series> = Vec::new();
-    for trial in scene.ranked() {
+    for trial in context.ranked() {
         if let (Some(figure), Some(x)) = (&trial.record.published, number(trial, key)) {
             let point = published(&figure.source, unit, figure.throughput, "");
             add(&mut elsewhere, Point { x: x as f64, y: figure.throughput, ..point });
@@ -43,14 +43,14 @@ pub(super) fn sweep(scene: &Scene, key: Key) -> Chart {
     let least = points().map(|point| point.x).filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min).min(1e12);
     let across = if points().any(|point| point.x <= 0.0) { Scale::LogWithZero(least) } else { Scale::Log };
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
-    let title = format!("{} against {}", capitalised(scene.measure()), title_of(key));
-    let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(scene.measure(), unit, up));
+    let title = format!("{} against {}", capitalised(context.measure()), title_of(key));
+    let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(context.measure(), unit, up));
     Chart { below: left_out, ..Chart::new(&title, Kind::Curves, x, y, series) }
 }
 
 /// The real time of chains against their length, with a line through it, and the published chains beside ours.
-pub(super) fn chains(scene: &Scene) -> Chart {
-    let (groups, left_out) = at_most(scene.grouped(&[Key::Length]), MOST_CURVES, "curves");
+pub(super) fn chains(context: &Context) -> Chart {
+    let (groups, left_out) = at_most(context.grouped(&[Key::Length]), MOST_CURVES, "curves");
     let mut series = Vec::new();
     let mut elsewhere: Vec<Series> = Vec::new();
     for (label, trials) in groups {
@@ -58,7 +58,7 @@ pub(super) fn chains(scene: &Scene) -> Chart {
         for trial in trials {
             let real = trial.estimates.get(Figure::Real).zip(number(trial, Key::Length));
             let Some((real, length)) = real else { continue };
-            points.push(scene.point_of(trial, length as f64, real, Unit::Nanoseconds));
+            points.push(context.point_of(trial, length as f64, real, Unit::Nanoseconds));
             if let (Some(figure), Some(ns)) = (&trial.record.published, published_real(trial.record)) {
                 let point = published(&figure.source, Unit::Nanoseconds, ns, ", for as many bytes");
                 add(&mut elsewhere, Point { x: length as f64, y: ns, ..point });
@@ -78,15 +78,15 @@ pub(super) fn chains(scene: &Scene) -> Chart {
 }
 
 /// The filter's own CPU time for each line, against the length of the lines.
-pub(super) fn lines(scene: &Scene) -> Option<Chart> {
+pub(super) fn lines(context: &Context) -> Option<Chart> {
     let point = |trial: &Trial| {
         let cost = trial.estimates.get(Figure::FilterCpu)?;
         let length = f64::from(trial.job().lines()?.feed.line_bytes()?);
         let ns = |seconds: f64| seconds * length * 1e9 / GIB;
         let per_line = Estimate { median: ns(cost.median), low: cost.low.map(ns), high: cost.high.map(ns), ..*cost };
-        Some(scene.point_of(trial, length, &per_line, Unit::Nanoseconds))
+        Some(context.point_of(trial, length, &per_line, Unit::Nanoseconds))
     };
-    let (groups, left_out) = at_most(scene.grouped(&[Key::Feed]), MOST_CURVES, "curves");
+    let (groups, left_out) = at_most(context.grouped(&[Key::Feed]), MOST_CURVES, "curves");
     let curve = |(label, trials): (String, Vec<&Trial>)| {
         let points: Vec<Point> = trials.into_iter().filter_map(point).collect();
         (points.len() > 1).then(|| Series { label, role: Role::Measured, points: sorted(points) })
@@ -116,14 +116,14 @@ fn fit(label: &str, points: &[Point]) -> Option<Series> {
 
 /// How round trips are distributed. Each run has its own percentiles, and what is drawn is the median of the runs: they are
 /// not pooled.
-pub(super) fn distributions(scene: &Scene) -> Option<Chart> {
-    let trials: Vec<_> = scene.ranked().collect();
+pub(super) fn distributions(context: &Context) -> Option<Chart> {
+    let trials: Vec<_> = context.ranked().collect();
     let (trials, left_out) = at_most(trials, MOST_DISTRIBUTIONS, "distributions");
     let series: Vec<Series> = trials
         .into_iter()
         .map(|trial| {
             let runs = trial.record.samples.iter().take(MOST_RUNS).filter_map(unpacked).collect::<Vec<_>>();
-            let label = scene.label(trial, &[]);
+            let label = context.label(trial, &[]);
             Series { points: quantiles(&label, &runs), label, role: Role::Distribution }
         })
         .filter(|series| series.points.len() > 2)

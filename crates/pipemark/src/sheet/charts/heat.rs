@@ -1,6 +1,6 @@
 //! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
 
-use super::{MOST_ROWS, Scene, Trial, at_most, is_null, number, title_of};
+use super::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
 use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised};
 use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
@@ -11,30 +11,30 @@ use crate::sheet::{distinct, grouped, neutral};
 const MOST_COLUMNS: usize = 24;
 
 /// A table for each place and run, of the same columns.
-pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
-    let trials = &scene.section.trials;
+pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
+    let trials = &context.section.trials;
     let (columns, few_columns) = at_most(columns(trials, across), MOST_COLUMNS, "columns");
     let aside: Vec<Key> =
-        scene.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
-    let down = scene.keys_but(&[across, Key::Place, Key::Verify]);
+        context.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
+    let down = context.keys_but(&[across, Key::Place, Key::Verify]);
     let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
     let panel_of = |trial: &Trial| {
-        let place = scene.section.name_of(trial, &aside);
-        match (scene.several_runs(), place.is_empty()) {
-            (true, true) => scene.run(trial).to_owned(),
-            (true, false) => format!("{place} · {}", scene.run(trial)),
+        let place = context.section.name_of(trial, &aside);
+        match (context.several_runs(), place.is_empty()) {
+            (true, true) => context.run(trial).to_owned(),
+            (true, false) => format!("{place} · {}", context.run(trial)),
             (false, _) => place,
         }
     };
     let shown = trials.iter().filter_map(|trial| {
         let column = columns.iter().position(|name| *name == trial.word(across))?;
-        Some((panel_of(trial), (column, row_label(scene, trial, &down), trial)))
+        Some((panel_of(trial), (column, row_label(context, trial, &down), trial)))
     });
     let mut left_out = few_columns;
     let panel = |(title, trials): (String, Vec<(usize, String, &Trial)>)| {
         let (rows, few_rows) = at_most(distinct(trials.iter().map(|(_, row, _)| row.clone())), MOST_ROWS, "rows");
         let cell = |(column, label, trial): &(usize, String, &Trial)| {
-            Some(cell(scene, trial, (*column, rows.iter().position(|row| row == label)?), compared))
+            Some(cell(context, trial, (*column, rows.iter().position(|row| row == label)?), compared))
         };
         let cells: Vec<Point> = trials.iter().filter_map(cell).collect();
         if !few_rows.is_empty() {
@@ -47,9 +47,9 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
     let Some((low, high)) = extent(values.filter(|value| *value > 0.0)) else { return Vec::new() };
     let colouring = match compared {
         true => Colouring::Diverging { most: high.max(1.0 / low).max(1.1) },
-        false => Colouring::Sequential { low, high, more_is_better: !scene.section.latency },
+        false => Colouring::Sequential { low, high, more_is_better: !context.section.latency },
     };
-    let measure = if compared { "how many times as fast as the baseline" } else { scene.measure() };
+    let measure = if compared { "how many times as fast as the baseline" } else { context.measure() };
     let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
     let chart = |(panel, rows, points): (String, Vec<String>, Vec<Point>)| {
         let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", rows));
@@ -61,12 +61,12 @@ pub(super) fn charts(scene: &Scene, across: Key) -> Vec<Chart> {
 
 /// A table of gains for each of its parts, in the shape of the published one: coloured by the gain, what was published in
 /// brackets.
-pub(super) fn gains(scene: &Scene) -> Vec<Chart> {
+pub(super) fn gains(context: &Context) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for (&run, document) in scene.section.runs.iter().map(|run| (run, &scene.documents[*run])) {
-        let about = document.experiments.iter().find(|about| about.name == scene.section.name);
+    for (&run, document) in context.section.runs.iter().map(|run| (run, &context.documents[*run])) {
+        let about = document.experiments.iter().find(|about| about.name == context.section.name);
         for (about, gains) in about.into_iter().filter_map(|about| Some((about, about.gains.as_ref()?))) {
-            let parts: Vec<_> = gains.blocks.iter().map(|part| (part, cells(scene, (run, about), part))).collect();
+            let parts: Vec<_> = gains.blocks.iter().map(|part| (part, cells(context, (run, about), part))).collect();
             let values = parts.iter().flat_map(|(_, cells)| cells).filter_map(|cell| cell.value);
             let most = values.filter(|value| *value > 0.0).map(|value| value.max(1.0 / value)).fold(1.1, f64::max);
             let has = |mark: char| parts.iter().flat_map(|(_, cells)| cells).any(|cell| cell.brief.contains(mark));
@@ -82,8 +82,8 @@ pub(super) fn gains(scene: &Scene) -> Vec<Chart> {
                 };
                 let series = vec![Series { label: String::new(), role: Role::Measured, points }];
                 let chart = Chart::new(title, Kind::Heat(Colouring::Diverging { most }), x, y, series);
-                let panel = match scene.several_runs() {
-                    true => format!("{} · {}", part.title, scene.labels[run]),
+                let panel = match context.several_runs() {
+                    true => format!("{} · {}", part.title, context.labels[run]),
                     false => part.title.clone(),
                 };
                 let first = charts.last().is_none_or(|last: &Chart| last.title != title);
@@ -95,14 +95,14 @@ pub(super) fn gains(scene: &Scene) -> Vec<Chart> {
     charts
 }
 
-fn cells(scene: &Scene, (run, about): (usize, &Experiment), part: &GainsBlock) -> Vec<Point> {
+fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBlock) -> Vec<Point> {
     let columns = part.columns.iter().enumerate();
     let all = columns.flat_map(|(x, column)| column.cells.iter().enumerate().map(move |(y, cell)| (x, y, cell)));
     let point = |(x, y, cell): (usize, usize, &Option<GainsCell>)| {
         let cell = cell.as_ref()?;
-        let trial = scene.ranked().find(|trial| trial.run == run && trial.record.id == cell.trial)?;
-        let (ratio, brief) = gain(cell, about, &scene.documents[run].trials)?;
-        Some(Point { x: x as f64, y: y as f64, value: Some(ratio), brief, ..scene.point(trial, 0.0) })
+        let trial = context.ranked().find(|trial| trial.run == run && trial.record.id == cell.trial)?;
+        let (ratio, brief) = gain(cell, about, &context.documents[run].trials)?;
+        Some(Point { x: x as f64, y: y as f64, value: Some(ratio), brief, ..context.point(trial, 0.0) })
     };
     all.filter_map(point).collect()
 }
@@ -119,18 +119,18 @@ fn columns(trials: &[Trial], across: Key) -> Vec<String> {
 }
 
 /// A mechanism is told as in the tables: `shm in-place`.
-fn row_label(scene: &Scene, trial: &Trial, down: &[Key]) -> String {
+fn row_label(context: &Context, trial: &Trial, down: &[Key]) -> String {
     if !down.contains(&Key::Link) {
-        return scene.section.name_of(trial, down);
+        return context.section.name_of(trial, down);
     }
     let rest = down.iter().copied().filter(|key| ![Key::Link, Key::Send, Key::Recv].contains(key));
-    let rest = scene.section.name_of(trial, &rest.collect::<Vec<_>>());
+    let rest = context.section.name_of(trial, &rest.collect::<Vec<_>>());
     let mechanism = trial.record.mechanism();
     if rest.is_empty() { mechanism } else { format!("{mechanism}, {rest}") }
 }
 
-fn cell(scene: &Scene, trial: &Trial, (column, row): (usize, usize), compared: bool) -> Point {
-    let mut point = scene.point(trial, 0.0);
+fn cell(context: &Context, trial: &Trial, (column, row): (usize, usize), compared: bool) -> Point {
+    let mut point = context.point(trial, 0.0);
     if is_null(trial) {
         point.about.push_str("; transfers nothing, not ranked");
     }
@@ -138,7 +138,7 @@ fn cell(scene: &Scene, trial: &Trial, (column, row): (usize, usize), compared: b
         Some(ratio) => (ratio.median, Unit::Ratio),
         // The baseline itself.
         None if compared => (1.0, Unit::Ratio),
-        None => (point.y, scene.unit()),
+        None => (point.y, context.unit()),
     };
     let value_to_rank = (!is_null(trial)).then_some(value);
     Point { x: column as f64, y: row as f64, value: value_to_rank, brief: unit.brief(value), ..point }

@@ -22,48 +22,48 @@ const MOST_ROWS: usize = 60;
 
 /// The charts of an experiment, the one that answers its question first.
 pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String]) -> Vec<Chart> {
-    let scene = Scene { section, documents, labels };
+    let context = Context { section, documents, labels };
     let ranked = section.trials.iter().filter(|trial| trial.job().link().transfers()).count();
     if ranked < 2 {
         return Vec::new();
     }
-    let distributions = || section.latency.then(|| curves::distributions(&scene)).flatten();
+    let distributions = || section.latency.then(|| curves::distributions(&context)).flatten();
     let has = |key: Key| section.keys.contains(&key);
-    let gains = heat::gains(&scene);
+    let gains = heat::gains(&context);
     if !gains.is_empty() {
         return gains;
     }
     if has(Key::Length) {
-        return vec![curves::chains(&scene)];
+        return vec![curves::chains(&context)];
     }
-    let costs = has(Key::Feed).then(|| curves::lines(&scene)).flatten();
+    let costs = has(Key::Feed).then(|| curves::lines(&context)).flatten();
     if let Some(costs) = costs {
-        return vec![costs, bars::trials(&scene)];
+        return vec![costs, bars::trials(&context)];
     }
-    let numeric = scene.numeric();
+    let numeric = context.numeric();
     if has(Key::Language) && numeric.is_none() {
-        return bars::languages(&scene);
+        return bars::languages(&context);
     }
     if let Some(across) = section.across.filter(|key| has(*key)) {
-        let curves = has(Key::Filter).then(|| curves::sweep(&scene, across));
-        return curves.into_iter().chain(heat::charts(&scene, across)).collect();
+        let curves = has(Key::Filter).then(|| curves::sweep(&context, across));
+        return curves.into_iter().chain(heat::charts(&context, across)).collect();
     }
     match numeric {
-        Some(key) if scene.curves_by(key) > MOST_CURVES / 2 => heat::charts(&scene, key),
-        Some(key) => [curves::sweep(&scene, key)].into_iter().chain(distributions()).collect(),
-        None => [bars::trials(&scene)].into_iter().chain(distributions()).collect(),
+        Some(key) if context.curves_by(key) > MOST_CURVES / 2 => heat::charts(&context, key),
+        Some(key) => [curves::sweep(&context, key)].into_iter().chain(distributions()).collect(),
+        None => [bars::trials(&context)].into_iter().chain(distributions()).collect(),
     }
 }
 
 /// What figures are made of.
 #[derive(Clone, Copy)]
-struct Scene<'a> {
+struct Context<'a> {
     section: &'a Section<'a>,
     documents: &'a [Document],
     labels: &'a [String],
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Context<'a> {
     /// Trials that move bytes: what does not is not ranked with what does.
     fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
         let told = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();

@@ -25,7 +25,7 @@ const MAX_DEPTH: u32 = 4;
 const OUT: &str = "{out}";
 
 /// Programs with what they need, and what became of them.
-pub struct Workshop {
+pub struct Project {
     /// What people call it.
     pub name: String,
     /// By the name that a trial has for each.
@@ -52,10 +52,10 @@ pub struct Runnable {
     pub prints: Option<String>,
 }
 
-impl Workshop {
+impl Project {
     /// What `form` in `folder` describes; what is built goes to `out`. Filters that need no building are apart from the
     /// others, each with its own tools.
-    pub fn all_of(form: Form, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Workshop> {
+    pub fn all_of(form: Form, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
@@ -67,7 +67,7 @@ impl Workshop {
                 false => groups.push(order::map([program])),
             }
         }
-        let workshop = |(index, programs): (usize, BTreeMap<String, Program>)| {
+        let project = |(index, programs): (usize, BTreeMap<String, Program>)| {
             let commands = if index == 0 { form.build.commands.clone() } else { Vec::new() };
             let needed = |tool: &&Tool| {
                 let mut words = commands.iter().chain(programs.values().map(|program| &program.run)).flatten();
@@ -75,9 +75,9 @@ impl Workshop {
             };
             let tools = form.tools.iter().filter(needed).cloned().collect();
             let (folder, out) = (folder.clone(), out.clone());
-            Workshop { name: form.name.clone(), programs, tools, commands, folder, out, state: None }
+            Project { name: form.name.clone(), programs, tools, commands, folder, out, state: None }
         };
-        groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(workshop).collect()
+        groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
 
     /// The tools, each with the first way that works.
