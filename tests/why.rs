@@ -143,8 +143,59 @@ fn stages_have_the_names_of_what_works_and_rounds_of_it_are_one() {
     let rounds = "yes | xargs -n1 -P2 sh -c 'head -c 30000000 /dev/zero | md5sum' | cat";
     let report = Running::new(rounds).look(&["--for", "4s"]);
     let heads = names(&report).iter().filter(|name| **name == "head").count();
-    assert!(heads <= 6, "{heads}: {report}");
+    assert!(heads <= 3, "{heads}: {report}");
+    let place = names(&report).iter().position(|name| *name == "xargs").unwrap() + 1;
+    assert!(share(&report, place, "present") > 0.9, "it is the same all the time: {report}");
     assert_ne!(report["verdict"]["reason"], "waiting for its children", "what they start works: {report}");
+}
+
+#[test]
+fn a_pool_of_workers_on_one_queue_is_one_stage() {
+    let pool = "python3 -c 'import multiprocessing as m, os, time
+def work(block): time.sleep(0.03); return block
+pool = m.get_context(\"fork\").Pool(2)
+while True:
+    for block in pool.map(work, [os.read(0, 4096) for _ in range(8)]): os.write(1, block)'";
+    let running = Running::new(&format!("yes | {pool} | cat >/dev/null"));
+    for access in ["syscall", "wchan"] {
+        let report = running.look(&["--for", "1s", "--access", access]);
+        assert_eq!(names(&report), ["yes", "python3", "cat"], "{access}: {report}");
+        let verdict = &report["verdict"];
+        assert_eq!((&verdict["kind"], &verdict["stage"]), (&"stage".into(), &2.into()), "{access}: {report}");
+    }
+}
+
+#[test]
+fn what_a_loop_or_a_thread_starts_anew_each_time_is_what_it_does() {
+    let threads = filter("t = threading.Thread(target=sum, args=(range(500000),)); t.start(); t.join()");
+    let threads = threads.replace("import os", "import threading,os");
+    for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
+        let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).look(&["--for", "1s"]);
+        assert_eq!(report["verdict"]["stage"], 2, "{report}");
+        let runs = share(&report, 2, "computing") + share(&report, 2, "waiting_for_cpu");
+        assert!(runs > 0.5, "{stage}: {report}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_ends_at_once_has_rates() {
+    let words = ["why", "--json", "/dev/stdout", "timeout 0.4 cat /dev/zero | cat | cat >/dev/null"];
+    let report: Value = serde_json::from_str(&pipemark(&words).stdout).unwrap();
+    for stage in 1..=3 {
+        assert!(share(&report, stage, "bytes_in_per_second") > 0.0, "{report}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_is_looked_at_for_a_time_goes_on_afterwards() {
+    // It ends when it has been judged.
+    let pipeline = "yes | (for _ in $(seq 400); do sleep 0.05; [ -s verdict ] && echo later && exit 7; done)";
+    for (verb, verdict, expected) in [("why", "--json verdict", "later\n7\n"), ("watch", ">/dev/null 2>verdict", "7\n")]
+    {
+        let script = format!("export SHELL=/bin/bash; {PIPEMARK} {verb} --for 1s {verdict} '{pipeline}'; echo $?");
+        let ended = run(&["bash", "-c"], &[&script]);
+        assert_eq!(ended.stdout, expected, "{verb}: {}", ended.stderr);
+    }
 }
 
 /// What ended, without what `why` says about it.
@@ -227,13 +278,22 @@ fn no_stage_is_blamed_where_only_sleeping_can_be_seen() {
 #[test]
 fn a_full_device_is_an_error_with_a_sentence() {
     let own = std::process::id().to_string();
-    for words in [vec!["why"], vec!["why", &own, "--for", "100ms"]] {
+    let for_ever = ["--for", "9s", "--interval", "100ms"];
+    let watch = [&["watch", &own][..], &for_ever].concat();
+    let json = [&["watch", &own, "--json", "-"][..], &for_ever].concat();
+    for (words, what) in
+        [(vec!["why"], "text"), (vec!["why", &own, "--for", "100ms"], "text"), (watch.clone(), "line"), (json, "line")]
+    {
         let full = fs::File::create("/dev/full").unwrap();
         let ended = Command::new(PIPEMARK).args(&words).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{words:?}: {stderr}");
-        assert!(stderr.starts_with("error: cannot write the text to standard output"), "{words:?}: {stderr}");
+        let sentence = format!("error: cannot write the {what} to standard output");
+        assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
+    // A reader that leaves is none.
+    let ended = run(&["bash", "-c"], &[&format!("{PIPEMARK} {} | true; echo ${{PIPESTATUS[0]}}", watch.join(" "))]);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("0\n", ""));
 }
 
 #[test]
@@ -368,6 +428,17 @@ fn watch_fills_a_terminal_and_leaves_it_as_it_was() {
     assert!(enter.is_some() && leave > enter, "{:?}", ended.stdout);
     assert!(!ended.stdout.contains("frozen"), "no key was pressed: {:?}", ended.stdout);
     assert!(ended.stdout.contains("yes | cat") && ended.stdout.contains("q quit"), "{:?}", ended.stdout);
+}
+
+#[test]
+fn a_terminal_that_takes_no_commands_gets_lines() {
+    let running = Running::new("yes | cat >/dev/null");
+    for kind in ["TERM=dumb", "-u TERM"] {
+        let watch = format!("env {kind} {PIPEMARK} watch {} --for 2s --interval 500ms", running.pid());
+        let ended = run(&["script"], &["-qec", &watch, "/dev/null"]);
+        assert_eq!(ended.code(), Some(0), "{kind}: {}", ended.stderr);
+        assert!(ended.stdout.contains("yes | cat: ") && !ended.stdout.contains('\x1b'), "{kind}: {:?}", ended.stdout);
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub fn run(options: &TuneOptions) -> Ending {
     let mut trial = Trial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
     match wanted(watched)? {
         Wanted::Live => why::list(watched, "tune"),
-        Wanted::Start(command, text) => why::start(watched, command, &text, &mut trial),
+        Wanted::Start(command, text) => why::start(watched, command, &text, None, &mut trial),
         Wanted::Processes(pids) => {
             trial.quits = true;
             let (report, key) = why::look(watched, &pids, None, &mut trial)?;

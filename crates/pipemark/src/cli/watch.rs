@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::console::{check_stdout, say_error};
 use super::output::terminal_of;
 use super::why::{self, Live, Wanted, WatchedOptions, ended, wanted};
 use super::{Ending, Stop};
-use crate::export::{Destination, json_line};
+use crate::export::{Destination, OutputError, json_line};
 use crate::model::PipelineReport;
 use crate::plan::parse_duration;
 use crate::sheet::neutral;
@@ -20,7 +21,7 @@ use crate::watch::{self, Timeline, Watcher};
 pub struct WatchOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// Stop after TIME [default: when the pipeline ends]
+    /// Stop after TIME [default: when the pipeline ends]; a pipeline that it runs goes on
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
     /// Time between two updates of the screen, or two lines
@@ -37,7 +38,11 @@ pub fn run(options: &WatchOptions) -> Ending {
     match wanted(watched)? {
         Wanted::Start(command, text) => {
             let mut live = Shown::new(options, why::is_free())?;
-            why::start(watched, command, &text, &mut live)
+            let ending = why::start(watched, command, &text, options.time, &mut live);
+            if let Some(error) = live.broken {
+                say_error(error);
+            }
+            ending
         }
         Wanted::Processes(pids) => follow(options, Some(pids)),
         Wanted::Live => follow(options, None),
@@ -61,9 +66,9 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>) -> Ending {
 }
 
 fn show(options: &WatchOptions, pids: &[u32]) -> Result<Option<Key>, Stop> {
-    let mut live = Shown::new(options, io::stderr().is_terminal() && io::stdout().is_terminal())?;
+    let mut live = Shown::new(options, why::can_draw() && io::stdout().is_terminal())?;
     let (_, key) = why::look(&options.watched, pids, options.time, &mut live)?;
-    Ok(key)
+    live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
 
 /// How it is shown.
@@ -77,7 +82,10 @@ struct Shown {
     how: How,
     interval: Duration,
     next: Instant,
+    /// Nobody looks any more.
     gone: bool,
+    /// A line could not be written.
+    broken: Option<OutputError>,
 }
 
 impl Shown {
@@ -87,9 +95,13 @@ impl Shown {
             (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
             (None, false) => How::Lines,
         };
+        if !matches!(how, How::Screen(_)) {
+            check_stdout()?;
+        }
         // A picture is shown as soon as there is one; a line is about an interval.
         let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
-        Ok(Shown { how, interval: options.interval, next: Instant::now() + first, gone: false })
+        let next = Instant::now() + first;
+        Ok(Shown { how, interval: options.interval, next, gone: false, broken: None })
     }
 }
 
@@ -114,8 +126,12 @@ impl Live for Shown {
                 Err(error) => Err(error.into()),
             },
         };
-        // A terminal that is gone, or a reader that left.
-        self.gone |= written.is_err();
+        let Err(error) = written else { return };
+        self.gone = true;
+        // A terminal that is gone, and a reader that left, have what they wanted.
+        if !matches!(self.how, How::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
+            self.broken = Destination::Stdout.write("line", Err(error)).err();
+        }
     }
 
     fn asked(&mut self) -> Option<Key> {

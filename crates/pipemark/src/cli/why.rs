@@ -30,6 +30,9 @@ use crate::watch::{self, Manner, Subject, Timeline, Watcher};
 /// How long an interval is.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
+/// How long a signal may take to reach a pipeline that isn't looked at any more.
+const WAIT: Duration = Duration::from_millis(100);
+
 /// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
 pub const FAILED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
@@ -40,9 +43,9 @@ const NOT_FOUND: u8 = 127;
 pub struct WhyOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// How long to look at what runs already
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "2s")]
-    time: Duration,
+    /// How long to look [default: 2s, or until a pipeline that it runs ends, which goes on afterwards]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
 }
 
 /// What to watch and how, for `why` and `watch`.
@@ -184,7 +187,8 @@ pub fn run(options: &WhyOptions) -> Ending {
     match wanted(watched)? {
         Wanted::Live => list(watched, "why"),
         Wanted::Processes(pids) => {
-            let (report, key) = look(watched, &pids, Some(options.time), &mut Quiet)?;
+            let time = options.time.unwrap_or(Duration::from_secs(2));
+            let (report, key) = look(watched, &pids, Some(time), &mut Quiet)?;
             if report.stages.is_empty() && key.is_none() {
                 write(watched, &Quiet, &report, || Ok(()))?;
                 return Err(Stop::failed(&report.verdict.text));
@@ -192,7 +196,7 @@ pub fn run(options: &WhyOptions) -> Ending {
             write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
             ended(key)
         }
-        Wanted::Start(command, text) => start(watched, command, &text, &mut Brief { shown: false }),
+        Wanted::Start(command, text) => start(watched, command, &text, options.time, &mut Brief { shown: false }),
     }
 }
 
@@ -244,9 +248,15 @@ impl Live for Brief {
     }
 }
 
-/// Whether standard error is a terminal that a pipeline with our standard input and output doesn't use.
+/// Whether standard error is a terminal that can be drawn on.
+pub fn can_draw() -> bool {
+    let kind = std::env::var_os("TERM").filter(|kind| !kind.is_empty());
+    io::stderr().is_terminal() && kind.is_some_and(|kind| kind != "dumb")
+}
+
+/// Whether it is one that a pipeline with our standard input and output doesn't use.
 pub fn is_free() -> bool {
-    io::stderr().is_terminal() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
+    can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
 }
 
 /// Watches until `ended` says so, which waits until the moment that it is given, or the person has asked for something.
@@ -373,8 +383,14 @@ impl Signals {
     }
 }
 
-/// Runs it as the shell would, and says at the end what held it back.
-pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live: &mut dyn Live) -> Ending {
+/// Runs it as the shell would, and says at the end, or after a time, what held it back.
+pub fn start(
+    options: &WatchedOptions,
+    mut command: Command,
+    text: &OsStr,
+    time: Option<Duration>,
+    live: &mut dyn Live,
+) -> Ending {
     let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
     let signals = Signals::catch().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
@@ -388,16 +404,24 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
     let mut timeline = Timeline::default();
     // Opened once: to open and close one for each sample cost the pipeline a tenth of its speed.
     let end = child.pidfd().ok();
+    let deadline = time.map(|time| Instant::now() + time);
+    let mut has_ended = |until: Instant| {
+        signals.pass_on(pid);
+        if child.end().is_some() || broken.is_some() {
+            return true;
+        }
+        if end.as_ref().is_some_and(|end| wait_readable(&[end.as_fd()], until, None) == Ok(None)) {
+            return false;
+        }
+        child.wait(until, None).unwrap_or_else(|error| {
+            broken = Some(error);
+            true
+        })
+    };
     loop {
         let (part, key) = watch(&mut watcher, live, |_, until| {
-            signals.pass_on(pid);
-            if end.as_ref().is_some_and(|end| wait_readable(&[end.as_fd()], until, None) == Ok(None)) {
-                return false;
-            }
-            child.wait(until, None).unwrap_or_else(|error| {
-                broken = Some(error);
-                true
-            })
+            let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            over || has_ended(deadline.map_or(until, |deadline| deadline.min(until)))
         });
         part.intervals.into_iter().for_each(|interval| timeline.add(interval));
         match key {
@@ -408,10 +432,12 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
             Some(Key::Quit | Key::Next) => {}
         }
     }
-    if let Some(error) = broken {
-        return Err(Stop::with(FAILED, error));
-    }
     let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
+    let mut wait = || while !has_ended(Instant::now() + WAIT) {};
+    // Not onto the screen of a pipeline that goes on and uses the terminal.
+    if io::stderr().is_terminal() && watcher.uses_terminal() {
+        wait();
+    }
     // A reader of standard error that has left is no reason to end otherwise than the pipeline.
     let print = || {
         let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
@@ -421,9 +447,11 @@ pub fn start(options: &WatchedOptions, mut command: Command, text: &OsStr, live:
         say_error(stop);
     }
     record(options, &mut report, &timeline);
-    match child.end() {
-        Some((status, _)) => end_like(status),
-        None => Err(Stop::code(FAILED)),
+    wait();
+    match (broken, child.end()) {
+        (Some(error), _) => Err(Stop::with(FAILED, error)),
+        (None, Some((status, _))) => end_like(status),
+        (None, None) => Err(Stop::code(FAILED)),
     }
 }
 

@@ -118,6 +118,9 @@ pub struct StageFigures {
     /// Which CPUs it may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,
+    /// What `other` is, where that was seen.
+    #[serde(skip)]
+    pub waits_for: Option<&'static str>,
     /// What it did when, in a record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<StageMoment>,

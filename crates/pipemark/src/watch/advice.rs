@@ -1,7 +1,7 @@
 //! What can be done about a verdict, where it follows from what is known.
 
 use super::figures::Figures;
-use super::verdict::{BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
+use super::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 use crate::model::{ByteSize, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Programs that do more at once if asked, and how.
@@ -31,29 +31,24 @@ fn unpacks(stage: &StageFigures) -> bool {
 }
 
 fn for_stage(stage: &StageFigures, reason: &str, found: &mut Vec<String>) {
-    match reason {
-        "computing" => {
-            for (names, has, text) in PARALLEL {
-                let has = !has.is_empty() && stage.command.contains(has);
-                let compresses = ["xz", "zstd", "gzip", "bzip2"].contains(&stage.name.as_str());
-                if names.contains(&stage.name.as_str()) && !has && !(compresses && unpacks(stage)) {
-                    found.push(text.to_owned());
-                }
-            }
-            if stage.name == "gzip" && unpacks(stage) {
-                found.push("gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast".to_owned());
-            }
-            if COLLATING.contains(&stage.name.as_str()) && collates(stage.pid) {
-                found.push(format!("LC_ALL=C {} compares bytes, which is faster where that will do", stage.name));
+    if reason == "computing" {
+        for (names, has, text) in PARALLEL {
+            let has = !has.is_empty() && stage.command.contains(has);
+            let compresses = ["xz", "zstd", "gzip", "bzip2"].contains(&stage.name.as_str());
+            if names.contains(&stage.name.as_str()) && !has && !(compresses && unpacks(stage)) {
+                found.push(text.to_owned());
             }
         }
-        "waiting for a CPU" => {
-            found.push(
-                "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)"
-                    .to_owned(),
-            );
+        if stage.name == "gzip" && unpacks(stage) {
+            found.push("gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast".to_owned());
         }
-        _ => {}
+        if COLLATING.contains(&stage.name.as_str()) && collates(stage.pid) {
+            found.push(format!("LC_ALL=C {} compares bytes, which is faster where that will do", stage.name));
+        }
+    }
+    if stage.waiting_for_cpu > ALSO {
+        let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
+        found.push(text.to_owned());
     }
 }
 

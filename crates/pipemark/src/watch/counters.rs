@@ -1,6 +1,6 @@
 //! The kernel's counters of a pipeline, and what they grew by.
 
-use super::figures::Counts;
+use super::figures::{Counts, sum};
 use super::process;
 use super::sampler::{Subject, Watcher};
 
@@ -17,8 +17,8 @@ pub(super) struct Totals {
 }
 
 impl Watcher {
-    /// Reads the counters and adds what they grew by.
-    pub(super) fn count(&mut self) {
+    /// Reads the counters and adds what they grew by; at the end of an `interval` ticks too are of the next from now on.
+    pub(super) fn count(&mut self, interval: bool) {
         let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| groups.throttled_now()).collect();
         self.current.stages.resize(self.stages.len(), Counts::default());
         for (stage, counts) in self.stages.iter_mut().zip(&mut self.current.stages) {
@@ -52,28 +52,29 @@ impl Watcher {
                 }
             }
             now.throttled = stage.group.and_then(|place| throttled[place]);
-            let before = std::mem::replace(&mut stage.totals, now);
+            let before = stage.totals;
+            stage.totals = Totals { ticks: if interval { now.ticks } else { before.ticks.or(now.ticks) }, ..now };
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
             // Threads and children that came and went are in the ticks only, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
             if seen || ticks.is_some() {
                 counts.counted = counts.states.iter().sum();
-                counts.cpu = Some(counts.cpu.unwrap_or(0) + run.max(ticks.unwrap_or(0)));
+                counts.run += run;
+                counts.cpu = Some(counts.run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
             }
             // What children read to start is in the bytes of whoever reaps them.
             let reaped = now.reaped != before.reaped;
             let now_bytes = now.bytes.filter(|_| !reaped);
             let bytes = |of: fn((u64, u64)) -> u64| grown(now_bytes.map(of), before.bytes.map(of));
-            counts.read = bytes(|(read, _)| read);
-            counts.wrote = bytes(|(_, wrote)| wrote);
-            counts.changed = reaped || std::mem::take(&mut stage.changed);
-            counts.switches = seen.then_some(switches);
-            counts.throttled = grown(
-                now.throttled.map(|time| time.as_nanos() as u64),
-                before.throttled.map(|time| time.as_nanos() as u64),
-            );
+            counts.read = sum(counts.read, bytes(|(read, _)| read));
+            counts.wrote = sum(counts.wrote, bytes(|(_, wrote)| wrote));
+            counts.changed |= reaped || std::mem::take(&mut stage.changed);
+            counts.switches = sum(counts.switches, seen.then_some(switches));
+            let nanoseconds = |time: Option<std::time::Duration>| time.map(|time| time.as_nanos() as u64);
+            let throttled = grown(nanoseconds(now.throttled), nanoseconds(before.throttled));
+            counts.throttled = sum(counts.throttled, throttled);
             if stage.ins.is_empty() {
                 stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
             }

@@ -10,7 +10,9 @@ use crate::order::Order;
 pub struct Counts {
     /// How often it was seen in each state.
     pub states: [u32; State::COUNT],
-    /// Nanoseconds on a CPU, and waiting for one.
+    /// Nanoseconds that its threads of now were on a CPU.
+    pub run: u64,
+    /// Nanoseconds on a CPU, also of threads and children that came and went, and waiting for one.
     pub cpu: Option<u64>,
     pub cpu_wait: Option<u64>,
     /// Bytes, as far as the kernel counts them.
@@ -40,11 +42,13 @@ pub struct Interval {
     pub begin: f64,
     pub seconds: f64,
     pub samples: u32,
+    /// Of these, in how many anything of it was there.
+    pub alive: u32,
     pub stages: Vec<Counts>,
     pub pipes: Vec<PipeCounts>,
 }
 
-fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+pub(super) fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map(|a| a + b.unwrap_or(0)).or(b)
 }
 
@@ -56,10 +60,12 @@ impl Interval {
         }
         self.seconds = next.begin + next.seconds - self.begin;
         self.samples += next.samples;
+        self.alive += next.alive;
         self.stages.resize(self.stages.len().max(next.stages.len()), Counts::default());
         self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
         for (own, next) in self.stages.iter_mut().zip(&next.stages) {
             own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.run += next.run;
             own.cpu = sum(own.cpu, next.cpu);
             own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
             own.read = sum(own.read, next.read);
@@ -80,7 +86,7 @@ impl Interval {
     pub fn busy(&self, stage: usize) -> f64 {
         let Some(counts) = self.stages.get(stage) else { return 0.0 };
         let waits = counts.states[State::Starved as usize] + counts.states[State::Blocked as usize];
-        f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.samples.max(1))
+        f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.alive.max(1))
     }
 
     /// All of them as one.
@@ -96,6 +102,7 @@ impl Interval {
 pub struct Figures {
     /// When it was, in seconds from when the watching began.
     pub begin: f64,
+    /// For how long anything of it was there, and how often it was looked at then.
     pub seconds: f64,
     pub samples: u32,
     pub stages: Vec<StageFigures>,
@@ -153,8 +160,8 @@ impl Figures {
         rates(&mut stages, &mut pipes);
         Figures {
             begin: interval.begin,
-            seconds: interval.seconds,
-            samples: interval.samples,
+            seconds: interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1)),
+            samples: interval.alive,
             stages,
             pipes,
             places: kept,
@@ -229,7 +236,7 @@ fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
 fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
     let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
     let seen: u32 = counts.states.iter().sum();
-    let present = f64::from(seen) / f64::from(interval.samples.max(1));
+    let present = f64::from(seen) / f64::from(interval.alive.max(1));
     // What the counters are of: less than the whole where it has ended.
     let seconds = interval.seconds * f64::from(counts.counted) / f64::from(interval.samples.max(1));
     let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
@@ -277,6 +284,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
             .flatten()
             .map(|ns| (f64::from(counts.states[State::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()),
         cpus: stage.cpus.clone(),
+        waits_for: stage.waits_for,
         moments: Vec::new(),
     }
 }
@@ -316,7 +324,11 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::sampler::{Manner, Stage, Subject};
     use super::*;
+    use crate::model::Access;
 
     fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {
         let mut counts = Counts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..Counts::default() };
@@ -330,6 +342,17 @@ mod tests {
         let shares = corrected(counts, 1.0, 1, ends);
         [State::Running, State::Starved, State::Blocked, State::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
+    }
+
+    #[test]
+    fn what_was_looked_at_after_its_end_does_not_count() {
+        let counts = counts(10, 0, 10);
+        let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
+        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        watcher.stages = vec![Stage::default()];
+        let figures = Figures::of(&watcher, &one);
+        assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
     }
 
     #[test]

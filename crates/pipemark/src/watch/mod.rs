@@ -117,9 +117,9 @@ fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
     let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
     if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
         notes.push(format!(
-            "samples are rough: up to {:.0} points off the kernel's counters ({}), by which the shares are corrected",
-            error * 100.0,
-            verdict::name(figures, number)
+            "samples are rough: those of {} were {:.0} points off what the kernel counted, to which the shares are corrected",
+            verdict::name(figures, number),
+            error * 100.0
         ));
     }
     notes

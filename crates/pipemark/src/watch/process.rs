@@ -112,11 +112,11 @@ impl Process {
     }
 
     fn with_ends(mut self) -> Process {
-        self.ends = ends(self.pid).ok();
-        // Meanwhile it may have ended, and what it held with it.
-        if self.state == 'Z' || self.state == 'X' {
-            self.ends = Some(Vec::new());
-        }
+        self.ends = match ends(self.pid) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
+            // Meanwhile it may have ended, and what it held with it.
+            ends => Some(ends.unwrap_or_default()),
+        };
         self
     }
 
@@ -141,7 +141,7 @@ impl Process {
 
     /// The numbers of its threads.
     pub fn thread_ids(&self) -> Vec<u32> {
-        if self.threads == 1 { vec![self.pid] } else { numbers(&format!("/proc/{}/task", self.pid)) }
+        if self.threads == 1 { vec![self.pid] } else { threads(self.pid) }
     }
 
     /// Its words, as it was started.
@@ -153,6 +153,17 @@ impl Process {
     }
 }
 
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<u32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// How many there are, which takes less than to list them.
+pub fn thread_count(pid: u32) -> Option<usize> {
+    let links = statx(CWD, format!("/proc/{pid}/task"), AtFlags::empty(), StatxFlags::NLINK).ok()?.stx_nlink;
+    (links as usize).checked_sub(2)
+}
+
 /// The ends of pipes that a process holds.
 fn ends(pid: u32) -> io::Result<Vec<End>> {
     let folder = format!("/proc/{pid}/fd");
@@ -160,18 +171,19 @@ fn ends(pid: u32) -> io::Result<Vec<End>> {
     for entry in fs::read_dir(&folder)? {
         let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let path = format!("{folder}/{fd}");
-        if let Some(pipe) = pipe_of(&path)
-            && let Some(way) = way_of(&path)
-        {
-            found.push(End { fd, pipe, way });
-        }
+        found.extend(end_of(&path).map(|(pipe, way)| End { fd, pipe, way }));
     }
     found.order_by_key(|end| end.fd);
     Ok(found)
 }
 
+/// Which end of a pipe a descriptor is, if it is one.
+pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
+    Some((pipe_of(path)?, way_of(path)?))
+}
+
 /// Which pipe or FIFO it is, if it is one. Asked without a question to a server that may not answer.
-fn pipe_of(path: &str) -> Option<PipeId> {
+pub fn pipe_of(path: &str) -> Option<PipeId> {
     let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
     let fifo = FileType::from_raw_mode(about.stx_mode.into()) == FileType::Fifo;
     fifo.then(|| PipeId(u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor), about.stx_ino))
@@ -217,6 +229,17 @@ fn field(text: &str, key: &str) -> Option<u64> {
     host::field(text, key)?.parse().ok()
 }
 
+/// Whether a process has a terminal for anything but its standard input and errors.
+pub fn uses_terminal(pid: u32) -> bool {
+    let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd));
+    others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()).any(|path| is_terminal(&path))
+}
+
+/// Whether a file is a terminal, by its name.
+pub fn is_terminal(path: &Path) -> bool {
+    ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
+}
+
 /// The bytes read and written in the text of /proc/PID/io.
 pub fn bytes(text: &str) -> Option<(u64, u64)> {
     Some((field(text, "rchar")?, field(text, "wchar")?))
@@ -257,6 +280,12 @@ mod tests {
         assert!(!process.of_kernel);
         let line = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 3 0 0 20 0 1 0 2 0 0";
         assert!(Process::parse(2, line).unwrap().of_kernel);
+    }
+
+    #[test]
+    fn what_has_just_ended_is_not_hidden() {
+        let gone = Process::parse(u32::MAX, "7 (a) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0").unwrap();
+        assert_eq!(gone.with_ends().ends, Some(Vec::new()));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Looks at a pipeline again and again, and counts what it saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::counters::Totals;
 use super::figures::{Counts, Interval, PipeCounts};
 use super::process::{self, PipeId, Process};
 use super::scan::{Found, Known};
-use super::state::{State, Wait};
+use super::state::{self, State, Target, Wait};
 use super::thread::Thread;
 use crate::host::ControlGroups;
 use crate::model::Access;
@@ -43,6 +43,10 @@ pub struct Stage {
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
     pub outs: Vec<PipeId>,
+    /// Pipes that it reads and writes itself, such as the queues of a pool.
+    pub(super) inner: BTreeSet<PipeId>,
+    /// All other pipes that it holds.
+    pub(super) outer: BTreeSet<PipeId>,
     /// How many processes and threads at most at once.
     pub processes: usize,
     pub threads: usize,
@@ -51,6 +55,10 @@ pub struct Stage {
     /// Its processes' files may not be looked at.
     pub hidden: bool,
     pub alive: bool,
+    /// Since when.
+    pub(super) since: Option<Instant>,
+    /// What it waits for where that is none of the states.
+    pub(super) waits_for: Option<&'static str>,
     /// Which CPUs it may use.
     pub cpus: Vec<usize>,
     /// Position in and size of the file that it reads.
@@ -120,7 +128,7 @@ impl Watcher {
             born_after: own.map_or(0, |own| own.start),
         };
         watcher.scan();
-        watcher.count();
+        watcher.count(true);
         let begin = watcher.elapsed().as_secs_f64();
         watcher.current = Interval { begin, ..Interval::default() };
         watcher
@@ -134,6 +142,12 @@ impl Watcher {
     /// Whether any of it still lives.
     pub fn is_alive(&self) -> bool {
         self.stages.iter().any(|stage| stage.alive)
+    }
+
+    /// Whether any of it writes to a terminal, or has opened one.
+    pub fn uses_terminal(&self) -> bool {
+        let pids = self.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
+        pids.copied().any(process::uses_terminal)
     }
 
     /// The worst access to a thread, and whether processes are hidden altogether.
@@ -231,6 +245,7 @@ impl Watcher {
 
     pub(super) fn record(&mut self, moments: &[Moment]) {
         self.current.samples += 1;
+        self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
         self.current.stages.resize(self.stages.len(), Counts::default());
         self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
         for (moment, counts) in moments.iter().zip(&mut self.current.stages) {
@@ -251,7 +266,7 @@ impl Watcher {
 
     /// Ends an interval and gives what was counted in it.
     pub fn close_interval(&mut self) -> Interval {
-        self.count();
+        self.count(true);
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.current, next);
@@ -268,7 +283,7 @@ pub fn own_time() -> Duration {
 
 /// What the threads of a stage do now. Whether one of them waits for a descriptor that isn't known.
 fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
-    let mut strange = false;
+    let (mut strange, mut gone) = (false, false);
     for pid in &stage.pids {
         let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows the call that it was in.
@@ -279,7 +294,14 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
         for place in 0..threads.len() {
             let wait = threads[place].wait(*pid, ends, &mut stage.uncounted);
             strange |= std::mem::take(&mut threads[place].strange);
+            gone |= wait.is_none();
             let Some(wait) = wait else { continue };
+            let wait = stage.of_others(wait);
+            if matches!(wait, Wait::Is(State::Other) | Wait::Unsure { otherwise: State::Other, .. })
+                && stage.waits_for.is_none()
+            {
+                stage.waits_for = threads[place].function().as_deref().and_then(state::named);
+            }
             let state = match wait {
                 Wait::Is(state) => state,
                 Wait::In(pipe) => {
@@ -307,7 +329,12 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
     }
     if moment.state == Some(State::Children) {
         let known = stage.pids.iter().filter_map(|pid| known.get(pid));
-        moment.state = known.filter_map(|known| young(known.process.pid, known, 3)).min().or(moment.state);
+        let ids = |known: &Known| known.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
+        moment.state = known.filter_map(|known| young(stage, known.process.pid, &ids(known), 3)).min().or(moment.state);
+    }
+    if moment.state == Some(State::Lock) {
+        let known = stage.pids.iter().filter_map(|pid| known.get(pid));
+        moment.state = known.filter_map(|known| new_threads(stage, known, gone)).min().or(moment.state);
     }
     if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
         moment.state = Some(State::Unknown);
@@ -315,18 +342,53 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
     strange
 }
 
-/// What a process does that this one waits for and that isn't known yet, such as the next command of a loop; or what that one
-/// waits for in turn, so many steps down.
-fn young(parent: u32, known: &Known, steps: u32) -> Option<State> {
-    let threads: Vec<u32> =
-        if parent == known.process.pid { known.threads.iter().map(|thread| thread.id).collect() } else { vec![parent] };
-    let children = process::children(parent, &threads)?;
-    let state = |pid: u32| match Thread::new(pid, pid, Access::Syscall, false).wait(pid, &known.ends, &mut false)? {
-        Wait::Is(State::Children) if steps > 0 => young(pid, known, steps - 1).or(Some(State::Children)),
+impl Stage {
+    /// What a wait of one of its threads is to the others: a pipe of its own leads to none of them.
+    fn of_others(&self, wait: Wait) -> Wait {
+        match wait {
+            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if self.inner.contains(&pipe) => Wait::Is(State::Other),
+            // Opened since all was looked at: likely to what it has started.
+            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if !self.outer.contains(&pipe) => Wait::Is(State::Children),
+            // Some pipe: its neighbours tell.
+            Wait::In(None) if !self.inner.is_empty() => {
+                Wait::Unsure { ins: true, outs: false, otherwise: State::Other }
+            }
+            Wait::Out(None) if !self.inner.is_empty() => {
+                Wait::Unsure { ins: false, outs: true, otherwise: State::Other }
+            }
+            wait => wait,
+        }
+    }
+}
+
+/// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
+/// wait for in turn, so many steps down.
+fn young(stage: &Stage, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
+    let children = process::children(parent, threads)?;
+    let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
+        State::Children if steps > 0 => young(stage, pid, &[pid], steps - 1).or(Some(State::Children)),
+        state => Some(state),
+    };
+    children.into_iter().filter_map(state).min()
+}
+
+/// What a thread does that isn't known yet.
+fn new_thread(stage: &Stage, pid: u32, id: u32, ends: &BTreeMap<u32, Target>) -> Option<State> {
+    match stage.of_others(Thread::new(pid, id, Access::Syscall, false).wait(pid, ends, &mut false)?) {
         Wait::Is(state) => Some(state),
         Wait::In(_) => Some(State::Starved),
         Wait::Out(_) => Some(State::Blocked),
         Wait::Unsure { .. } => None,
-    };
-    children.into_iter().filter_map(state).min()
+    }
+}
+
+/// What threads of a process do that aren't known yet, where it has others than before: a program may start one for each piece of
+/// work, and wait for it.
+fn new_threads(stage: &Stage, known: &Known, gone: bool) -> Option<State> {
+    let pid = known.process.pid;
+    if !gone && process::thread_count(pid) == Some(known.threads.len()) {
+        return None;
+    }
+    let new = process::threads(pid).into_iter().filter(|id| known.threads.iter().all(|old| old.id != *id));
+    new.filter_map(|id| new_thread(stage, pid, id, &known.ends)).min()
 }

@@ -9,17 +9,21 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::sched_getaffinity;
 
-use super::process::{self, Again, PipeId, Process, Way};
+use super::counters::Totals;
+use super::process::{self, Again, End, PipeId, Process, Way};
 use super::sampler::{Pipe, Stage, Subject, Watcher, own_time};
 use super::state::Target;
 use super::thread::{Thread, targets};
 use super::topology::{self, Reach, Shape};
 use crate::host::ControlGroups;
+use crate::order;
 
 /// How often it is asked whether something has changed, and how often while a pipeline is being started.
 const ASK: Duration = Duration::from_millis(100);
 const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
+/// For so long a stage's counters are read whenever it is asked for changes.
+const YOUNG: Duration = Duration::from_secs(1);
 /// How often all is looked at anew where no change was seen, and where a thread waits for what isn't known.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_STRANGE: Duration = Duration::from_millis(400);
@@ -115,6 +119,11 @@ impl Watcher {
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
         if changed || strange || !self.found.same || began >= self.found.next_look {
             self.look_anew(began);
+        }
+        // What ends before the interval does would not be counted.
+        let young = |stage: &Stage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
+        if self.stages.iter().any(young) {
+            self.count(false);
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let spent = own_time().saturating_sub(cpu);
@@ -244,17 +253,27 @@ impl Watcher {
             self.known.insert(pid, known);
         }
         let mut taken = vec![false; self.stages.len()];
+        // Those that are called after the same process as before: another may have taken over one that was of it.
+        let same = |stage: &Stage, shape: &Shape| stage.alive && stage.pids.first() == shape.pids.first();
+        let kept: Vec<Option<usize>> =
+            shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
+        kept.iter().flatten().for_each(|&place| taken[place] = true);
         let mut places = Vec::new();
-        for shape in shapes {
-            let place = self.place_of(shape, &taken);
+        for (shape, kept) in shapes.iter().zip(kept) {
+            let place = kept.unwrap_or_else(|| self.place_of(shape, &taken));
             taken.resize(self.stages.len(), false);
             taken[place] = true;
             self.update(place, shape);
             self.stages[place].hidden = hidden.contains(&shape.pids[0]);
             places.push(place);
         }
-        for (stage, taken) in self.stages.iter_mut().zip(&taken) {
-            stage.alive = *taken;
+        let now = Some(Instant::now());
+        for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
+            if !(stage.alive && taken) {
+                // The next round of a loop has counters of its own.
+                (stage.since, stage.totals) = (now, Totals::default());
+            }
+            stage.alive = taken;
         }
         self.join(shapes, &places);
     }
@@ -267,13 +286,14 @@ impl Watcher {
         let shares = |stage: &Stage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
         // Else it is the next round of a loop, or of what xargs runs.
         let related = |stage: &Stage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
-        let again = |stage: &Stage| !stage.alive && stage.name == name && related(stage);
+        let lives = |stage: &Stage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
+        let again = |stage: &Stage| !lives(stage) && stage.name == name && related(stage);
         let find = |is: &dyn Fn(&Stage) -> bool| (0..self.stages.len()).filter(free).find(|&at| is(&self.stages[at]));
         if let Some(place) = find(&shares).or_else(|| find(&again)) {
             return place;
         }
         if self.stages.len() < MOST_STAGES {
-            self.stages.push(Stage { name, alive: true, parents, ..Stage::default() });
+            self.stages.push(Stage { name, parents, ..Stage::default() });
         }
         self.stages.len() - 1
     }
@@ -325,6 +345,24 @@ impl Watcher {
         stage.threads = stage.threads.max(threads);
         stage.ins.clone_from(&shape.ins);
         stage.outs.clone_from(&shape.outs);
+        let known = shape.pids.iter().filter_map(|pid| self.known.get(pid));
+        let ends: Vec<End> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
+        let held = |end: &End, way: Way| ends.iter().any(|own| own.pipe == end.pipe && own.way != way);
+        let leads = |end: &End| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
+        let (inner, outer): (Vec<_>, Vec<_>) =
+            ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
+        let pipes = |ends: Vec<&End>| order::set(ends.into_iter().map(|end| end.pipe));
+        (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
+        for pid in &shape.pids {
+            let targets = self.known.get_mut(pid).into_iter().flat_map(|known| known.ends.values_mut());
+            for target in targets {
+                if let Target::In(pipe) | Target::Out(pipe) = target
+                    && stage.inner.contains(pipe)
+                {
+                    *target = Target::Own;
+                }
+            }
+        }
     }
 
     /// The pipes between the stages of now. A pipe between the same two is the same, whatever its number.

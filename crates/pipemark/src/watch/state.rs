@@ -56,8 +56,9 @@ pub enum Target {
     /// A socket to a program of the same machine.
     Local,
     Terminal,
-    /// What only wakes it: an eventfd, a timer, or a pipe to itself.
+    /// What only wakes it: an eventfd, or a pipe to itself.
     Own,
+    Timer,
     Other,
 }
 
@@ -215,6 +216,7 @@ pub fn of_call(call: &Call, thread: &dyn Thread) -> Wait {
         Kind::Sleep => Wait::Is(State::Sleep),
         Kind::Network if fd(0) == Target::Local => Wait::Is(State::Other),
         Kind::Network => Wait::Is(State::Network),
+        Kind::Signal if is_limited(call) => Wait::Is(State::Sleep),
         Kind::Signal => Wait::Is(State::Other),
         Kind::Files => Wait::Is(State::Disk),
         Kind::Other => match thread.function().as_deref().and_then(of_function) {
@@ -243,6 +245,7 @@ fn outside(target: Target) -> State {
         Target::File => State::Disk,
         Target::Socket => State::Network,
         Target::Terminal => State::Terminal,
+        Target::Timer => State::Sleep,
         Target::In(_) | Target::Out(_) | Target::Local | Target::Own | Target::Other => State::Other,
     }
 }
@@ -258,7 +261,7 @@ fn is_limited(call: &Call) -> bool {
         _ => {}
     }
     match call.number {
-        libc::SYS_ppoll => call.arguments[2] != 0,
+        libc::SYS_ppoll | libc::SYS_rt_sigtimedwait => call.arguments[2] != 0,
         libc::SYS_pselect6 => call.arguments[4] != 0,
         libc::SYS_epoll_pwait => milliseconds(3),
         libc::SYS_epoll_pwait2 => call.arguments[3] != 0,
@@ -292,7 +295,7 @@ fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool, limited: bool
     let mut own = true;
     for &(fd, events) in watched {
         let target = thread.target(fd);
-        own &= target == Target::Own;
+        own &= matches!(target, Target::Own | Target::Timer);
         match target {
             Target::In(pipe) if events & IN != 0 => ins.push(pipe),
             Target::Out(pipe) if events & OUT != 0 => outs.push(pipe),
@@ -376,12 +379,31 @@ pub fn of_function(name: &str) -> Option<Wait> {
     })
 }
 
+/// What it is that a thread waits for in this function, where that is none of the states.
+pub fn named(function: &str) -> Option<&'static str> {
+    let known = [
+        ("unix_", "another program, over a Unix socket"),
+        ("ep_poll", "an event, a timer or another program"),
+        ("do_epoll", "an event, a timer or another program"),
+        ("do_poll", "an event or another program"),
+        ("do_select", "an event or another program"),
+        ("eventfd", "an event"),
+        ("inotify", "a file to change"),
+        ("do_sigtimedwait", "a signal"),
+        ("sigsuspend", "a signal"),
+        ("__do_sys_pause", "a signal"),
+        ("anon_pipe", "other processes of its own"),
+        ("pipe_", "other processes of its own"),
+    ];
+    known.iter().find(|(begin, _)| function.starts_with(begin)).map(|(_, what)| *what)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this machine,
-    /// 6 an eventfd.
+    /// 6 an eventfd, 7 a timer.
     struct Fake {
         memory: Vec<u8>,
         watched: Vec<(u64, u32)>,
@@ -394,7 +416,8 @@ mod tests {
     impl Thread for Fake {
         fn target(&self, fd: u64) -> Target {
             let (input, output) = (Target::In(INPUT), Target::Out(OUTPUT));
-            [input, output, Target::Terminal, Target::Socket, Target::File, Target::Local, Target::Own][fd as usize]
+            let others = [Target::Terminal, Target::Socket, Target::File, Target::Local, Target::Own, Target::Timer];
+            [&[input, output][..], &others].concat()[fd as usize]
         }
 
         fn memory(&self, _: u64, length: usize) -> Option<Vec<u8>> {
@@ -439,6 +462,9 @@ mod tests {
         assert_eq!(wait(libc::SYS_read, &[3], &fake()), Wait::Is(State::Network));
         assert_eq!(wait(libc::SYS_write, &[4], &fake()), Wait::Is(State::Disk));
         assert_eq!(wait(libc::SYS_clock_nanosleep, &[0], &fake()), Wait::Is(State::Sleep));
+        assert_eq!(wait(libc::SYS_read, &[7], &fake()), Wait::Is(State::Sleep));
+        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 1], &fake()), Wait::Is(State::Sleep));
+        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 0], &fake()), Wait::Is(State::Other));
     }
 
     #[test]

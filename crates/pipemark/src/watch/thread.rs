@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use super::process::{Again, End, PipeId, Way};
+use super::process::{self, Again, End, PipeId, Way};
 use super::state::{self, Seen, State, Target, Wait};
 use crate::model::Access;
 use crate::order;
@@ -105,7 +105,8 @@ impl Thread {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
-    fn function(&mut self) -> Option<String> {
+    /// The kernel's function that it waits in.
+    pub fn function(&mut self) -> Option<String> {
         self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
     }
 
@@ -131,10 +132,18 @@ struct Asked<'t> {
 
 impl state::Thread for Asked<'_> {
     fn target(&self, fd: u64) -> Target {
-        let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd));
-        known.copied().unwrap_or_else(|| {
+        let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
+        // A shell's loop has the same descriptor for another pipe in each round.
+        let same = |target: &Target| match target {
+            Target::In(pipe) | Target::Out(pipe) if fd > 2 => {
+                process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)
+            }
+            _ => true,
+        };
+        known.filter(same).unwrap_or_else(|| {
             let target = target_of(self.pid, fd);
-            self.thread.borrow_mut().strange |= matches!(target, Target::File | Target::Other);
+            self.thread.borrow_mut().strange |=
+                matches!(target, Target::File | Target::Other | Target::In(_) | Target::Out(_));
             target
         })
     }
@@ -163,18 +172,27 @@ impl state::Thread for Asked<'_> {
 
 /// What a descriptor is that is no known end of a pipe.
 fn target_of(pid: u32, fd: u64) -> Target {
-    let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let link = fs::read_link(&path).unwrap_or_default();
     let name = link.to_string_lossy();
     let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
     if starts(&["socket:"]) {
         // The name of its protocol, which the kernel tells without opening anything.
         let mut protocol = [0; 32];
-        let path = format!("/proc/{pid}/fd/{fd}");
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { Target::Local } else { Target::Socket }
-    } else if starts(&["anon_inode:[eventfd]", "anon_inode:[timerfd]"]) {
+    } else if let Some((pipe, way)) = process::end_of(&path) {
+        // One that was opened since all was looked at.
+        match way {
+            Way::In => Target::In(pipe),
+            Way::Out => Target::Out(pipe),
+            Way::Both => Target::Own,
+        }
+    } else if starts(&["anon_inode:[timerfd]"]) {
+        Target::Timer
+    } else if starts(&["anon_inode:[eventfd]"]) {
         Target::Own
-    } else if starts(&["/dev/pts/", "/dev/tty", "/dev/console"]) {
+    } else if process::is_terminal(&link) {
         Target::Terminal
     } else if starts(&["/"]) && !starts(&["/dev/", "/proc/"]) {
         Target::File

@@ -171,7 +171,13 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> 
         groups.entry(stage).or_default().push(pid);
     }
     let field = Field { ends, ..field };
-    ordered(groups.values().map(|pids| shape(pids, &field)).collect(), &field)
+    let shapes: Vec<Shape> = groups.values().map(|pids| shape(pids, &field)).collect();
+    let uses = |shape: &Shape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
+    // A pipe within a stage is neither its input nor its output.
+    let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
+    let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
+    let outer = |one: &Shape| Shape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
+    ordered(shapes.iter().map(outer).collect(), &field)
 }
 
 fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side> {
@@ -231,8 +237,11 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
         let shares = |pid: u32| {
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
         };
+        // Its input or output joins it to the elder. Other pipes between the two, such as the queues of a pool of workers,
+        // are the stage's own.
         let opposes = |pid: u32| {
-            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way != end.way))
+            let joint = |end: &End, own: &End| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
+            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
         };
         let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
         let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();

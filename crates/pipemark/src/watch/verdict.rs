@@ -25,6 +25,8 @@ const FEWEST_WAITS: f64 = 10.0;
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages that are busy for as long, within this, are balanced.
 const BALANCED: f64 = 0.10;
+/// What a stage does for longer than this is said beside what it does for longest.
+pub(super) const ALSO: f64 = 0.2;
 /// All stages together are busy for less than this where nothing moves.
 const IDLE: f64 = 0.1;
 /// A stage that is stopped for longer than this does nothing else worth mentioning.
@@ -85,7 +87,9 @@ pub fn percent(share: f64) -> String {
 
 /// It was seen too seldom.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let text = format!("Too short to tell: it was seen {samples} times, and {FEWEST_SAMPLES} are needed.");
+    let text = format!(
+        "Too short to tell: it was looked at {samples} times while it ran, and {FEWEST_SAMPLES} are needed (0.2 s)."
+    );
     PipelineVerdict::unknown("short", text)
 }
 
@@ -308,9 +312,9 @@ fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdic
     let text = format!(
         "The pipeline is balanced: {} is busy {} of the time and {} {}. Making only one of them faster gains little.",
         name(figures, first.number),
-        percent(first.busy),
+        percent(first.busy * first.present),
         name(figures, second.number),
-        percent(second.busy)
+        percent(second.busy * second.present)
     );
     let verdict = PipelineVerdict::new(VerdictKind::Balanced, "balanced", text);
     Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })
@@ -320,14 +324,20 @@ fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
     let busiest = order[0];
     let reasons = reasons(busiest);
     let (reason, share) = reasons[0];
+    let what = |reason: &str| match (reason, busiest.waits_for) {
+        ("waiting for something else", Some(what)) => format!("waiting for {what}"),
+        // A futex doesn't tell which.
+        ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
+        _ => reason.to_owned(),
+    };
     let mut why = match (reason, busiest.cpu) {
         ("computing", Some(cpu)) => format!("computing ({} of one CPU)", percent(cpu)),
-        _ => format!("{reason} ({} of the time)", percent(share)),
+        _ => format!("{} ({} of the time)", what(reason), percent(share)),
     };
     if let Some((second, share)) = reasons.get(1)
-        && *share > 0.2
+        && *share > ALSO
     {
-        why.push_str(&format!(", and {second} ({})", percent(*share)));
+        why.push_str(&format!(", and {} ({})", what(second), percent(*share)));
     }
     let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
     if busiest.present < 0.9 {

@@ -17,7 +17,7 @@ fn found(lines: &[Line<'_>], seeds: &[u32], reach: Reach) -> Vec<Vec<u32>> {
     stages(&snapshot(lines), seeds, reach).into_iter().map(|shape| shape.pids).collect()
 }
 
-use Way::{In, Out};
+use Way::{Both, In, Out};
 
 #[test]
 fn a_pipeline_is_found_from_each_of_its_processes() {
@@ -174,4 +174,21 @@ fn standard_error_leads_to_a_stage_where_it_is_all_that_is_piped() {
     let lines: [Line<'_>; 3] =
         [(11, 10, 11, &[(1, 100, Out), (2, 101, Out)]), (12, 10, 11, &[(0, 100, In)]), (13, 10, 11, &[(0, 101, In)])];
     assert_eq!(found(&lines, &[11], Reach::Joined), [[11], [12]]);
+}
+
+/// As Python's multiprocessing has it: workers share the output of their parent, take work from one pipe of which it holds both
+/// ends and give results to another, and it would see by pipes of their own that they end.
+#[test]
+fn a_pool_of_workers_is_one_stage_whose_queues_are_its_own() {
+    let lines: [Line<'_>; 5] = [
+        (11, 10, 11, &[(1, 100, Out)]),
+        (12, 10, 11, &[(0, 100, In), (1, 101, Out), (4, 102, Both), (5, 103, Both), (6, 104, In), (7, 105, In)]),
+        (20, 12, 11, &[(1, 101, Out), (4, 102, In), (5, 103, Out), (8, 104, Out)]),
+        (21, 12, 11, &[(1, 101, Out), (4, 102, In), (5, 103, Out), (8, 105, Out)]),
+        (13, 10, 11, &[(0, 101, In)]),
+    ];
+    let shapes = stages(&snapshot(&lines), &[13], Reach::Joined);
+    let pids: Vec<&[u32]> = shapes.iter().map(|shape| &shape.pids[..]).collect();
+    assert_eq!(pids, [&[11][..], &[12, 20, 21], &[13]]);
+    assert_eq!((&shapes[1].ins[..], &shapes[1].outs[..]), (&[PipeId(0, 100)][..], &[PipeId(0, 101)][..]));
 }

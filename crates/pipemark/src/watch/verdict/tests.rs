@@ -36,6 +36,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         seconds_left: None,
         sampling_error: None,
         cpus: vec![0, 1],
+        waits_for: None,
         moments: Vec::new(),
     }
 }
@@ -70,6 +71,18 @@ fn what_a_stage_waits_for_is_its_reason() {
     let found = verdict(&line(vec![stage(1, 5, 0, 95), slow]));
     assert_eq!((found.stage, found.reason.as_str()), (Some(2), "sleeping"));
     assert_eq!(found.bound, Some(0.95 / 0.05).filter(|&bound| bound < 20.0));
+    // In words that say what it is, as far as that is known.
+    let waits = |lock: f64, waits_for| {
+        let waits = StageFigures { lock, other: 0.95 - lock, computing: 0.0, waits_for, ..stage(2, 95, 5, 0) };
+        verdict(&line(vec![stage(1, 5, 0, 95), waits])).text
+    };
+    assert!(waits(0.0, None).contains(": waiting for something else (95 %"), "{}", waits(0.0, None));
+    assert!(waits(0.0, Some("a signal")).contains(": waiting for a signal (95 %"));
+    assert!(waits(0.95, None).contains(": waiting for a lock, a timer or another thread (95 %"));
+    // What it does for a while too can be done about.
+    let waits = StageFigures { computing: 0.6, waiting_for_cpu: 0.35, ..stage(2, 95, 5, 0) };
+    let found = verdict(&line(vec![stage(1, 5, 0, 95), waits]));
+    assert!(found.advice.iter().any(|advice| advice.contains("taskset")), "{:?}", found.advice);
 }
 
 #[test]
