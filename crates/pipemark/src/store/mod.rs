@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, Params, Row, ToSql, TransactionBehavior, params, params_from_iter};
+use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior, params};
 
 use crate::model::{Document, Job};
 
@@ -26,6 +26,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Columns of an [`Entry`], in the order in which [`entry()`] reads them.
 const ENTRY: &str = "id, started, suite, title, label, host, kernel, cpu, version, trials, measured, outcome, headline";
+
+/// What a [`Filter`] lets through: suite, label, host, time and trial, each where it is asked for. Several suites of one run
+/// are joined by `, `, and what holds a bracket of its own is found by its very name.
+const CHOSEN: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1 || ', ') > 0) \
+                      AND (?2 IS NULL OR run.label = ?2 OR run.label GLOB ?2) \
+                      AND (?3 IS NULL OR run.host = ?3 OR run.host GLOB ?3) \
+                      AND (?4 IS NULL OR run.started >= ?4) \
+                      AND (?5 IS NULL OR run.id IN \
+                      (SELECT run FROM measured JOIN trial ON trial.id = measured.trial WHERE trial.key = ?5))";
 
 /// An open history.
 #[derive(Debug)]
@@ -122,10 +131,10 @@ impl History {
     /// # Errors
     /// When the database can't be read, here and below.
     pub fn list(&self, filter: &Filter) -> Result<Vec<Entry>, HistoryError> {
-        let (condition, mut values) = condition(filter);
-        values.push(Box::new(filter.limit.map_or(-1, i64::from)));
-        let query = format!("SELECT {ENTRY} FROM run WHERE {condition} ORDER BY started DESC, id DESC LIMIT ?");
-        self.rows(&query, params_from_iter(values.iter()), entry)
+        let Filter { suite, label, host, since, trial, limit } = filter;
+        let limit = limit.map_or(-1, i64::from);
+        let query = format!("SELECT {ENTRY} FROM run WHERE {CHOSEN} ORDER BY started DESC, id DESC LIMIT ?6");
+        self.rows(&query, params![suite, label, host, since.map(nanoseconds), trial, limit], entry)
     }
 
     /// How many runs there are in all.
@@ -177,18 +186,19 @@ impl History {
     /// All trials that the runs which the filter lets through have measured, the most often measured first. Its limit has
     /// no meaning here.
     pub fn trials(&self, filter: &Filter) -> Result<Vec<KnownTrial>, HistoryError> {
-        let (condition, values) = condition(filter);
+        let Filter { suite, label, host, since, trial, limit: _ } = filter;
         let query = format!(
             "SELECT trial.key, trial.params, count(*) AS runs FROM trial \
              JOIN measured ON measured.trial = trial.id JOIN run ON run.id = measured.run \
-             WHERE {condition} GROUP BY trial.id ORDER BY runs DESC, trial.key"
+             WHERE {CHOSEN} GROUP BY trial.id ORDER BY runs DESC, trial.key"
         );
         // Parameters that this version has no words for can't be asked for either.
         let known = |row: &Row| match serde_json::from_str(&row.get::<_, String>(1)?) {
             Ok(job) => Ok(Some(KnownTrial { key: row.get(0)?, job, runs: row.get(2)? })),
             Err(_) => Ok(None),
         };
-        Ok(self.rows(&query, params_from_iter(values.iter()), known)?.into_iter().flatten().collect())
+        let chosen = params![suite, label, host, since.map(nanoseconds), trial];
+        Ok(self.rows(&query, chosen, known)?.into_iter().flatten().collect())
     }
 }
 
@@ -216,34 +226,6 @@ fn save(connection: &mut Connection, entry: &Entry, document: &Document, json: &
     }
     transaction.commit()?;
     Ok(Id(run))
-}
-
-/// The part of a query that chooses, over columns of `run`, and the values of its `?`.
-fn condition(filter: &Filter) -> (String, Vec<Box<dyn ToSql>>) {
-    let mut parts = vec!["true"];
-    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let Filter { suite, label, host, since, trial, limit: _ } = filter;
-    if let Some(suite) = suite {
-        // Several suites of one run are joined by ", ".
-        parts.push("instr(', ' || run.suite || ', ', ', ' || ? || ', ') > 0");
-        values.push(Box::new(suite.clone()));
-    }
-    // What holds a bracket of its own is found by its very name.
-    for (part, value) in [("(run.label = ? OR run.label GLOB ?)", label), ("(run.host = ? OR run.host GLOB ?)", host)] {
-        if let Some(value) = value {
-            parts.push(part);
-            values.extend([Box::new(value.clone()) as Box<dyn ToSql>, Box::new(value.clone())]);
-        }
-    }
-    if let Some(since) = since {
-        parts.push("run.started >= ?");
-        values.push(Box::new(nanoseconds(*since)));
-    }
-    if let Some(trial) = trial {
-        parts.push("run.id IN (SELECT run FROM measured JOIN trial ON trial.id = measured.trial WHERE trial.key = ?)");
-        values.push(Box::new(trial.clone()));
-    }
-    (parts.join(" AND "), values)
 }
 
 fn entry(row: &Row) -> rusqlite::Result<Entry> {
