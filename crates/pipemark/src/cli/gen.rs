@@ -56,9 +56,9 @@ fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option
         let block = stream.repeated().map_or(0, <[u8]>::len);
         return send_repeated(sender.as_mut(), block, left);
     }
-    let pace = rate.map(Pace::new);
+    let start = Instant::now();
     while left > 0 {
-        let limit = pace.as_ref().map_or(u64::MAX, |pace| pace.wait(total - left)).min(left);
+        let limit = rate.map_or(u64::MAX, |rate| wait(rate, start, total - left)).min(left);
         let piece = stream.next(usize::try_from(limit).unwrap_or(usize::MAX));
         write_all(output, piece)?;
         left -= piece.len() as u64;
@@ -110,22 +110,11 @@ fn write_all(output: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A steady rate. What a slow reader delayed is not made up for in a burst of more than one piece.
-struct Pace {
-    start: Instant,
-    rate: u64,
-}
-
-impl Pace {
-    fn new(rate: ByteSize) -> Pace {
-        Pace { start: Instant::now(), rate: rate.0 }
-    }
-
-    /// Waits until more than `sent` bytes are due; returns how many bytes may be sent now.
-    fn wait(&self, sent: u64) -> u64 {
-        let piece = (self.rate / 100).max(1);
-        let due = Duration::from_secs_f64((sent + piece) as f64 / self.rate as f64);
-        thread::sleep(due.saturating_sub(self.start.elapsed()));
-        piece
-    }
+/// Waits until more than `sent` bytes are due at a steady rate; returns how many may be sent now. What a slow reader delayed is
+/// not made up for in a burst of more than one piece.
+fn wait(ByteSize(rate): ByteSize, start: Instant, sent: u64) -> u64 {
+    let piece = (rate / 100).max(1);
+    let due = Duration::from_secs_f64((sent + piece) as f64 / rate as f64);
+    thread::sleep(due.saturating_sub(start.elapsed()));
+    piece
 }

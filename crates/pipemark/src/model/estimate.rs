@@ -89,18 +89,10 @@ impl Estimates {
 impl Serialize for Estimates {
     /// As JSON has always had them: the figures of round trips and of counters in objects of their own.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Map::new();
+        let mut object = Json::Object(Map::new());
         for (figure, estimate) in self.iter() {
-            let json = serde_json::to_value(estimate).map_err(serde::ser::Error::custom)?;
-            match figure.path() {
-                [group, name] => {
-                    let group = object.entry(*group).or_insert_with(|| Json::Object(Map::new()));
-                    group.as_object_mut().expect("groups are objects").insert((*name).to_owned(), json);
-                }
-                path => {
-                    object.insert(path.concat(), json);
-                }
-            }
+            let place = figure.path().iter().fold(&mut object, |object, name| &mut object[*name]);
+            *place = serde_json::to_value(estimate).map_err(serde::ser::Error::custom)?;
         }
         object.serialize(serializer)
     }
