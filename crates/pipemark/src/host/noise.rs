@@ -76,28 +76,20 @@ fn own_ticks(stat: &str) -> Option<u64> {
 
 /// What disturbed a measurement that began with one reading and ended with the other, on the CPUs that `host` allows.
 pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
-    let spent = host.topology.iter().filter_map(|entry| {
-        let (before, after) = (start.cpus.get(&entry.cpu)?, end.cpus.get(&entry.cpu)?);
-        // Idle time may step back a little: proc_stat(5) on iowait.
-        Some(Ticks {
-            busy: after.busy.saturating_sub(before.busy),
-            idle: after.idle.saturating_sub(before.idle),
-            steal: after.steal.saturating_sub(before.steal),
-        })
-    });
-    let (count, sum) = spent.fold((0u32, Ticks::default()), |(count, sum), cpu| {
-        (count + 1, Ticks { busy: sum.busy + cpu.busy, idle: sum.idle + cpu.idle, steal: sum.steal + cpu.steal })
-    });
-    let total = (sum.busy + sum.idle + sum.steal) as f64;
+    let both = || host.topology.iter().filter_map(|own| Some((start.cpus.get(&own.cpu)?, end.cpus.get(&own.cpu)?)));
+    // Idle time may step back a little: proc_stat(5) on iowait.
+    let spent = |of: fn(&Ticks) -> u64| both().map(|(before, after)| of(after).saturating_sub(of(before))).sum::<u64>();
+    let [busy, idle, steal] = [spent(|ticks| ticks.busy), spent(|ticks| ticks.idle), spent(|ticks| ticks.steal)];
+    let (count, total) = (both().count() as f64, (busy + idle + steal) as f64);
     let mut warnings = Vec::new();
 
-    let steal = sum.steal as f64 / total * 100.0;
+    let steal = steal as f64 / total * 100.0;
     if total > 0.0 && steal > STEAL {
         warnings.push(Warning::Steal { percent: steal });
     }
     if let (Some(before), Some(after)) = (start.own, end.own) {
-        let others = sum.busy.saturating_sub(after.saturating_sub(before));
-        let busy = others as f64 / total * f64::from(count);
+        let others = busy.saturating_sub(after.saturating_sub(before));
+        let busy = others as f64 / total * count;
         if others > LOAD_TICKS && busy > LOAD {
             warnings.push(Warning::Load { busy });
         }
@@ -107,7 +99,7 @@ pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
     }
     if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
         // The kernel adds up what all CPUs were held back.
-        let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * f64::from(count.max(1));
+        let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
         let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
         // An elapsed time of zero gives NaN, which is not above anything.
         if percent > THROTTLED {
