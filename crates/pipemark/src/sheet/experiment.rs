@@ -2,7 +2,7 @@
 
 use super::marks::{WARNED, marks, warnings_by_trial};
 use super::words::{missing, ranked};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Side, Style, distinct, grouped, neutral};
+use super::{Cell, Column, Fit, Grid, Note, Side, Style, Table, distinct, neutral};
 use crate::model::{
     self, COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
     differing, digits, percent, shared, three_digits,
@@ -19,9 +19,6 @@ pub(super) struct Experiment<'a> {
     baselines: Vec<&'a Record>,
     copy: Option<f64>,
 }
-
-/// A column and how its cell of a row is made.
-type Part<'b> = (Column, Box<dyn Fn(&Record) -> Cell + 'b>);
 
 impl<'a> Experiment<'a> {
     /// An experiment of a document; `None` if it has no trials.
@@ -73,18 +70,14 @@ impl<'a> Experiment<'a> {
 
     /// The table and what has to stand below it.
     pub(super) fn grid(&self) -> (Grid, Vec<Note>) {
-        let (labels, parts) = self.parts();
-        let row = |&record: &&Record| {
-            let instead = missing(record)
-                .map(|reason| (if reason.starts_with("skipped") { Style::Aside } else { Style::Failure }, reason));
-            Row { cells: parts.iter().map(|(_, cell)| cell(record)).collect(), instead }
-        };
+        let mut table = Table::of(&self.records);
+        let labels = self.add_columns(&mut table);
+        let style = |reason: &str| if reason.starts_with("skipped") { Style::Aside } else { Style::Failure };
+        let table = table.instead(|record| missing(record).map(|reason| (style(&reason), reason)));
         let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
         let caption = |wait: WaitPolicy| if blocking { "" } else { meaning(wait) };
-        let groups = grouped(self.records.iter().map(|record| (caption(record.job.wait()), *record)));
-        let groups = groups.iter().map(|(caption, own)| Group::new(caption, own.iter().map(row).collect())).collect();
-        let columns = parts.into_iter().map(|(column, _)| column).collect();
-        (Grid { labels, columns, groups }, self.notes())
+        let grid = table.grouped(|record| caption(record.job.wait()), |caption| (*caption).to_owned());
+        (Grid { labels, ..grid }, self.notes())
     }
 
     fn has(&self, figure: Figure) -> bool {
@@ -92,33 +85,37 @@ impl<'a> Experiment<'a> {
         estimates.any(|estimates| estimates.get(figure).is_some())
     }
 
-    /// The columns, and how many of them tell which row it is.
-    fn parts(&self) -> (usize, Vec<Part<'_>>) {
+    /// Adds a column of figures.
+    fn add<'s>(
+        &'s self,
+        table: &mut Table<'s, &'a Record>,
+        heading: &str,
+        show: fn(&Estimates, &Experiment, &Record) -> Option<String>,
+    ) {
+        table.push(Column::figures("", heading), |record| {
+            let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
+            Cell::shown(text.unwrap_or_default())
+        });
+    }
+
+    /// Adds the columns; how many of them tell which row it is.
+    fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
-        let mut parts: Vec<Part> = Vec::new();
         // A wait policy makes groups.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
             let side = if key.unit() == Unit::Word { Side::Left } else { Side::Right };
             let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
-            parts.push((column, Box::new(move |record| Cell::shown(parameter(key, record)))));
+            table.push(column, |record| Cell::shown(parameter(key, record)));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
         // A row without parameters may still be told by its group.
-        if parts.is_empty() && self.records.len() > 1 + usize::from(groups) {
-            let column = Column::words("", "trial").fit(Fit::Elastic);
-            parts.push((column, Box::new(|record| Cell::shown(&record.name))));
+        if table.columns.is_empty() && self.records.len() > 1 + usize::from(groups) {
+            table.push(Column::words("", "trial").fit(Fit::Elastic), |record| Cell::shown(&record.name));
         }
-        let labels = parts.len();
-        let column = |heading: &str, show: fn(&Estimates, &Experiment, &Record) -> Option<String>| -> Part {
-            let cell = move |record: &Record| {
-                let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
-                Cell::shown(text.unwrap_or_default())
-            };
-            (Column::figures("", heading), Box::new(cell))
-        };
+        let labels = table.columns.len();
         let headline = if latency { Figure::P50 } else { Figure::Throughput };
-        let cell = move |record: &Record| {
+        let cell = |record: &&Record| {
             let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(headline));
             let text = estimate.map_or_else(String::new, |estimate| headline.unit().show(estimate.median));
             Cell::shown(text).mark(marks(record))
@@ -130,34 +127,34 @@ impl<'a> Experiment<'a> {
             Figure::CpuSecondsPerMillion if of_lines => "CPU s / M lines",
             figure => figure.heading(),
         };
-        parts.push((Column::figures("", heading(headline)), Box::new(cell)));
-        parts.push(column("95\u{a0}% interval", |estimates, own, _| {
+        table.push(Column::figures("", heading(headline)), cell);
+        self.add(table, "95\u{a0}% interval", |estimates, own, _| {
             let unit = estimates.headline_figure().unit();
             let told = own.is_latency() == (unit == Unit::Nanoseconds);
             told.then(|| interval(estimates.headline(), |end| unit.show(end)))
-        }));
-        parts.push(column("runs", |estimates, _, _| Some(estimates.headline().runs.to_string())));
+        });
+        self.add(table, "runs", |estimates, _, _| Some(estimates.headline().runs.to_string()));
         if chained {
-            parts.push(column("per hop", |estimates, _, record| {
+            self.add(table, "per hop", |estimates, _, record| {
                 let hops = |chain: &model::Chain| estimates.throughput().median * f64::from(chain.length);
                 Some(record.job.chain().map_or_else(|| "–".to_owned(), |chain| Unit::BytesPerSecond.show(hops(chain))))
-            }));
+            });
         }
         if chained && !self.sources.is_empty() {
-            parts.push(column("real, elsewhere", |_, _, record| Some(Unit::Nanoseconds.show(published_real(record)?))));
+            self.add(table, "real, elsewhere", |_, _, record| Some(Unit::Nanoseconds.show(published_real(record)?)));
         }
         if has(Figure::Ratio) {
-            parts.push(column("ratio", |estimates, own, record| match estimates.ratio() {
+            self.add(table, "ratio", |estimates, own, record| match estimates.ratio() {
                 _ if own.is_baseline(record) => Some("base".to_owned()),
                 ratio => ratio.map(|ratio| format!("{} ({})", times(ratio), interval(ratio, digits))),
-            }));
+            });
         }
         if !latency && self.copy.is_some() {
             // What moves nothing has no share of what can be moved.
-            parts.push(column("% of copy", |estimates, own, record| match record.job.link() {
+            self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
                 LinkKind::Null => Some("–".to_owned()),
                 _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
-            }));
+            });
         }
         for figure in Figure::iter().filter(|figure| has(*figure)) {
             let shown = match figure {
@@ -168,37 +165,37 @@ impl<'a> Experiment<'a> {
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
             };
-            let text = move |record: &Record| {
+            let text = |record: &Record| {
                 let median = record.estimate.as_ref()?.get(figure)?.median;
                 Some(if figure.unit() == Unit::Count { Unit::Count.brief(median) } else { figure.unit().show(median) })
             };
             if figure == Figure::Real && chained {
                 // As documents give it that repeat a command and take the best.
-                parts.push(column("real, least", |estimates, _, _| {
+                self.add(table, "real, least", |estimates, _, _| {
                     Some(Unit::Nanoseconds.show(estimates.get(Figure::Real)?.min))
-                }));
+                });
             }
             if shown {
-                let cell = move |record: &Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
-                parts.push((Column::figures("", heading(figure)), Box::new(cell)));
+                let cell = |record: &&Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
+                table.push(Column::figures("", heading(figure)), cell);
             }
         }
         if has(Figure::StartUp) {
             // Of an entrant, the time that its own clock took.
-            parts.push(column("time inside", |estimates, _, record| match record.job.volume() {
+            self.add(table, "time inside", |estimates, _, record| match record.job.volume() {
                 Volume::Total(total) => {
                     Some(Unit::Nanoseconds.show(total.0 as f64 / estimates.throughput().median * 1e9))
                 }
                 Volume::Time(_) => None,
-            }));
+            });
         }
         if !self.sources.is_empty() && !chained {
-            parts.push(column("published, elsewhere", |_, own, record| own.published(record)));
+            self.add(table, "published, elsewhere", |_, own, record| own.published(record));
         }
         if !latency && self.records.iter().filter(|record| ranked(record)).count() > 1 {
-            parts.push((Column::bars(""), Box::new(|record| self.bar(record))));
+            table.push(Column::bars(""), |record| self.bar(record));
         }
-        (labels, parts)
+        labels
     }
 
     /// What else was published, each figure as `ours (published)`; `None` where there is nothing.

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words};
-use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, neutral};
+use super::{Cell, Column, Fit, Note, Sheet, Style, Table, neutral};
 use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
 use crate::order;
 use crate::stats::changes::FEWEST_SESSIONS;
@@ -63,44 +63,42 @@ fn label(entry: &Entry) -> Cell {
 
 /// What several sessions measured, trial by trial: the figure of each session is that of its runs.
 pub fn sessions(documents: &[&Document]) -> Sheet {
-    let columns = vec![
-        Column::words("trial", "trial").fit(Fit::Wrapped),
-        Column::figures("sessions", "sessions"),
-        Column::figures("figure", "figure"),
-        Column::figures("least", "least"),
-        Column::figures("greatest", "greatest"),
-        Column::figures("differ", "sessions differ by"),
-    ];
-    let mut groups: Vec<Group> = Vec::new();
-    for record in documents.first().map_or(&[][..], |document| &document.trials) {
+    let figures = |record: &Record| -> Vec<f64> {
         let same = |other: &&Record| other.experiment == record.experiment && other.job == record.job;
         let of = |document: &&Document| Some(document.trials.iter().find(same)?.estimate.as_ref()?.headline().median);
-        let figures: Vec<f64> = documents.iter().filter_map(of).filter(|figure| *figure > 0.0).collect();
-        let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-        let shown = |figure: f64| Cell::of(record.job.mode().figure().0.show(figure), figure);
-        let mut row = vec![Cell::text(&record.name), Cell::of(figures.len().to_string(), figures.len())];
-        if !figures.is_empty() {
-            row.push(shown((logs.iter().sum::<f64>() / logs.len() as f64).exp()));
-            row.push(shown(figures.iter().copied().fold(f64::INFINITY, f64::min)));
-            row.push(shown(figures.iter().copied().fold(0.0, f64::max)));
-            let differ = Spread::within([logs.as_slice()]).map(|spread| spread.variance.sqrt().exp_m1());
-            row.push(differ.map_or_else(Cell::default, |by| Cell::of(format!("{} %", digits(by * 100.0)), by)));
-        }
-        row.resize(columns.len(), Cell::default());
-        let row = Row { cells: row, instead: None };
+        documents.iter().filter_map(of).filter(|figure| *figure > 0.0).collect()
+    };
+    let records = documents.iter().take(1).flat_map(|document| &document.trials);
+    let trials: Vec<(&Record, Vec<f64>)> = records.map(|record| (record, figures(record))).collect();
+    let logs = |figures: &[f64]| figures.iter().map(|figure| figure.ln()).collect::<Vec<_>>();
+    let shown = |(record, figures): &(&Record, Vec<f64>), of: &dyn Fn(&[f64]) -> f64| {
+        let figure = (!figures.is_empty()).then(|| of(figures));
+        figure.map_or_else(Cell::default, |figure| Cell::of(record.job.mode().figure().0.show(figure), figure))
+    };
+    let mean = |figures: &[f64]| (logs(figures).iter().sum::<f64>() / figures.len() as f64).exp();
+    let least = |figures: &[f64]| figures.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = |figures: &[f64]| figures.iter().copied().fold(0.0, f64::max);
+    let differ = |figures: &[f64]| {
+        let spread = Spread::within([logs(figures).as_slice()]).map(|spread| spread.variance.sqrt().exp_m1());
+        spread.map_or_else(Cell::default, |by| Cell::of(format!("{} %", digits(by * 100.0)), by))
+    };
+    let title = |record: &Record| {
         let titled = documents[0].experiments.iter().find(|experiment| experiment.name == record.experiment);
-        let title = neutral(titled.map_or(&record.experiment, |experiment| &experiment.title));
-        match groups.last_mut().filter(|group| group.caption == title) {
-            Some(group) => group.rows.push(row),
-            None => groups.push(Group { caption: title, rows: vec![row] }),
-        }
-    }
+        titled.map_or(&record.experiment, |experiment| &experiment.title).clone()
+    };
+    let table = Table::of(&trials)
+        .column(Column::words("trial", "trial").fit(Fit::Wrapped), |(record, _)| Cell::text(&record.name))
+        .column(Column::figures("sessions", "sessions"), |(_, all)| Cell::of(all.len().to_string(), all.len()))
+        .column(Column::figures("figure", "figure"), |own| shown(own, &mean))
+        .column(Column::figures("least", "least"), |own| shown(own, &least))
+        .column(Column::figures("greatest", "greatest"), |own| shown(own, &greatest))
+        .column(Column::figures("differ", "sessions differ by"), |(_, figures)| differ(figures));
     let label = documents.first().and_then(|document| document.label.as_ref());
     let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
     let note = Note::plain(format!(
         "Sessions differ by one standard deviation, as a share. pipemark compare takes them together by name ({name})."
     ));
-    Sheet::of(Grid { labels: 1, columns, groups }, [note])
+    Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
 
 /// The trials that there are, and what changed last in each.

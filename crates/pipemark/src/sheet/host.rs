@@ -1,23 +1,22 @@
 //! What matters about a machine.
 
-use super::{Cell, Column, Fit, Grid, Group, Row, Sheet, counted};
+use super::{Cell, Column, Fit, Sheet, Table, counted};
 use crate::host::show_cpu_list;
 use crate::model::{ByteSize, Cpu, Host};
 use crate::order;
 
 /// The machine, and what can't be used on it.
 pub fn host(host: &Host) -> Sheet {
-    let columns = vec![Column::words("name", "name"), Column::words("about", "about").fit(Fit::Wrapped)];
-    let row = |name: &str, about: Cell| Row { cells: vec![Cell::text(name), about], instead: None };
-    let machine = machine(host).into_iter().map(|(name, text)| row(name, Cell::text(text))).collect();
+    let here = machine(host).into_iter().map(|(name, text)| ("", name, Cell::text(text)));
     let missing = host.permissions.iter().filter_map(|permission| {
         let reason = permission.missing.as_ref()?;
-        Some(row(&permission.name, Cell::of(reason, format!("not here: {reason}"))))
+        Some(("Not here", permission.name.as_str(), Cell::of(reason, format!("not here: {reason}"))))
     });
-    let groups = [(String::new(), machine), ("Not here".to_owned(), missing.collect::<Vec<_>>())];
-    let groups = groups.into_iter().filter(|(_, rows)| !rows.is_empty());
-    let groups = groups.map(|(caption, rows)| Group { caption, rows }).collect();
-    Sheet::of(Grid { labels: 1, columns, groups }, [])
+    let all: Vec<(&str, &str, Cell)> = here.chain(missing).collect();
+    let table = Table::of(&all)
+        .column(Column::words("name", "name"), |(_, name, _)| Cell::text(*name))
+        .column(Column::words("about", "about").fit(Fit::Wrapped), |(.., about)| about.clone());
+    Sheet::of(table.grouped(|(caption, ..)| *caption, |caption| (*caption).to_owned()), [])
 }
 
 fn machine(host: &Host) -> Vec<(&'static str, String)> {

@@ -1,6 +1,6 @@
 //! What there is to choose from, and why some of it can't be used here.
 
-use super::{Cell, Column, Fit, Grid, Group, Row, Sheet};
+use super::{Cell, Column, Fit, Grid, Sheet, Style, Table, neutral};
 
 /// Something that can be chosen.
 #[derive(Debug, Clone)]
@@ -15,31 +15,19 @@ pub struct Choice {
 
 /// Choices below headings, such as `Links (--link)`, the first word of which is what programs call their kind.
 pub fn choices(sections: &[(String, Vec<Choice>)]) -> Sheet {
-    let columns = vec![
-        Column::data("kind"),
-        Column::words("name", "name"),
-        Column::words("about", "about").fit(Fit::Wrapped),
-        Column::data("missing"),
-    ];
-    let row = |kind: &str, choice: &Choice| {
-        let shown = match &choice.missing {
-            None => choice.about.clone(),
-            Some(reason) => format!("{} (not here: {reason})", choice.about),
-        };
-        let cells = vec![
-            Cell::data(Some(kind)),
-            Cell::text(&choice.name),
-            Cell::of(shown, choice.about.as_str()),
-            Cell::data(choice.missing.as_deref()),
-        ];
-        Row { cells, instead: None }
+    let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
+    let all: Vec<(&String, &Choice)> = all.collect();
+    let shown = |choice: &Choice| match &choice.missing {
+        None => choice.about.clone(),
+        Some(reason) => format!("{} (not here: {reason})", choice.about),
     };
-    let group = |(heading, choices): &(String, Vec<Choice>)| {
-        let kind = heading.split(" (").next().unwrap_or(heading);
-        Group { caption: heading.clone(), rows: choices.iter().map(|choice| row(kind, choice)).collect() }
-    };
-    let groups = sections.iter().filter(|(_, choices)| !choices.is_empty()).map(group).collect();
-    Sheet::of(Grid { labels: 2, columns, groups }, [])
+    let about = Column::words("about", "about").fit(Fit::Wrapped);
+    let table = Table::of(&all)
+        .data("kind", |(heading, _)| heading.split(" (").next())
+        .column(Column::words("name", "name"), |(_, choice)| Cell::text(&choice.name))
+        .column(about, |(_, choice)| Cell::of(shown(choice), choice.about.as_str()))
+        .data("missing", |(_, choice)| choice.missing.as_deref());
+    Sheet::of(Grid { labels: 2, ..table.grouped(|(heading, _)| *heading, |heading| (*heading).clone()) }, [])
 }
 
 /// A language with its programs, or why it can't take part.
@@ -57,28 +45,21 @@ pub struct LanguageChoice {
 
 /// The languages that can take part, and those that can't.
 pub fn languages(all: &[LanguageChoice]) -> Sheet {
-    let mut columns = vec![Column::words("language", "language")];
-    columns.extend(["name", "tools", "idiomatic", "tuned"].map(|name| Column::words(name, name).fit(Fit::Wrapped)));
-    columns.push(Column::data("missing"));
-    let row = |own: &LanguageChoice| {
-        let about =
-            |index: usize| own.programs.as_ref().map_or_else(|_| Cell::default(), |own| Cell::text(&own[index]));
-        let missing = own.programs.as_ref().err();
-        let cells = vec![
-            Cell::text(&own.language),
-            Cell::text(&own.name),
-            Cell::text(&own.tools),
-            about(0),
-            about(1),
-            Cell::data(missing.map(String::as_str)),
-        ];
-        let reason = |reason: &String| (super::Style::Aside, super::neutral(&format!("{}: {reason}", own.name)));
-        Row { cells, instead: missing.map(reason) }
+    let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|own| own.programs.is_ok());
+    let all = [here, missing].concat();
+    let wrapped = |name| Column::words(name, name).fit(Fit::Wrapped);
+    let about = |own: &LanguageChoice, index: usize| {
+        own.programs.as_ref().map_or_else(|_| Cell::default(), |own| Cell::text(&own[index]))
     };
-    let group = |caption: &str, here: bool| {
-        let rows: Vec<Row> = all.iter().filter(|own| own.programs.is_ok() == here).map(row).collect();
-        (!rows.is_empty()).then(|| Group { caption: caption.to_owned(), rows })
-    };
-    let groups = [group("Languages (pipemark languages run --only LANGUAGE)", true), group("Not here", false)];
-    Sheet::of(Grid { labels: 1, columns, groups: groups.into_iter().flatten().collect() }, [])
+    let why = |own: &LanguageChoice, why: &String| (Style::Aside, neutral(&format!("{}: {why}", own.name)));
+    let table = Table::of(&all)
+        .column(Column::words("language", "language"), |own| Cell::text(&own.language))
+        .column(wrapped("name"), |own| Cell::text(&own.name))
+        .column(wrapped("tools"), |own| Cell::text(&own.tools))
+        .column(wrapped("idiomatic"), |own| about(own, 0))
+        .column(wrapped("tuned"), |own| about(own, 1))
+        .data("missing", |own| own.programs.as_ref().err().map(String::as_str))
+        .instead(|own| own.programs.as_ref().err().map(|reason| why(own, reason)));
+    let caption = |here: &bool| if *here { "Languages (pipemark languages run --only LANGUAGE)" } else { "Not here" };
+    Sheet::of(table.grouped(|own| own.programs.is_ok(), |here| caption(here).to_owned()), [])
 }

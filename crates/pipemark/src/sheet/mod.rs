@@ -388,19 +388,24 @@ impl Grid {
 pub struct Table<'a, T> {
     of: &'a [T],
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
 }
 
 impl<'a, T> Table<'a, T> {
     /// A table with a row for each of these.
     pub fn of(of: &'a [T]) -> Table<'a, T> {
-        Table { of, columns: Vec::new(), rows: vec![Vec::new(); of.len()] }
+        Table { of, columns: Vec::new(), rows: vec![Row::default(); of.len()] }
+    }
+
+    /// Adds a column.
+    pub fn push(&mut self, column: Column, cell: impl Fn(&'a T) -> Cell) {
+        self.columns.push(column);
+        self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.cells.push(cell(of)));
     }
 
     /// With one more column.
     pub fn column(mut self, column: Column, cell: impl Fn(&'a T) -> Cell) -> Self {
-        self.columns.push(column);
-        self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.push(cell(of)));
+        self.push(column, cell);
         self
     }
 
@@ -409,9 +414,22 @@ impl<'a, T> Table<'a, T> {
         self.column(Column::data(key), |of| Cell::data(value(of)))
     }
 
+    /// With what stands in place of figures, in rows that have none.
+    pub fn instead(mut self, instead: impl Fn(&'a T) -> Option<(Style, String)>) -> Self {
+        self.rows.iter_mut().zip(self.of).for_each(|(row, of)| row.instead = instead(of));
+        self
+    }
+
     /// All of it, each row named by its first column.
     pub fn grid(self) -> Grid {
-        Grid::new(self.columns, self.rows)
+        Grid { labels: 1, columns: self.columns, groups: vec![Group { caption: String::new(), rows: self.rows }] }
+    }
+
+    /// The same with a group of rows for each kind of them, in the order of the first of each.
+    pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
+        let groups = grouped(self.of.iter().map(kind).zip(self.rows)).into_iter();
+        let groups = groups.map(|(kind, rows)| Group { caption: neutral(&caption(&kind)), rows });
+        Grid { labels: 1, columns: self.columns, groups: groups.collect() }
     }
 }
 
