@@ -99,7 +99,7 @@ pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duratio
 /// Where a shell would find `program`.
 pub fn on_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
-        // What is there and can't be started has something to say.
+        // A file that can't be started says why when it is tried.
         return Some(PathBuf::from(program)).filter(|file| file.exists());
     }
     let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();

@@ -23,7 +23,7 @@ pub(super) fn compare_filters(groups: &[Vec<Measured>], records: &[Record]) -> V
         groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
-    // Of those that differ in how much went through alone, groups have one.
+    // All of them: a group holds one of the trials that differ only in how much went through.
     let of_files = |one: &Measured| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
     let of_files: Vec<Measured> = records.iter().filter_map(Measured::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
@@ -107,7 +107,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> O
         let (small, large) = (*of.first()?, *of.last()?);
         (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
     };
-    // Of a run of the smaller, and for each GiB more; with the ends of intervals.
+    // Of a run of the smaller amount, and for each GiB more: low, median, high.
     let seconds = |[small, large]: [Measured; 2]| {
         let run = |one: Measured| {
             let speed = one.estimates.throughput();

@@ -58,7 +58,7 @@ fn topic(rule: &str) -> String {
 pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Finding> {
     let of_chains: BTreeSet<&str> =
         records.iter().filter(|record| record.job.chain().is_some()).map(|record| record.experiment.as_str()).collect();
-    // A chain of none is measured to be compared with the others of its experiment, and is no advice on its own.
+    // A chain of length 0 is there to compare the others of its experiment with, and no advice by itself.
     let (chained, plain): (Vec<&Record>, Vec<&Record>) =
         records.iter().partition(|record| of_chains.contains(record.experiment.as_str()));
     let (chains, plain) = (measured(chained.iter().copied()), measured(plain.iter().copied()));
@@ -107,7 +107,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         recommended::settings(&streams),
         each(&trips, &[Key::Gap], gap::against_none),
         each(&trips, &link::VARIES, roundtrip::tail),
-        // Chains of one experiment move as much.
+        // Only chains of one experiment move the same amount.
         of_chains.iter().flat_map(|name| each(&of_experiment(name), &[Key::Length], chain::cost)).collect(),
         links(&of_streams, cost::message_costs),
         links(&of_trips, cost::message_costs),

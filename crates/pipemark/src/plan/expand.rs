@@ -35,7 +35,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
         });
         trials.extend(its_trials);
-        // Baselines were added.
+        // Baselines that were added count as well.
         if trials.len() > MAX_TRIALS {
             return Err(too_many(trials.len() as u128, design.at.clone()));
         }
@@ -69,7 +69,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     for comma in (1..plain.len()).rev().filter(|comma| (plain.len() - comma).is_multiple_of(3)) {
         digits.insert(comma, ',');
     }
-    // The counting saturates.
+    // A count that has saturated is a lower bound.
     let or_more = if count == u128::MAX { " or more" } else { "" };
     Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so leave out some values"), at)
 }

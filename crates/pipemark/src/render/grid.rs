@@ -73,7 +73,7 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
         }
     };
     let mut slots: Vec<Slot> = grid.for_people().into_iter().map(slot).collect();
-    // What is wrapped is still whole.
+    // Wrapping loses nothing, so these columns give way first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
     if total(&slots) > room {
         slots.retain(|slot| grid.columns[slot.index].fit != Fit::Bars);

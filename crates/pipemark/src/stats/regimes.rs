@@ -188,7 +188,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
         return runs.len() as f64;
     }
     let per_run = count / runs.len() as f64;
-    // Short runs understate it: the mean that is taken off is their own.
+    // Short runs understate it, because it is their own mean that is subtracted.
     let echo = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
     let worth = count * (1.0 - echo) / (1.0 + echo);
     if runs.len() < 2 {
@@ -197,7 +197,7 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let between = between / (runs.len() as f64 - 1.0);
     let within = within / (count - runs.len() as f64);
     let alike = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
-    // What echoes within a run makes its runs differ as well: the harder of the two is enough.
+    // Correlation within a run makes runs differ as well, so the stronger of the two corrections is enough.
     worth.min(count / (1.0 + (per_run - 1.0) * alike))
 }
 

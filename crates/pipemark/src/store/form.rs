@@ -59,7 +59,7 @@ pub(super) fn bring_up_to_date(connection: &mut Connection) -> Result<(), Histor
     }
     drop(transaction);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another pipemark may have been faster.
+    // Another process may have done it meanwhile.
     let version = state(&transaction)?;
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;

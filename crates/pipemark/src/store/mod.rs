@@ -118,7 +118,7 @@ impl History {
         let entry = Entry::of(document).map_err(|error| error.at(&self.path))?;
         let query = "SELECT id FROM run WHERE started = ?";
         for id in self.rows(query, [nanoseconds(entry.started)], |row| Ok(Id(row.get(0)?)))? {
-            // What can't be read is another.
+            // A document that can't be read is taken for another one.
             if self.document(id).is_ok_and(|kept| kept.as_ref() == Some(document)) {
                 return Ok(id);
             }
