@@ -7,6 +7,7 @@
 //! runs are far from the others, the two speeds are told apart where their spread within is least (Otsu, 1979). Nothing from
 //! outside makes a link faster, so a speed far above the usual one is told however rare, if it moves the mean.
 
+use super::sessions::mean;
 use crate::model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
 /// The dip times the root of the number of pieces from which on there is more than one peak: beyond what even speeds, the
@@ -175,7 +176,6 @@ fn log_speeds(pieces: &Pieces) -> Vec<(usize, f64)> {
 fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).filter(|run| run.len() > 1).collect();
     let count = runs.iter().map(|run| run.len()).sum::<usize>() as f64;
-    let mean = |run: &[f64]| run.iter().sum::<f64>() / run.len() as f64;
     let all = runs.iter().map(|run| run.iter().sum::<f64>()).sum::<f64>() / count;
     let (mut within, mut between, mut next) = (0.0, 0.0, 0.0);
     for run in &runs {
@@ -189,16 +189,16 @@ fn independent_pieces(runs: &[Vec<f64>]) -> f64 {
     }
     let per_run = count / runs.len() as f64;
     // Short runs understate it, because it is their own mean that is subtracted.
-    let echo = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
-    let worth = count * (1.0 - echo) / (1.0 + echo);
+    let correlation = ((next / within) + 1.0 / per_run).clamp(0.0, 0.99);
+    let by_neighbours = count * (1.0 - correlation) / (1.0 + correlation);
     if runs.len() < 2 {
-        return worth;
+        return by_neighbours;
     }
     let between = between / (runs.len() as f64 - 1.0);
     let within = within / (count - runs.len() as f64);
-    let alike = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
+    let intraclass = ((between - within) / (between + (per_run - 1.0) * within)).max(0.0);
     // Correlation within a run makes runs differ as well, so the stronger of the two corrections is enough.
-    worth.min(count / (1.0 + (per_run - 1.0) * alike))
+    by_neighbours.min(count / (1.0 + (per_run - 1.0) * intraclass))
 }
 
 /// Where to part sorted figures so that their spread within the parts is least, and how many times that lies between them.
