@@ -136,13 +136,16 @@ figures! {
     };
     /// Context switches of all processes per MiB moved, voluntary and not.
     SwitchesPerMib["switches_per_mib", "switches_per_mib", "switches /MiB", PerMib, Lower] =
-        |sample| Some(sample.switches_per_mib());
+        |sample| {
+            let switches = (sample.voluntary_switches + sample.involuntary_switches) as f64;
+            Some(switches / (sample.bytes as f64 / (1u64 << 20) as f64))
+        };
     /// The share of the time that the harness itself took: counting, and looking at the clock. Above 10 % a figure says as
     /// much of pipemark as of the link.
     Harness["harness_percent", "harness_percent", "harness %", Percent, Neither] = |sample| sample.harness_percent();
     /// Of an entrant, the time outside of its clock in nanoseconds: starting, getting ready and ending.
     StartUp["start_up_ns", "start_up_ns", "start and end", Nanoseconds, Lower] =
-        |sample| sample.entrant.as_ref().and_then(|_| whole(sample.start_up_ns()));
+        |sample| sample.entrant.as_ref().and_then(|_| whole(sample.wall_ns.saturating_sub(sample.ns)));
     /// Of an entrant, the most memory that its largest process had resident, in bytes.
     MaxRss["max_rss", "max_rss", "peak memory", Bytes, Lower] =
         |sample| sample.entrant.as_ref()?.max_rss.and_then(whole);

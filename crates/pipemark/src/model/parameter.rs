@@ -17,7 +17,7 @@ use super::methods::{Content, Mode, PageKind, Rate, RecvMethod, Rseq, SendMethod
 use super::place::Place;
 use super::stage::Stages;
 use super::units::{ByteSize, Delay, Nanos, Unit};
-use super::value::{Word, Words, bounded, named, word};
+use super::value::{Word, Words, bounded, named, whole, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -213,19 +213,19 @@ parameters! {
         bounded("alignment offset", text, ByteSize(0), ByteSize(4095)).map(|offset| offset.0 as u32)
     };
     /// How many pairs of writer and reader run at once
-    Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| bounded("number of pairs", text, 1, MAX_PAIRS);
+    Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
     /// How many writers share one pipe, each writing records of one block; records that others cut are counted
-    Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| bounded("number of writers", text, 1, MAX_WRITERS);
+    Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
     /// A stage: a command with its arguments, or relay
     ///
     /// 'a | b' is a chain of a and b in turns. There is no shell; use sh -c '…' for what only a shell can do.
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
     /// Numbers of stages between source and sink
-    Length length: u32 ["N", Count, CHAINED] = Some(0), |text| bounded("length of the chain", text, 0, MAX_LENGTH);
+    Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
     /// What the bytes are: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
     /// The exit code that every stage has to end with, such as 1 for a grep that finds nothing
-    Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| bounded("exit code", text, 0, 255);
+    Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
     /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
@@ -235,7 +235,7 @@ parameters! {
     /// Messages per second, each timed from when it was due; closed sends the next when the last is back
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
-        _ => bounded("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
+        _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
     };
     /// Pause between messages, such as 0,100us,1ms
     ///
@@ -256,7 +256,7 @@ parameters! {
     Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));
     /// Blocks per run and pair, in place of their total
     #[serde(skip)]
-    Blocks blocks: u32 ["N", Count, ENDS] = None, |text| bounded("number of blocks", text, 1, u32::MAX);
+    Blocks blocks: u32 ["N", Count, ENDS] = None, |text| whole("number of blocks", text, 1, u32::MAX);
     /// Time per run, such as 200ms
     #[serde(skip)]
     Time time: Nanos ["TIME", Nanoseconds, ALL] = None,

@@ -77,19 +77,9 @@ impl Sample {
         self.bytes as f64 * 1e9 / self.ns as f64
     }
 
-    /// Time outside of the measured window, in nanoseconds: starting, getting ready and ending.
-    pub fn start_up_ns(&self) -> u64 {
-        self.wall_ns.saturating_sub(self.ns)
-    }
-
     /// CPU seconds of all ends per GiB moved.
     pub fn cpu_seconds_per_gib(&self) -> f64 {
         (self.user_ns + self.sys_ns) as f64 / 1e9 / (self.bytes as f64 / GIB)
-    }
-
-    /// Context switches of all processes per MiB moved, voluntary and not.
-    pub fn switches_per_mib(&self) -> f64 {
-        (self.voluntary_switches + self.involuntary_switches) as f64 / (self.bytes as f64 / (1u64 << 20) as f64)
     }
 
     /// The figure that says whether more runs are needed: the median round trip in latency mode, throughput otherwise.

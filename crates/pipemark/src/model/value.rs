@@ -65,43 +65,31 @@ pub fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) ->
     nearest(text, words).map_or_else(String::new, |word| format!(" (did you mean {word}?)"))
 }
 
-/// Reads a value between two others, both allowed.
-pub fn bounded<T: Quantity>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue> {
-    let value = T::read(text, &low, &high).map_err(|sentence| BadValue::new(format!("{what}: {sentence}")))?;
-    if value < low || value > high {
-        return Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}")));
+/// Reads a quantity between two others, both allowed.
+pub fn bounded<T>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
+where
+    T: FromStr<Err = BadValue> + PartialOrd + fmt::Display,
+{
+    within(what, text.parse().map_err(|error| BadValue::new(format!("{what}: {error}")))?, low, high)
+}
+
+/// Reads a whole number between two others, both allowed.
+pub(super) fn whole<T: FromStr + PartialOrd + fmt::Display>(
+    what: &str,
+    text: &str,
+    low: T,
+    high: T,
+) -> Result<T, BadValue> {
+    let sentence = format!("{what}: '{text}' is not a whole number from {low} to {high}");
+    within(what, text.parse().map_err(|_| BadValue::new(sentence))?, low, high)
+}
+
+fn within<T: PartialOrd + fmt::Display>(what: &str, value: T, low: T, high: T) -> Result<T, BadValue> {
+    match (&low..=&high).contains(&&value) {
+        true => Ok(value),
+        false => Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}"))),
     }
-    Ok(value)
 }
-
-/// Something that has an order and is read from text.
-pub trait Quantity: Sized + PartialOrd + fmt::Display {
-    /// # Errors
-    /// A sentence that says what it should have been.
-    fn read(text: &str, low: &Self, high: &Self) -> Result<Self, String>;
-}
-
-macro_rules! counts {
-    ($($type:ty)*) => {$(
-        impl Quantity for $type {
-            fn read(text: &str, low: &Self, high: &Self) -> Result<Self, String> {
-                text.parse().map_err(|_| format!("'{text}' is not a whole number from {low} to {high}"))
-            }
-        }
-    )*};
-}
-counts!(u8 u32);
-
-macro_rules! quantities {
-    ($($type:ty)*) => {$(
-        impl Quantity for $type {
-            fn read(text: &str, _: &Self, _: &Self) -> Result<Self, String> {
-                text.parse().map_err(|error: BadValue| error.to_string())
-            }
-        }
-    )*};
-}
-quantities!(ByteSize Delay Nanos);
 
 /// A word that a parameter takes, and what it means.
 pub type Word = (&'static str, &'static str);
