@@ -85,9 +85,7 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
     // A pipe end that is non-blocking does not make splice and vmsplice so: the calls have a flag of their own.
     let flags = wait.splice_flags();
     Ok(match method {
-        Method::Read => buffered(options.buffer()?, move |buffer, calls| {
-            wait.retry(pipe.as_fd(), Direction::In, calls, || rustix::io::read(&pipe, &mut *buffer))
-        }),
+        Method::Read => Box::new(read(pipe, options)?),
         Method::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
@@ -114,6 +112,19 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
     })
 }
 
+/// What [`open`] gives for [`Method::Read`], by its type; see [`crate::send::write`].
+///
+/// # Errors
+/// When the memory cannot be had.
+pub fn read(pipe: OwnedFd, options: &Options) -> io::Result<impl Receiver + Send + use<>> {
+    let wait = options.wait;
+    wait.configure(&pipe)?;
+    let take = move |buffer: &mut [u8], calls: &mut u32| {
+        wait.retry(pipe.as_fd(), Direction::In, calls, || rustix::io::read(&pipe, &mut *buffer))
+    };
+    Ok(Buffered { take, buffer: options.buffer()? })
+}
+
 /// Whether `fd` was opened for reading only. Which way vmsplice(2) moves bytes depends on that: on a read end it writes to
 /// the memory that it is given, on any other it reads it and keeps its pages.
 pub(crate) fn reads_only(fd: impl AsFd) -> io::Result<bool> {
@@ -135,6 +146,7 @@ struct Buffered<F> {
 }
 
 impl<F: FnMut(&mut [u8], &mut u32) -> io::Result<usize>> Receiver for Buffered<F> {
+    #[inline(always)]
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;
         let bytes = (self.take)(self.buffer.bytes_mut(), &mut calls)?;

@@ -12,6 +12,10 @@ use crate::model::Ends;
 pub struct Fifo;
 
 impl Link for Fifo {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     fn naming(&self) -> Naming {
         Naming::File
     }

@@ -14,7 +14,7 @@ mod process_vm;
 mod pty;
 mod shm;
 mod socketpair;
-mod stream;
+pub mod stream;
 mod sysv_mq;
 mod tcp;
 mod unix_dgram;
@@ -103,6 +103,12 @@ pub trait Link: Sync {
 
     /// Removes what has outlived `connect` under this name, or what it left when it was killed half-way.
     fn remove(&self, _name: &Path) {}
+
+    /// Whether writing to a descriptor and reading from one is all that its ends do, unless other methods are asked for. Then
+    /// they can be had by their types: see [`stream`].
+    fn is_plain(&self) -> bool {
+        false
+    }
 
     /// Opens the source's end; that of a stream, if nothing else is said.
     ///

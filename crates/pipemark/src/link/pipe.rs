@@ -12,6 +12,10 @@ use crate::model::{Capacity, Ends, NamedCapacity};
 pub struct Pipe;
 
 impl Link for Pipe {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let pipe = pipeio::Pipe::new()?;
         resize(&pipe.writer, params.capacity)?;

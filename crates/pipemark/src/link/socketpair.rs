@@ -13,6 +13,10 @@ use crate::model::Ends;
 pub struct Socketpair;
 
 impl Link for Socketpair {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         with_buffers(pair(SocketType::STREAM)?, params)
     }

@@ -2,9 +2,10 @@
 
 use std::io;
 
-use pipeio_harness::{recv, send};
+use pipeio_harness::recv::{self, Receiver};
+use pipeio_harness::send::{self, Sender};
 
-use super::{BoxReceiver, BoxSender, Handle, options};
+use super::{BoxReceiver, BoxSender, Handle, Link, options};
 use crate::model::{Ends, RecvMethod, SendMethod};
 
 pub fn sender(end: Handle, params: &Ends) -> io::Result<BoxSender> {
@@ -21,6 +22,21 @@ pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
         RecvMethod::InPlace => return Err(io::ErrorKind::InvalidInput.into()),
     };
     recv::open(method, end.fd()?, &options::recv(params))
+}
+
+/// Whether [`write`] and [`read`] are what the ends of a link do.
+pub fn is_plain(link: &dyn Link, params: &Ends) -> bool {
+    link.is_plain() && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
+}
+
+/// The sender of a plain link, by its type.
+pub fn write(end: Handle, params: &Ends) -> io::Result<impl Sender + Send + use<>> {
+    send::write(end.fd()?, &options::send(params))
+}
+
+/// The receiver of a plain link, by its type.
+pub fn read(end: Handle, params: &Ends) -> io::Result<impl Receiver + Send + use<>> {
+    recv::read(end.fd()?, &options::recv(params))
 }
 
 /// The library's word for a way to send; `None` for the ways that only other links have.

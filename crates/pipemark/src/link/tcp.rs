@@ -19,6 +19,10 @@ pub struct Tcp;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Link for Tcp {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let (source, sink) = join(&listener)?;

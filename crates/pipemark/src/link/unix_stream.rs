@@ -17,6 +17,10 @@ use crate::model::Ends;
 pub struct UnixStream;
 
 impl Link for UnixStream {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
     fn naming(&self) -> Naming {
         Naming::File
     }

@@ -15,7 +15,7 @@ use pipeio_harness::usage::monotonic_ns;
 
 use super::meter::{Meter, is_over, own_ns};
 use super::{Done, End, ended_early};
-use crate::link::{self, Handle, Link};
+use crate::link::{self, Handle, Link, stream};
 use crate::model::{Ends, Latency, Nanos, Pace, Verify};
 use crate::stats::percentile;
 
@@ -34,9 +34,9 @@ pub(in crate::run) const LONGEST_NS: u64 = 3_600_000_000_000;
 const WATCH_NS: u64 = 100_000;
 
 /// One side of a conversation: a link to the other side and one back.
-struct Side {
-    sender: Box<dyn Sender + Send>,
-    receiver: Box<dyn Receiver + Send>,
+struct Side<S: ?Sized, R: ?Sized> {
+    sender: Box<S>,
+    receiver: Box<R>,
     block: usize,
     fresh: bool,
     ours: Pattern,
@@ -50,20 +50,17 @@ struct Side {
     calls: u32,
 }
 
-impl Side {
-    fn open(end: &End, link: &dyn Link, there: Handle, back: Handle, ours: u64, theirs: u64) -> io::Result<Side> {
+impl<S: Sender + ?Sized, R: Receiver + ?Sized> Side<S, R> {
+    fn new(end: &End, (mut sender, receiver): (Box<S>, Box<R>), ours: u64, theirs: u64) -> io::Result<Self> {
         let ends = &end.ends;
-        let mut sender = link.sender(there, ends)?;
         let ours = end.pattern(ours);
         let fresh = link::content(ends) == Content::Fresh;
         if !fresh {
             sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
         }
-        // A message is asked for whole, whatever the size of its pieces.
-        let whole = Ends { read_block: None, ..ends.clone() };
         Ok(Side {
             sender,
-            receiver: link.receiver(back, &whole)?,
+            receiver,
             block: ends.block.as_usize(),
             fresh,
             ours,
@@ -140,9 +137,32 @@ impl Side {
 const THERE: u64 = 0;
 const BACK: u64 = 1 << 32;
 
+/// Calls a function with the sender of `$to` and the receiver of `$from`: by their types, so that there is nothing between
+/// it and the system calls, where these are just a write and a read.
+macro_rules! with_ends {
+    ($function:ident($end:expr $(, $more:expr)*), $link:expr, $to:expr, $from:expr) => {{
+        let ends = &$end.ends;
+        // A message is asked for whole, whatever the size of its pieces.
+        let whole = Ends { read_block: None, ..ends.clone() };
+        if stream::is_plain($link, ends) {
+            $function($end, (Box::new(stream::write($to, ends)?), Box::new(stream::read($from, &whole)?)) $(, $more)*)
+        } else {
+            $function($end, ($link.sender($to, ends)?, $link.receiver($from, &whole)?) $(, $more)*)
+        }
+    }};
+}
+
 /// The source: asks, and keeps the clock.
 pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
-    let mut side = Side::open(end, link, there, back, THERE, BACK)?;
+    with_ends!(ask_through(end, pace), link, there, back)
+}
+
+fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
+    end: &End,
+    opened: (Box<S>, Box<R>),
+    pace: Pace,
+) -> io::Result<Done> {
+    let mut side = Side::new(end, opened, THERE, BACK)?;
     let ends = &end.ends;
     let mut busy = end.busy(ends.write_delay);
     // By default the kernel may wake a sleeper 50 µs late.
@@ -208,7 +228,11 @@ pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: H
 
 /// The sink: answers.
 pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
-    let mut side = Side::open(end, link, back, there, BACK, THERE)?;
+    with_ends!(answer_through(end), link, back, there)
+}
+
+fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(end: &End, opened: (Box<S>, Box<R>)) -> io::Result<Done> {
+    let mut side = Side::new(end, opened, BACK, THERE)?;
     let ends = &end.ends;
     let mut busy = end.busy(ends.read_delay);
 
