@@ -207,37 +207,27 @@ impl<'a> Experiment<'a> {
         // In the order of the other tables; what only the document has comes last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
         words.order_by_key(|(figure, _)| (figure.is_none(), *figure));
-        let mut columns = vec![Column::words("", "ours (published)")];
-        let heading = |(figure, word): &(Option<Figure>, String)| {
-            Column::figures("", &figure.map_or_else(|| neutral(word), |figure| figure.heading().to_owned()))
-        };
-        columns.extend(words.iter().map(heading));
-        let row = |record: &&Record| {
-            let cell = |(figure, word): &(Option<Figure>, String)| {
-                let show = |value: f64| match figure {
-                    Some(figure) if figure.unit() != Unit::Count => figure.unit().show(value),
-                    _ if value.fract() == 0.0 => format!("{value}"),
-                    _ => three_digits(value),
-                };
-                let theirs = of(record).get(word).map(|value| format!("({})", show(*value)));
-                let ours = figure.map(|figure| {
-                    let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(figure));
-                    estimate.map_or_else(
-                        || "–".to_owned(),
-                        |estimate| {
-                            show(match figure.unit() {
-                                Unit::Count if estimate.median >= 1000.0 => estimate.median.round(),
-                                _ => estimate.median,
-                            })
-                        },
-                    )
-                });
-                Cell::shown([ours, theirs].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
+        let mut table =
+            Table::of(&records).column(Column::words("", "ours (published)"), |record| Cell::shown(&record.name));
+        for (figure, word) in words {
+            let show = |value: f64| match figure {
+                Some(figure) if figure.unit() != Unit::Count => figure.unit().show(value),
+                _ if value.fract() == 0.0 => format!("{value}"),
+                _ => three_digits(value),
             };
-            [vec![Cell::shown(&record.name)], words.iter().map(cell).collect()].concat()
-        };
-        let rows: Vec<Vec<Cell>> = self.records.iter().filter(|record| !of(record).is_empty()).map(row).collect();
-        (!rows.is_empty()).then(|| Grid::new(columns, rows))
+            let ours = |record: &Record, figure: Figure| match record.estimate.as_ref()?.get(figure)?.median {
+                median if figure.unit() == Unit::Count && median >= 1000.0 => Some(show(median.round())),
+                median => Some(show(median)),
+            };
+            let heading = figure.map_or_else(|| neutral(&word), |figure| figure.heading().to_owned());
+            table.push(Column::figures("", &heading), |record| {
+                let ours = figure.map(|figure| ours(record, figure).unwrap_or_else(|| "–".to_owned()));
+                let theirs = of(record).get(&word).map(|value| format!("({})", show(*value)));
+                Cell::shown([ours, theirs].into_iter().flatten().collect::<Vec<_>>().join(" "))
+            });
+        }
+        (!records.is_empty()).then(|| table.grid())
     }
 
     /// Throughput beside the highest of those that wait in the same way.
