@@ -108,8 +108,10 @@ fn missing(missing: &Missing) -> Row {
     let side = format!("not in {}", missing.side);
     let mut cells = vec![Cell::of(&missing.id, missing.reason.as_str()), Cell::data(Some(missing.experiment.as_str()))];
     cells.extend([Cell::default(), Cell::data(Some("missing")), Cell::data(Some(missing.id.as_str()))]);
-    cells.resize(columns().len(), Cell::default());
-    cells[10] = Cell::data(Some(side.as_str()));
+    cells.extend(columns()[cells.len()..].iter().map(|column| match column.key.as_str() {
+        "verdict" => Cell::data(Some(side.as_str())),
+        _ => Cell::default(),
+    }));
     Row { cells, instead: Some((Style::Aside, neutral(&format!("{side}: {}", missing.reason)))) }
 }
 
