@@ -184,6 +184,12 @@ fn a_pipeline_that_ends_at_once_has_rates() {
     for stage in 1..=3 {
         assert!(share(&report, stage, "bytes_in_per_second") > 0.0, "{report}");
     }
+    // What programs read to start is none of it.
+    let words = ["why", "--json", "/dev/stdout", "sleep 0.6 | sleep 0.6 | cat"];
+    let report: Value = serde_json::from_str(&pipemark(&words).stdout).unwrap();
+    for stage in report["stages"].as_array().unwrap() {
+        assert_eq!(stage["bytes_in_per_second"], Value::Null, "{report}");
+    }
 }
 
 #[test]

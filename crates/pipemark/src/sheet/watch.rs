@@ -26,10 +26,20 @@ pub fn why(report: &PipelineReport) -> Sheet {
 }
 
 /// The same while it runs, its stages apart from the rest: with how busy each was from moment to moment, and in the order of
-/// the data or the busiest first.
-pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> [Sheet; 2] {
+/// the data or the busiest first; `narrow` without pipes and rates.
+pub fn screen(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool, narrow: bool) -> [Sheet; 2] {
     let [mut stages, mut verdict] = <[Sheet; 2]>::default();
-    stages.grid(grid(report, history, busiest_first));
+    let mut grid = grid(report, history, busiest_first);
+    if narrow {
+        // The stage, and what it does.
+        const KEPT: [usize; 4] = [0, 3, 4, 5];
+        grid.columns = KEPT.map(|at| grid.columns[at].clone()).to_vec();
+        for group in &mut grid.groups {
+            group.rows.retain(|row| row.instead.is_none());
+            group.rows.iter_mut().for_each(|row| row.cells = KEPT.map(|at| row.cells[at].clone()).to_vec());
+        }
+    }
+    stages.grid(grid);
     conclude(&mut verdict, report);
     [stages, verdict]
 }

@@ -15,6 +15,9 @@ use crate::sheet;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
+/// So many columns take all that is shown of a stage.
+const WIDE: usize = 78;
+
 /// What the person asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -129,11 +132,14 @@ fn picture(
     );
     // The terminal would write what is longer over its last character.
     let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
-    let [stages, verdict] = sheet::screen(report, history, manner.busiest_first);
-    let rendered = |sheet| terminal.render(sheet).lines().map(str::to_owned).collect::<Vec<_>>();
-    let (mut stages, mut verdict) = (rendered(&stages), rendered(&verdict));
+    let rendered = |sheet: sheet::Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
+    let screen = |narrow| sheet::screen(report, history, manner.busiest_first, narrow).map(rendered);
+    let [mut stages, mut verdict] = screen(terminal.width < WIDE);
     verdict.truncate(height / 2);
     let room = height.saturating_sub(verdict.len() + 3);
+    if stages.len() > room {
+        [stages, _] = screen(true);
+    }
     if stages.len() > room {
         let more = stages.len() + 1 - room;
         stages.truncate(room.saturating_sub(1));

@@ -40,6 +40,14 @@ fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
 }
 
 #[test]
+fn a_narrow_screen_has_what_stages_do_and_no_rates() {
+    for (width, height) in [(40, 10), (60, 24)] {
+        let lines = drawn(Manner::default(), width, height);
+        assert!(lines[1].ends_with("busy  starved  blocked") && lines[2].starts_with("1 yes"), "{lines:?}");
+    }
+}
+
+#[test]
 fn keys_do_what_the_last_line_says() {
     let mut manner = Manner::default();
     let pressed: [(&[u8], _); 6] = [

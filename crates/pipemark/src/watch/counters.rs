@@ -1,5 +1,7 @@
 //! The kernel's counters of a pipeline, and what they grew by.
 
+use std::time::Duration;
+
 use super::figures::{Counts, sum};
 use super::process;
 use super::sampler::{Subject, Watcher};
@@ -7,13 +9,16 @@ use super::sampler::{Subject, Watcher};
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
 
+/// For so long a program may read its own libraries, which is not what it reads of the pipeline.
+const LOADED: Duration = Duration::from_millis(15);
+
 /// Sums over the processes of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     ticks: Option<u64>,
     reaped: u64,
     bytes: Option<(u64, u64)>,
-    throttled: Option<std::time::Duration>,
+    throttled: Option<Duration>,
 }
 
 impl Watcher {
@@ -30,11 +35,12 @@ impl Watcher {
                 *sum = value.map(|value| sum.unwrap_or(0) + value).or(*sum);
             };
             let mut deltas = [0; 3];
-            let mut seen = false;
+            let (mut seen, mut young) = (false, false);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
                 // What this process has started has no time from before. Starts are known to 10 ms only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
+                young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);
                 for thread in &mut known.threads {
                     if let Some(times) = thread.read_times() {
                         let Some(before) = thread.times.replace(times).or(late.then_some([0; 3])) else { continue };
@@ -58,8 +64,11 @@ impl Watcher {
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
             // Threads and children that came and went are in the ticks only, which are coarse.
             let ticks = grown(now.ticks, before.ticks).map(|ticks| ticks.saturating_sub(2) * TICK);
+            let samples = counts.states.iter().sum::<u32>();
+            let since = samples - counts.last;
+            counts.last = samples;
             if seen || ticks.is_some() {
-                counts.counted = counts.states.iter().sum();
+                counts.counted = samples;
                 counts.run += run;
                 counts.cpu = Some(counts.run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
@@ -67,12 +76,16 @@ impl Watcher {
             // What children read to start is in the bytes of whoever reaps them.
             let reaped = now.reaped != before.reaped;
             let now_bytes = now.bytes.filter(|_| !reaped);
+            if young {
+                stage.totals.bytes = None;
+            }
             let bytes = |of: fn((u64, u64)) -> u64| grown(now_bytes.map(of), before.bytes.map(of));
+            counts.counted_bytes += if now_bytes.is_some() && before.bytes.is_some() { since } else { 0 };
             counts.read = sum(counts.read, bytes(|(read, _)| read));
             counts.wrote = sum(counts.wrote, bytes(|(_, wrote)| wrote));
             counts.changed |= reaped || std::mem::take(&mut stage.changed);
             counts.switches = sum(counts.switches, seen.then_some(switches));
-            let nanoseconds = |time: Option<std::time::Duration>| time.map(|time| time.as_nanos() as u64);
+            let nanoseconds = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
             let throttled = grown(nanoseconds(now.throttled), nanoseconds(before.throttled));
             counts.throttled = sum(counts.throttled, throttled);
             if stage.ins.is_empty() {

@@ -25,6 +25,10 @@ pub struct Counts {
     pub throttled: Option<u64>,
     /// Of how many samples the time is that these counters are of: what grew before it ended is unknown.
     pub counted: u32,
+    /// Likewise of bytes, which are unknown where it reaped a child too.
+    pub counted_bytes: u32,
+    /// How many samples there were when they were read last.
+    pub last: u32,
 }
 
 /// What was counted of one pipe.
@@ -74,6 +78,7 @@ impl Interval {
             own.changed |= next.changed;
             own.throttled = sum(own.throttled, next.throttled);
             own.counted += next.counted;
+            own.counted_bytes += next.counted_bytes;
         }
         for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
             own.samples += next.samples;
@@ -238,8 +243,10 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let seen: u32 = counts.states.iter().sum();
     let present = f64::from(seen) / f64::from(interval.alive.max(1));
     // What the counters are of: less than the whole where it has ended.
-    let seconds = interval.seconds * f64::from(counts.counted) / f64::from(interval.samples.max(1));
-    let per_second = |count: Option<u64>| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
+    let time = |samples: u32| interval.seconds * f64::from(samples) / f64::from(interval.samples.max(1));
+    let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
+    let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
+    let per_second = |count: Option<u64>| rate(count, seconds);
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: State| shares[state as usize];
@@ -270,12 +277,12 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         hidden: stage.hidden,
         cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
-        bytes_in_per_second: per_second(counts.read).filter(|&rate| rate > 0.0),
-        bytes_out_per_second: per_second(counts.wrote).filter(|&rate| rate > 0.0 && !stage.uncounted),
+        bytes_in_per_second: rate(counts.read, moving).filter(|&rate| rate > 0.0),
+        bytes_out_per_second: rate(counts.wrote, moving).filter(|&rate| rate > 0.0 && !stage.uncounted),
         switches_per_second: per_second(counts.switches),
         throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
         progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
-        seconds_left: match (stage.progress, per_second(counts.read)) {
+        seconds_left: match (stage.progress, rate(counts.read, moving)) {
             (Some((position, size)), Some(rate)) if rate > 0.0 => Some((size - position) as f64 / rate),
             _ => None,
         },

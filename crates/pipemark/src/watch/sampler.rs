@@ -364,12 +364,13 @@ impl Stage {
 /// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
 /// wait for in turn, so many steps down.
 fn young(stage: &Stage, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
-    let children = process::children(parent, threads)?;
+    let own = std::process::id();
+    let children = process::children(parent, threads)?.into_iter().filter(|&pid| pid != own);
     let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
         State::Children if steps > 0 => young(stage, pid, &[pid], steps - 1).or(Some(State::Children)),
         state => Some(state),
     };
-    children.into_iter().filter_map(state).min()
+    children.filter_map(state).min()
 }
 
 /// What a thread does that isn't known yet.

@@ -323,7 +323,8 @@ impl Watcher {
         // A program that becomes another keeps its number.
         if old.command.is_empty() || old.name != *name || old.pids.first() != shape.pids.first() {
             let (name, command) = (name.clone(), namesake.command());
-            (self.stages[place].name, self.stages[place].command) = (name, command);
+            let stage = &mut self.stages[place];
+            (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
         }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;

@@ -87,9 +87,10 @@ pub fn percent(share: f64) -> String {
 
 /// It was seen too seldom.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let text = format!(
-        "Too short to tell: it was looked at {samples} times while it ran, and {FEWEST_SAMPLES} are needed (0.2 s)."
-    );
+    let text = match samples {
+        0 => "Too short to tell: it ended before it could be looked at.".to_owned(),
+        _ => format!("Too short to tell: it was looked at {samples} times, and {FEWEST_SAMPLES} are needed (0.2 s)."),
+    };
     PipelineVerdict::unknown("short", text)
 }
 
