@@ -300,7 +300,9 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
             if matches!(wait, Wait::Is(State::Other) | Wait::Unsure { otherwise: State::Other, .. })
                 && stage.waits_for.is_none()
             {
-                stage.waits_for = threads[place].function().as_deref().and_then(state::named);
+                // Asked once: each time would cost as much as the look itself.
+                let what = threads[place].function().as_deref().and_then(state::named);
+                stage.waits_for = what.or(Some("something else"));
             }
             let state = match wait {
                 Wait::Is(state) => state,
