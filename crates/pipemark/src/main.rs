@@ -12,7 +12,6 @@ mod findings;
 mod host;
 mod link;
 mod model;
-mod order;
 mod plan;
 mod render;
 mod run;

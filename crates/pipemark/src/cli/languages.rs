@@ -12,7 +12,6 @@ use super::schedule::ScheduleOptions;
 use super::{Ending, Stop, exit, measure, suite_file};
 use crate::entrant::{Absent, Entrants, Rebuild, Step};
 use crate::model::{Filter, Key, Language, Program, Value};
-use crate::order;
 use crate::plan::{Plan, Scale};
 use crate::run::Progress;
 use crate::sheet::{self, LanguageChoice, neutral};
@@ -161,7 +160,7 @@ fn measured(options: &RunOptions) -> Ending {
     let mut languages: Vec<Language> = wanted;
     if options.chosen.only.is_empty() {
         let named = suite.languages().into_iter().filter_map(|name| name.parse().ok());
-        languages.extend(order::set(named.filter(|language| !languages.contains(language))));
+        languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));
     }
     suite.of_languages(&languages);
     suite.verify(Value::parse(Key::Verify, &options.verify).map_err(|error| error.to_string())?);
@@ -179,8 +178,8 @@ fn measured(options: &RunOptions) -> Ending {
 /// When there are no entrants though some are wanted.
 pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result<Entrants, String> {
     let trials = || plans.iter().flat_map(|plan| &plan.trials);
-    let wanted = order::set(trials().filter_map(|trial| trial.job.entrant().map(|entrant| &entrant.language)));
-    let filters = order::set(trials().filter_map(|trial| Some(&trial.job.lines()?.filter)));
+    let wanted = BTreeSet::from_iter(trials().filter_map(|trial| trial.job.entrant().map(|entrant| &entrant.language)));
+    let filters = BTreeSet::from_iter(trials().filter_map(|trial| Some(&trial.job.lines()?.filter)));
     if wanted.is_empty() && filters.is_empty() {
         return match options.entrants {
             Some(_) => Err("--entrants has no place here: no trial of this suite is of an entrant".to_owned()),

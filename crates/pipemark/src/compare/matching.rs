@@ -1,11 +1,10 @@
 //! Which trial of BASE belongs to which of NEW: those with the same parameters in the same experiment, but for the
 //! parameters that the person chose on each side.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Party, Refusal, Side};
 use crate::model::{Key, Record, Value};
-use crate::order;
 
 /// The experiment, and the id of the parameters with those that were chosen made equal.
 type Place<'a> = (&'a str, String);
@@ -23,7 +22,7 @@ pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>
     let chosen = chosen(base.settings, new.settings);
     let base_trials = places(Side::Base, base, &chosen)?;
     let new_trials = places(Side::New, new, &chosen)?;
-    let by_place = order::map(new_trials.iter().map(|(place, record)| (place, *record)));
+    let by_place = BTreeMap::from_iter(new_trials.iter().map(|(place, record)| (place, *record)));
     let mut matches = Matches { pairs: Vec::new(), alone: Vec::new() };
     let mut found = BTreeSet::new();
     for (place, record) in &base_trials {

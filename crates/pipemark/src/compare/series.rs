@@ -1,7 +1,8 @@
 //! The figures of a trial on both sides by session, and the comparison they are made for.
 
+use std::collections::BTreeMap;
+
 use super::figures::Figures;
-use crate::order;
 use crate::stats::compare::{Comparison, Pairing, compare, geometric_means};
 use crate::stats::family::Family;
 use crate::stats::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
@@ -169,5 +170,5 @@ fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
 fn means(all: &[&Figures]) -> Option<Figures> {
     let means = geometric_means(&in_common(all)).ok()?;
     let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));
-    Some(order::map(rounds.copied().zip(means)))
+    Some(BTreeMap::from_iter(rounds.copied().zip(means)))
 }

@@ -15,7 +15,6 @@ use std::sync::LazyLock;
 
 use crate::child::RunError;
 use crate::model::{Filter, Language, Program, did_you_mean};
-use crate::order;
 
 pub use answer::{Answer, Fault, judge, quoted};
 pub use form::{Does, FindingForm};
@@ -104,7 +103,7 @@ impl Entrants {
             (root, _) => root.ok(),
         };
         let mut entrants = Entrants { root: root.clone(), ..Entrants::default() };
-        let mut embedded = order::map(EMBEDDED);
+        let mut embedded = BTreeMap::from_iter(EMBEDDED);
         if let Some(root) = root {
             let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
             for entry in fs::read_dir(&root).map_err(unreadable)? {

@@ -13,7 +13,6 @@ use rustix::fs::{FlockOperation, flock};
 use super::form::{Form, Program, Tool};
 use super::tool::{self, Found};
 use super::{Absent, Rebuild};
-use crate::order::{self, Order};
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -59,12 +58,12 @@ impl Project {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
-        let mut groups: Vec<BTreeMap<String, Program>> = vec![order::map(language)];
+        let mut groups: Vec<BTreeMap<String, Program>> = vec![BTreeMap::from_iter(language)];
         for (name, program) in form.filter {
             let program = (name.to_string(), program);
             match program.1.run.iter().any(|word| word.contains(OUT)) {
                 true => groups[0].extend([program]),
-                false => groups.push(order::map([program])),
+                false => groups.push(BTreeMap::from_iter([program])),
             }
         }
         let project = |(index, programs): (usize, BTreeMap<String, Program>)| {
@@ -189,7 +188,7 @@ impl Project {
 /// Adds path, size and time of change of every file below `folder`.
 fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
-    entries.order_by_key(fs::DirEntry::path);
+    entries.sort_by_key(fs::DirEntry::path);
     for entry in entries {
         let (path, about) = (entry.path(), entry.metadata()?);
         if about.is_dir() && depth < MAX_DEPTH && entry.file_name() != "__pycache__" && entry.file_name() != "target" {

@@ -6,7 +6,6 @@ use super::contrast::Contrast;
 use super::words::{setting, spans};
 use super::{Candidate, Measured, fastest};
 use crate::model::{ByteSize, Key};
-use crate::order::Order;
 
 /// The fewest sizes of which one can be called the best.
 const FEWEST_SIZES: usize = 3;
@@ -16,7 +15,7 @@ const NEARLY: f64 = 0.05;
 /// The best block size of those that differ in nothing else, and the sizes that are as good or can't be told from it.
 pub(super) fn best<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
-    sweep.order_by_key(|one| one.ends().block);
+    sweep.sort_by_key(|one| one.ends().block);
     let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= FEWEST_SIZES)?;
     let against = |one: &Measured<'a>| Contrast::throughput(best, *one);
     let within = |one: &Measured| one.throughput() >= (1.0 - NEARLY) * best.throughput();

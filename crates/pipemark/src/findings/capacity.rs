@@ -6,7 +6,6 @@ use super::contrast::Contrast;
 use super::words::{capacity, granted, setting};
 use super::{Candidate, Measured, fastest};
 use crate::model::{Capacity, Key, RecvMethod, SendMethod};
-use crate::order::Order;
 
 /// Each capacity against the default one, or the smallest where there is no default.
 pub(super) fn worth(group: &[Measured]) -> Vec<Candidate> {
@@ -26,7 +25,7 @@ pub(super) fn worth(group: &[Measured]) -> Vec<Candidate> {
     let setting = setting(base.job, &[Key::Capacity]);
     if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
         let mut all: Vec<Measured> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
-        all.order_by_key(|one| granted(*one));
+        all.sort_by_key(|one| granted(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
         let text = format!("Capacity makes no difference from {least} to {most}, within 3 %: {setting}.");
         let capacities: Value = all.iter().map(|one| one.evidence()).collect();

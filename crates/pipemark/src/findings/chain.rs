@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::words::{setting, time};
 use super::{Candidate, Measured};
 use crate::model::{GIB, Key, Sample, Throughput, three_digits};
-use crate::order::Order;
 use crate::stats::estimate::median;
 use crate::stats::fit::{FEWEST_POINTS, Line, Linearity, Weighting};
 
@@ -58,7 +57,7 @@ fn stage(measured: Measured) -> String {
 /// What one more stage costs, by chains that differ in nothing but their length.
 pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
     let mut points: Vec<Point> = group.iter().filter_map(|one| Point::of(*one)).collect();
-    points.order_by(|one, other| one.length.total_cmp(&other.length));
+    points.sort_by(|one, other| one.length.total_cmp(&other.length));
     if points.len() < FEWEST_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
         return None;
     }
@@ -144,7 +143,7 @@ pub(super) fn published(chains: &[Measured]) -> Vec<Candidate> {
 
 /// The measured points of chains of one stage, each with its published throughput.
 fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option<Candidate> {
-    points.order_by(|one, other| one.0.length.total_cmp(&other.0.length));
+    points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
     if points.len() < FEWEST_POINTS {
         return None;
     }

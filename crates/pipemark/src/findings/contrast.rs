@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::Measured;
 use super::words::spans;
 use crate::model::{ByteSize, Estimate, Figure, three_digits};
-use crate::order::Order;
 use crate::stats::records::ratios;
 
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
@@ -141,7 +140,7 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
             .into_iter()
             .flatten()
             .collect();
-    clauses.order();
+    clauses.sort();
     if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
         let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
         return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));

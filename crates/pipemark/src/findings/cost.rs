@@ -6,7 +6,6 @@ use super::link::Rivals;
 use super::words::{setting, situation, time};
 use super::{Candidate, Measured, groups};
 use crate::model::{ByteSize, Key};
-use crate::order::Order;
 use crate::stats::fit::{Coefficient, Line, Weighting};
 
 /// The fewest sizes from which two costs can be told: with three, one stray makes a line.
@@ -87,7 +86,7 @@ pub(super) fn call_costs(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candida
     };
     let mut sweeps = groups(streams, &[Key::Block]);
     sweeps.retain(|sweep| !has_rivals(sweep));
-    sweeps.iter_mut().for_each(|sweep| sweep.order_by_key(|one| one.ends().block));
+    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
     sweeps.iter().filter_map(|sweep| call_cost(sweep)).collect()
 }
 
@@ -116,7 +115,7 @@ fn call_cost(sweep: &[Measured]) -> Option<Candidate> {
 pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
     let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
     let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();
-    costs.order_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
+    costs.sort_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
     if costs.len() < 2 {
         return None;
     }

@@ -9,7 +9,6 @@ use super::contrast::Contrast;
 use super::{Candidate, Measured, fastest};
 use crate::entrant::{Does, FILTERS, FindingForm, does};
 use crate::model::{ByteSize, Feed, Figure, Filter, GIB, Lines, Published, Record, Unit, Warning, three_digits};
-use crate::order::Order;
 
 /// Bytes of the lines that yes writes.
 const SHORT: f64 = 8.0;
@@ -103,7 +102,7 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> 
 fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
-        of.order_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
+        of.sort_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
         let (small, large) = (*of.first()?, *of.last()?);
         (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
     };
@@ -227,7 +226,7 @@ fn published(group: &[Measured]) -> Option<Candidate> {
         .iter()
         .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
         .collect();
-    theirs.order_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
+    theirs.sort_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
     let [(first, shortest), others @ ..] = theirs.as_slice() else { return None };
     if others.is_empty() || theirs.iter().any(|(one, _)| one.estimates.throughput().low.is_none()) {
         return None;

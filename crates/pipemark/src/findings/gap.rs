@@ -6,7 +6,6 @@ use super::contrast::{Contrast, widest};
 use super::words::trial;
 use super::{Candidate, Measured};
 use crate::model::{Figure, Job, Key, Nanos, Pace, RoundTrip};
-use crate::order::Order;
 
 /// The pause before each message; `None` where messages have their times.
 pub(super) fn gap(one: &Measured) -> Option<Nanos> {
@@ -22,7 +21,7 @@ pub(super) fn against_none(group: &[Measured]) -> Option<Candidate> {
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
     let mut contrasts: Vec<Contrast> = paused.filter_map(|one| Contrast::of(Figure::P50, base, *one)).collect();
     contrasts.retain(|contrast| contrast.more() || contrast.less() || contrast.same());
-    contrasts.order_by_key(|contrast| gap(&contrast.new));
+    contrasts.sort_by_key(|contrast| gap(&contrast.new));
     let clause = |contrast: &Contrast| {
         let pause = gap(&contrast.new).unwrap_or_default();
         match contrast.same() {

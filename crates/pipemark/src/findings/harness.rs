@@ -7,7 +7,6 @@ use super::gap::gap;
 use super::words::{situation, time};
 use super::{Candidate, Measured};
 use crate::model::{Capacity, LinkKind, Nanos, RecvMethod, SendMethod};
-use crate::order::Order;
 
 /// The null link against a pipe by write and read, for streams and for round trips.
 pub(super) fn share<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
@@ -32,7 +31,7 @@ pub(super) fn share<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         Some((idle, contrast))
     };
     let mut shares: Vec<(Measured<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
-    shares.order_by_key(|(idle, _)| idle.ends().block);
+    shares.sort_by_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
     let (piece, of_pipe) = match first.job.is_round_trip() {
         false => ("block", "of what a pipe takes for it"),

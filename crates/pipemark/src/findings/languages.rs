@@ -9,7 +9,6 @@ use super::contrast::Contrast;
 use super::words::time;
 use super::{Candidate, Measured, fastest};
 use crate::model::{ByteSize, Entrant, Figure, GIB, Language, Program, Record, three_digits};
-use crate::order::{self, Order};
 
 /// As good as the fastest.
 const NEARLY: f64 = 0.1;
@@ -48,7 +47,7 @@ fn tuning<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         Some((language, Contrast::throughput(*plain, find(group, language, Program::Tuned)?)?))
     };
     let mut gains: Vec<(&Language, Contrast)> = group.iter().filter_map(gain).collect();
-    gains.order_by(|one, other| other.1.ratio.total_cmp(&one.1.ratio));
+    gains.sort_by(|one, other| other.1.ratio.total_cmp(&one.1.ratio));
     let differ = gains.iter().filter(|(_, gain)| gain.more() || gain.less());
     let differ: Vec<String> = differ.map(|(language, gain)| format!("{language} {gain}")).collect();
     let same: Vec<&str> = gains.iter().filter(|(_, gain)| gain.same()).map(|(language, _)| language.as_str()).collect();
@@ -90,7 +89,7 @@ fn start_up<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
     let of =
         |one: &Measured<'a>| Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)));
     let mut all: Vec<(f64, &Entrant, f64)> = group.iter().filter_map(of).collect();
-    all.order_by(|one, other| one.0.total_cmp(&other.0));
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
     let [least, .., most] = all.as_slice() else { return None };
     let total = entrant(&group[0]).total;
     let name = |entrant: &Entrant| format!("{} {}", entrant.language, entrant.program);
@@ -107,7 +106,7 @@ fn start_up<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         share(least),
         share(most)
     );
-    let evidence = order::map(all.iter().map(|(ns, entrant, _)| (name(entrant), *ns)));
+    let evidence = BTreeMap::from_iter(all.iter().map(|(ns, entrant, _)| (name(entrant), *ns)));
     Some(Candidate::new("start-up", 1.0, text, json!({ "start_up_ns": evidence })))
 }
 
@@ -118,7 +117,7 @@ fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candid
     };
     let mut groups: Vec<Vec<Measured>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
     let block = |group: &[Measured]| entrant(&group[0]).block;
-    groups.order_by_key(|group| block(group));
+    groups.sort_by_key(|group| block(group));
     let alike = groups.windows(2).all(|two| block(&two[0]) < block(&two[1]) && two[0].len() == two[1].len());
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
     if groups.len() < 2 || !alike || !sure {
@@ -129,12 +128,12 @@ fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candid
         let best = fastest(group.iter().copied())?.throughput();
         let mut shares: Vec<(f64, &str)> =
             group.iter().map(|one| (one.throughput() / best, entrant(one).language.as_str())).collect();
-        shares.order_by(|one, other| one.0.total_cmp(&other.0));
+        shares.sort_by(|one, other| one.0.total_cmp(&other.0));
         let near = shares.iter().filter(|(share, _)| *share >= 1.0 - NEARLY).count();
         let (block, (least, slowest)) = (block(group), shares[0]);
         let least = three_digits(least * 100.0);
         parts.push(format!("{near} with {block} (the slowest, {slowest}, has {least} %)"));
-        let shares = order::map(shares.into_iter().map(|(share, language)| (language, share)));
+        let shares = BTreeMap::from_iter(shares.into_iter().map(|(share, language)| (language, share)));
         evidence.push(json!({ "block": block, "share_of_the_fastest": shares }));
         from = from.or(Some(block)).filter(|_| near == group.len());
     }

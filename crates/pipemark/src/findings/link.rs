@@ -7,7 +7,6 @@ use super::contrast::{Contrast, by_size, evidence_by_block, widest};
 use super::words::{listed, pieces, situation, spans, work_in_words};
 use super::{Candidate, Measured, fastest, groups};
 use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod};
-use crate::order::Order;
 
 /// What rivals differ in.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
@@ -35,7 +34,7 @@ impl<'a> Rivals<'a> {
                 rivals.names.push(name);
             }
         }
-        rivals.sizes.order();
+        rivals.sizes.sort();
         rivals.sizes.dedup();
         rivals
     }
@@ -191,7 +190,7 @@ pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
             crossovers.extend(crossovers_of(rivals, one, other));
         }
     }
-    crossovers.order_by(|one, other| other.effect().total_cmp(&one.effect()));
+    crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
     // Of links that behave alike one is enough.
     let mut chosen: Vec<&Crossover> = Vec::new();
     for crossover in &crossovers {

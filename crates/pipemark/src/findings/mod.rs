@@ -31,7 +31,6 @@ use serde_json::Value as Json;
 
 use self::measured::{Measured, fastest, groups, measured};
 use crate::model::{Estimate, Finding, Job, Key, Record};
-use crate::order::Order;
 use crate::stats::family::Family;
 use crate::stats::records::by_round;
 
@@ -118,7 +117,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], harness::share),
     ]);
     for rule in &mut rules {
-        rule.order_by(|one, other| other.effect.total_cmp(&one.effect));
+        rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));
     }
     let nth =
         |place: usize| rules.iter().filter_map(move |rule| rule.get(place)).map(|candidate| candidate.finding.clone());

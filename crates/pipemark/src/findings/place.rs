@@ -6,12 +6,11 @@ use super::contrast::{Contrast, by_size, evidence_by_block, widest};
 use super::words::setting;
 use super::{Candidate, Measured};
 use crate::model::{ByteSize, Key, Place, capitalised};
-use crate::order::Order;
 
 /// Ends on each two CPUs against ends on one, over all block sizes for which both were measured.
 pub(super) fn against_one_core(group: &[Measured]) -> Vec<Candidate> {
     let mut places: Vec<Place> = group.iter().map(|one| one.ends().place).collect();
-    places.order();
+    places.sort();
     places.dedup();
     let on_one = |place: &Place| match place {
         Place::Pinned(writer, reader) => writer == reader,
@@ -27,7 +26,7 @@ fn against(group: &[Measured], one: Place, two: Place) -> Option<Candidate> {
         group.iter().find(|measured| measured.ends().place == place && measured.ends().block == block).copied()
     };
     let mut blocks: Vec<ByteSize> = group.iter().map(|measured| measured.ends().block).collect();
-    blocks.order();
+    blocks.sort();
     blocks.dedup();
     let contrast = |block: &ByteSize| Contrast::throughput(at(one, *block)?, at(two, *block)?);
     let contrasts: Vec<Contrast> = blocks.iter().filter_map(contrast).collect();

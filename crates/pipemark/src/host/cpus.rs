@@ -2,7 +2,6 @@
 
 use super::files::{Files, cpu_list, field};
 use crate::model::{Cache, Cpu, CpuTopology};
-use crate::order::Order;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -61,7 +60,7 @@ pub fn caches(files: &Files, cpu: Cpu) -> Vec<Cache> {
         })
     };
     let mut caches: Vec<Cache> = indices.filter_map(read).collect();
-    caches.order_by(|a, b| (a.level, &a.kind).cmp(&(b.level, &b.kind)));
+    caches.sort_by(|a, b| (a.level, &a.kind).cmp(&(b.level, &b.kind)));
     caches
 }
 

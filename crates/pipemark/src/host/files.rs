@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::model::Cpu;
-use crate::order::Order;
 
 /// No file of interest is longer; a mount table of hundreds of containers is the longest.
 const LONGEST: u64 = 256 << 10;
@@ -73,7 +72,7 @@ impl Files {
         let Ok(entries) = self.locate(path).read_dir() else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.order();
+        names.sort();
         names
     }
 }

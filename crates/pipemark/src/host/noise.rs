@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::files::Files;
 use super::limits::ControlGroups;
 use crate::model::{Cpu, Host, Warning};
-use crate::order;
 
 /// Steal from this share on is worth a word, in per cent.
 const STEAL: f64 = 1.0;
@@ -64,7 +63,7 @@ fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
         let &[user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
         Some((cpu, Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal }))
     };
-    order::map(stat.lines().filter_map(parse))
+    BTreeMap::from_iter(stat.lines().filter_map(parse))
 }
 
 /// The time of this process and of those it has waited for, from /proc/self/stat.

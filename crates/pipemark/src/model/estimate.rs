@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::figure::Figure;
-use crate::order;
 
 /// What the samples of a trial say about one quantity: never a single number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -35,7 +34,7 @@ pub struct Estimates(BTreeMap<Figure, Estimate>);
 impl Estimates {
     /// These estimates; `None` without those that every trial has.
     pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
-        let estimates = order::map(estimates);
+        let estimates = BTreeMap::from_iter(estimates);
         let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
         all.then_some(Estimates(estimates))
     }

@@ -16,7 +16,6 @@ use super::refusal::Refusal;
 use super::schedule::ScheduleChoices;
 use super::suite::Suite;
 use crate::model::{Claim, GIB, Key, Value, Which, did_you_mean};
-use crate::order::Order;
 
 const MAX_NAME_CHARS: usize = 40;
 const MAX_TITLE_CHARS: usize = 120;
@@ -201,7 +200,7 @@ impl fmt::Display for Scalar {
 /// The entries of a table in the order of the file.
 fn entries<T>(table: &Table<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
     let mut entries: Vec<_> = table.iter().collect();
-    entries.order_by_key(|(key, _)| key.span().start);
+    entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 

@@ -1,9 +1,10 @@
 //! Charts in text: curves over two axes, bars, coloured tables as tables.
 
+use std::collections::BTreeSet;
+
 use super::grid;
 use super::terminal::{Colour, abridge, pad, width, wrap};
 use crate::model::Unit;
-use crate::order::{self, Order};
 use crate::sheet::{Axis, Cell, Chart, Column, Grid, Kind, Point, Role, Scale, Series, Side, Style};
 
 /// Rows of a chart with two axes.
@@ -45,7 +46,7 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let points =
         chart.series.iter().enumerate().flat_map(|(n, series)| series.points.iter().map(move |point| (n, point)));
     let mut points: Vec<(usize, &Point)> = points.filter(|point| measured(&point)).collect();
-    points.order_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
+    points.sort_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
     let longest = points.iter().map(|(_, point)| point.x).fold(f64::MIN_POSITIVE, f64::max);
     let several = chart.series.iter().filter(|series| series.role == Role::Measured).count() > 1;
     let theirs = |label: &str, row: f64| {
@@ -69,7 +70,7 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
         vec![Column::words("", "").fit(crate::sheet::Fit::Elastic), Column::bars(""), Column::figures("", "")];
     let mut lines = grid::lines(&Grid::new(columns, rows.collect()), room, colour);
     let published = chart.points().filter(|(series, _)| series.role == Role::Published);
-    let sources = order::set(published.map(|(_, point)| point.name.as_str()));
+    let sources = BTreeSet::from_iter(published.map(|(_, point)| point.name.as_str()));
     lines.extend(
         sources
             .into_iter()

@@ -14,7 +14,6 @@ use super::error::{RunError, explained};
 use super::interrupt::Interrupt;
 use crate::content::Payload;
 use crate::model::{ByteSize, Feed};
-use crate::order;
 
 /// The document's line, 8 bytes with its newline.
 pub const SHORT_LINE: &str = "abcdefg";
@@ -71,7 +70,7 @@ impl Feeds {
         };
         if !self.logs.contains_key(&total) {
             // One after the other: experiments of different totals do not add up.
-            self.logs = order::map([(total, Log::of(total).map_err(failed)?)]);
+            self.logs = BTreeMap::from_iter([(total, Log::of(total).map_err(failed)?)]);
         }
         let log = self.logs.get_mut(&total).expect("made above");
         if command.is_some() && log.packed.is_none() {

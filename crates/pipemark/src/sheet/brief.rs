@@ -2,7 +2,7 @@
 
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::tables::{as_bars, as_columns, label, sweep};
 use super::document::warnings;
@@ -12,7 +12,6 @@ use super::summary::summary;
 use super::words::missing;
 use super::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style, counted, gains, matrix, why, words};
 use crate::model::{Document, Figure, Finding, Nanos, Record, Throughput, shared};
-use crate::order;
 
 /// Lines of the whole, on a terminal of 80 columns.
 const LINES: usize = 45;
@@ -84,7 +83,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
     let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
     let numbered = findings.iter().enumerate();
     sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
-    let topics = order::set(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
+    let topics = BTreeSet::from_iter(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
     let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
     let explained = (!topics.is_empty()).then(|| format!("explained: {explained}"));
     if !pointers.is_empty() {

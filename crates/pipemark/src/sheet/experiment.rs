@@ -1,5 +1,7 @@
 //! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
 
+use std::collections::BTreeSet;
+
 use super::marks::{WARNED, marks, warnings_by_trial};
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Note, Side, Style, Table, distinct, neutral};
@@ -7,7 +9,6 @@ use crate::model::{
     self, COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
     differing, digits, percent, shared, three_digits,
 };
-use crate::order::{self, Order};
 
 /// One experiment of a document.
 #[derive(Debug)]
@@ -202,11 +203,11 @@ impl<'a> Experiment<'a> {
     pub(super) fn published_figures(&self) -> Option<Grid> {
         let of =
             |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
-        let words = order::set(self.records.iter().flat_map(|record| of(record).into_keys()));
+        let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
         let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
         // In the order of the other tables; what only the document has comes last.
         let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
-        words.order_by_key(|(figure, _)| (figure.is_none(), *figure));
+        words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
         let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
         let mut table =
             Table::of(&records).column(Column::words("", "ours (published)"), |record| Cell::shown(&record.name));

@@ -1,11 +1,12 @@
 //! The history: its measurements, its trials, and one trial over time.
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 
 use super::comparison::{style, verdict_in_words};
 use super::{Cell, Column, Fit, Note, Sheet, Style, Table, neutral};
 use crate::model::{Document, Estimate, Record, Unit, digits, signed_percent};
-use crate::order;
 use crate::stats::changes::FEWEST_SESSIONS;
 use crate::stats::compare::Comparison;
 use crate::stats::sessions::Spread;
@@ -143,7 +144,7 @@ pub struct TrendPoint {
 
 /// One trial over time, in bytes per second or nanoseconds.
 pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
-    let machines = order::set(points.iter().map(|point| (&point.entry.host, &point.entry.cpu)));
+    let machines = BTreeSet::from_iter(points.iter().map(|point| (&point.entry.host, &point.entry.cpu)));
     let ends =
         |estimate: &Estimate| (estimate.low.unwrap_or(estimate.median), estimate.high.unwrap_or(estimate.median));
     let most = points.iter().map(|point| ends(&point.estimate).1).fold(0.0, f64::max);

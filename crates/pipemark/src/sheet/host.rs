@@ -1,9 +1,10 @@
 //! What matters about a machine.
 
+use std::collections::BTreeSet;
+
 use super::{Cell, Column, Fit, Sheet, Table, counted};
 use crate::host::show_cpu_list;
 use crate::model::{ByteSize, Cpu, Host};
-use crate::order;
 
 /// The machine, and what can't be used on it.
 pub fn host(host: &Host) -> Sheet {
@@ -47,8 +48,8 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
 
 fn cpus(host: &Host) -> String {
     let allowed: Vec<Cpu> = host.topology.iter().map(|entry| entry.cpu).collect();
-    let cores = order::set(host.topology.iter().map(|entry| entry.core)).len();
-    let packages = order::set(host.topology.iter().map(|entry| entry.package)).len();
+    let cores = BTreeSet::from_iter(host.topology.iter().map(|entry| entry.core)).len();
+    let packages = BTreeSet::from_iter(host.topology.iter().map(|entry| entry.package)).len();
     let all = format!(
         "{} allowed ({}): {} in {}",
         host.cpus,

@@ -5,7 +5,6 @@ use super::marks::warnings_by_trial;
 use super::words::{missing, ranked};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Style, distinct, grouped, neutral};
 use crate::model::{Better, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing};
-use crate::order::Order;
 
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
 pub(super) const NONE: &str = "–";
@@ -25,7 +24,7 @@ pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
     let apart: Vec<Key> = apart.collect();
     // Where a run was interrupted, the first row need not have them all.
     let mut ascending = records.clone();
-    ascending.order_by_key(|record| record.job.value(across).and_then(|value| value.number()));
+    ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
     let columns = distinct(ascending.iter().map(|record| record.shown(across)));
     let caption = |record: &Record| {
         let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();

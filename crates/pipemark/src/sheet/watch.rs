@@ -3,7 +3,6 @@
 use super::{Axis, Block, Chart, Kind, Point, Role, Scale, Series};
 use super::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style, Table, counted, sparkline};
 use crate::model::{ByteSize, Nanos, Phase, PipeFigures, PipelineReport, StageFigures, StageMoment, Throughput, Unit};
-use crate::order::Order;
 use crate::watch::{Live, percent};
 
 /// More stages than this are shown in short: those that are busiest.
@@ -73,11 +72,11 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     let mut rows = Vec::new();
     let mut shown: Vec<&StageFigures> = report.stages.iter().collect();
     if shown.len() > MOST || busiest_first {
-        shown.order_by(|a, b| b.busy.total_cmp(&a.busy));
+        shown.sort_by(|a, b| b.busy.total_cmp(&a.busy));
         shown.truncate(MOST);
     }
     if !busiest_first {
-        shown.order_by_key(|stage| stage.number);
+        shown.sort_by_key(|stage| stage.number);
     }
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);

@@ -14,7 +14,6 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::compare::{Comparison, Pairing, compare};
 use super::sessions::{Session, Sessions, Together, level};
 use super::verdict::{Criterion, Verdict};
-use crate::order::Order;
 
 /// Fewer sessions are a stray, and no change.
 const FEWEST: usize = 3;
@@ -41,7 +40,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut cuts = Vec::new();
     cut(&figures, 0, level(series), &mut random, &mut cuts);
-    cuts.order();
+    cuts.sort();
     loop {
         let ends: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([sessions.len()]).collect();
         let points: Vec<ChangePoint> = ends

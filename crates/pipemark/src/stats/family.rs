@@ -7,7 +7,6 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::estimate::{CONFIDENCE, median};
 use super::sessions::mean;
 use crate::model::Estimate;
-use crate::order;
 
 /// No ratio is known better than to so much of what is usual in its document: of two speeds that a coin decides between, few
 /// rounds may have met only one.
@@ -108,7 +107,7 @@ fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
         left.iter().for_each(|(round, left)| rounds.entry(*round).or_default().push(*left));
         own.push(left);
     }
-    let common = order::map(rounds.into_iter().map(|(round, left)| (round, mean(&left))));
+    let common = BTreeMap::from_iter(rounds.into_iter().map(|(round, left)| (round, mean(&left))));
     let of_trial = |left: Vec<(u32, f64)>| left.into_iter().map(|(round, left)| left - common[&round]).collect();
     own.into_iter().map(of_trial).collect()
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::warnings::warnings_of;
 use crate::model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
-use crate::order;
 
 /// Why a trial that ran has no figure.
 const IDLE: &str =
@@ -85,7 +84,7 @@ fn estimates(samples: &[Sample]) -> Option<Estimates> {
 /// The speed of each round; rounds in which nothing arrived have none to compare.
 pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
     let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
-    order::map(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
+    BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
 }
 
 /// Speed over that of the baseline, of the rounds in which both were measured. The baseline has none to itself, and a
@@ -107,7 +106,7 @@ pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
 
 /// How many times as much `samples` have of a figure as `base`, in each round in which both have any.
 pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
-    let base = order::map(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
+    let base = BTreeMap::from_iter(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
     let ratios = samples.iter().filter_map(|sample| Some(figure(sample)? / base.get(&sample.round)?));
     ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! What the ends' clocks and counters cannot show (huge pages refused, a busy machine) comes in as notes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::drift::Drift;
 use super::estimate::median;
@@ -11,7 +11,6 @@ use super::regimes::regimes;
 use crate::model::{
     self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
 };
-use crate::order;
 
 /// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
 const TOLERANCE: f64 = 0.03;
@@ -118,7 +117,7 @@ fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
 fn misplaced(samples: &[Sample]) -> Vec<Warning> {
     let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
     let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
-    order::set(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
+    BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
 }
 
 /// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured, and those

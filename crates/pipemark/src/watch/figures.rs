@@ -3,7 +3,6 @@
 use super::sampler::Watcher;
 use super::state::State;
 use crate::model::{PipeFigures, StageFigures};
-use crate::order::Order;
 
 /// What was counted of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -160,7 +159,7 @@ impl Figures {
             pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, State::Blocked), writer.blocked);
             pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, State::Starved), reader.starved);
         }
-        pipes.order_by_key(|pipe| (pipe.from, pipe.to));
+        pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
         Figures {

@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::host;
-use crate::order::Order;
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 /// A pipe or FIFO, whatever it is called: its device and inode.
@@ -173,7 +172,7 @@ fn ends(pid: u32) -> io::Result<Vec<End>> {
         let path = format!("{folder}/{fd}");
         found.extend(end_of(&path).map(|(pipe, way)| End { fd, pipe, way }));
     }
-    found.order_by_key(|end| end.fd);
+    found.sort_by_key(|end| end.fd);
     Ok(found)
 }
 

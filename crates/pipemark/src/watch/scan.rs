@@ -1,6 +1,6 @@
 //! Looks for the processes, threads and pipes of a pipeline, and tells what of it was there before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use rustix::fd::OwnedFd;
@@ -16,7 +16,6 @@ use super::state::Target;
 use super::thread::{Thread, targets};
 use super::topology::{self, Reach, Shape};
 use crate::host::ControlGroups;
-use crate::order;
 
 /// How often it is asked whether something has changed, and how often while a pipeline is being started.
 const ASK: Duration = Duration::from_millis(100);
@@ -352,7 +351,7 @@ impl Watcher {
         let leads = |end: &End| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
         let (inner, outer): (Vec<_>, Vec<_>) =
             ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
-        let pipes = |ends: Vec<&End>| order::set(ends.into_iter().map(|end| end.pipe));
+        let pipes = |ends: Vec<&End>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
         (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
         for pid in &shape.pids {
             let targets = self.known.get_mut(pid).into_iter().flat_map(|known| known.ends.values_mut());

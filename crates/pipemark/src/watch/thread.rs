@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use super::process::{self, Again, End, PipeId, Way};
 use super::state::{self, Seen, State, Target, Wait};
 use crate::model::Access;
-use crate::order;
 
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
@@ -210,7 +209,7 @@ pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
         (true, false) => (end.fd, Target::In(end.pipe)),
         (false, _) => (end.fd, Target::Out(end.pipe)),
     };
-    order::map(ends.iter().map(target))
+    BTreeMap::from_iter(ends.iter().map(target))
 }
 
 #[cfg(test)]

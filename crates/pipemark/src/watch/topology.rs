@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::process::{End, PipeId, Process, Way};
-use crate::order::{self, Order};
 
 /// A stage: processes that do one job, such as a shell's loop and what it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +79,11 @@ fn leading(process: &Process) -> Vec<End> {
 }
 
 fn field(processes: &[Process]) -> Field<'_> {
-    let mut field =
-        Field { processes: order::map(processes.iter().map(|process| (process.pid, process))), ends: BTreeMap::new() };
-    let all = order::map(processes.iter().map(|process| (process.pid, leading(process))));
+    let mut field = Field {
+        processes: BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process))),
+        ends: BTreeMap::new(),
+    };
+    let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
     for (&pid, ends) in &all {
         // What a process only inherited from the one that uses it, such as /dev/fd/63 of another substitution.
         let inherited = |end: &End| {
@@ -123,9 +124,9 @@ pub fn fill_gaps(processes: &mut [Process]) {
             ends.filter(move |(_, end)| end.way == way && end.fd < 2).map(|(process, end)| (process.group, end.pipe))
         };
         let lacking = |way: Way, other: Way| {
-            let all = order::set(held(other).map(|(_, pipe)| pipe));
+            let all = BTreeSet::from_iter(held(other).map(|(_, pipe)| pipe));
             let own = held(way).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
-            order::set(own)
+            BTreeSet::from_iter(own)
         };
         let (reads, writes) = (lacking(Way::Out, Way::In), lacking(Way::In, Way::Out));
         let end = |fd: u32, way: Way| move |pipe: PipeId| End { fd, pipe, way };
@@ -150,7 +151,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> 
         .iter()
         .map(|&pid| (pid, field.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
         .filter(|(_, ends)| !ends.is_empty());
-    let ends = order::map(ends);
+    let ends = BTreeMap::from_iter(ends);
     if ends.is_empty() {
         let alone: Vec<u32> = members.into_iter().filter(|pid| field.processes[pid].state != 'Z').collect();
         return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
@@ -221,7 +222,7 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
         })
     };
     let leads_to = |from: u32, to: u32, without: u32| {
-        let (mut seen, mut waiting) = (order::set([without]), vec![from]);
+        let (mut seen, mut waiting) = (BTreeSet::from_iter([without]), vec![from]);
         while let Some(pid) = waiting.pop() {
             if seen.insert(pid) {
                 if pid != from && pid == to {
@@ -232,7 +233,7 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
         }
         false
     };
-    let mut stage_of = order::map(ends.keys().map(|&pid| (pid, pid)));
+    let mut stage_of = BTreeMap::from_iter(ends.keys().map(|&pid| (pid, pid)));
     for &elder in ends.keys() {
         let shares = |pid: u32| {
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
@@ -264,7 +265,7 @@ fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
     pids.sort_by_cached_key(|&pid| (depth(pid), field.processes[&pid].start, pid));
     let of = |way: Way| {
         let ends = pids.iter().flat_map(|pid| field.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
-        order::set(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
+        BTreeSet::from_iter(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
     };
     let (ins, outs) = (of(Way::In), of(Way::Out));
     Shape { pids, ins, outs }
@@ -276,7 +277,7 @@ fn pids_above(field: &Field<'_>, pid: u32) -> usize {
 
 /// In the order of the data, the first started first where that leaves a choice.
 fn ordered(mut stages: Vec<Shape>, field: &Field<'_>) -> Vec<Shape> {
-    stages.order_by_key(|stage| field.processes[&stage.pids[0]].start);
+    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
     let mut done = Vec::new();
     while !stages.is_empty() {
         let fed = |stage: &Shape| {

@@ -3,7 +3,6 @@
 use super::advice::advice;
 use super::figures::Figures;
 use crate::model::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
-use crate::order::Order;
 
 /// Fewer looks say nothing.
 const FEWEST_SAMPLES: u32 = 20;
@@ -69,7 +68,7 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
         ("waiting for something else", stage.other),
         ("hidden", stage.unknown),
     ];
-    all.order_by(|(_, a), (_, b)| b.total_cmp(a));
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     all
 }
 
@@ -138,7 +137,7 @@ fn parts(figures: &Figures) -> Vec<Vec<usize>> {
         parts = apart;
         parts.push(joined.concat());
     }
-    parts.order_by_key(|part| part.iter().min().copied());
+    parts.sort_by_key(|part| part.iter().min().copied());
     parts
 }
 
@@ -146,7 +145,7 @@ fn parts(figures: &Figures) -> Vec<Vec<usize>> {
 fn of_one(figures: &Figures) -> PipelineVerdict {
     // A stage counts for as long as it was there.
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
-    order.order_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
+    order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
     let busiest = order[0];
     let mut verdict = hidden(figures, busiest)
         .or_else(|| outside(figures, busiest))

@@ -1,8 +1,9 @@
 //! Tables that fit a screen: a parameter across the top, or the best trials with bars.
 
+use std::collections::BTreeSet;
+
 use super::LINE;
 use crate::model::{Capacity, Figure, Key, Record, Throughput, Unit, name};
-use crate::order::{self, Order};
 use crate::sheet::experiment::{Experiment, published_real, times};
 use crate::sheet::marks::{doubts, of_bytes};
 use crate::sheet::words::{missing, ranked};
@@ -38,7 +39,7 @@ pub(super) fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     }
     let keys = experiment.varying();
     let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
-        let values = order::set(experiment.records.iter().map(|record| record.job.value(key)));
+        let values = BTreeSet::from_iter(experiment.records.iter().map(|record| record.job.value(key)));
         let values: Vec<_> = values.into_iter().collect();
         let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
         let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
@@ -48,7 +49,7 @@ pub(super) fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
     let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
     let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
     let mut ascending = experiment.records.clone();
-    ascending.order_by_key(|record| record.job.value(across));
+    ascending.sort_by_key(|record| record.job.value(across));
     let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
     let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
     let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
@@ -103,7 +104,7 @@ fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
         if unit == Unit::Nanoseconds { -figure } else { figure }
     };
     let mut best: Vec<&Record> = measured().collect();
-    best.order_by(|one, other| {
+    best.sort_by(|one, other| {
         let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
         first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
     });

@@ -3,7 +3,6 @@
 use super::{Context, MOST_ROWS, Trial, at_most, published};
 use crate::entrant::{Does, does};
 use crate::model::{Figure, Key, Unit, capitalised};
-use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::{distinct, grouped};
 
@@ -71,7 +70,7 @@ fn bar_chart(
     let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
     let mut rows = grouped(context.ranked().map(|trial| (row_of(trial), trial)));
-    rows.order_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
+    rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
     let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
     let mut elsewhere: Vec<Series> = Vec::new();
     for (row, (_, trials)) in rows.iter().enumerate() {

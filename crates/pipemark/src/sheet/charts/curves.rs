@@ -7,7 +7,6 @@ use hdrhistogram::serialization::Deserializer;
 
 use super::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
 use crate::model::{Estimate, Figure, GIB, Key, Sample, Unit, capitalised};
-use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Kind, Point, Role, Scale, Series};
 use crate::sheet::experiment::published_real;
 use crate::stats::estimate::median;
@@ -169,13 +168,13 @@ fn add(curves: &mut Vec<Series>, point: Point) {
         Some(curve) if curve.points.iter().any(|known| known.x == point.x) => {}
         Some(curve) => {
             curve.points.push(point);
-            curve.points.order_by(|one, other| one.x.total_cmp(&other.x));
+            curve.points.sort_by(|one, other| one.x.total_cmp(&other.x));
         }
         None => curves.push(Series { label: point.name.clone(), role: Role::Published, points: vec![point] }),
     }
 }
 
 fn sorted(mut points: Vec<Point>) -> Vec<Point> {
-    points.order_by(|one, other| one.x.total_cmp(&other.x));
+    points.sort_by(|one, other| one.x.total_cmp(&other.x));
     points
 }

@@ -2,7 +2,6 @@
 
 use super::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
 use crate::model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised};
-use crate::order::Order;
 use crate::sheet::chart::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
 use crate::sheet::gains::{REVERSED, TIED, gain};
 use crate::sheet::{distinct, grouped, neutral};
@@ -111,7 +110,7 @@ fn cells(context: &Context, (run, about): (usize, &Experiment), part: &GainsBloc
 fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     let mut columns = distinct(trials.iter().map(|trial| (number(trial, across), trial.word(across))));
     if across.unit() != Unit::Word {
-        columns.order_by_key(|(number, _)| *number);
+        columns.sort_by_key(|(number, _)| *number);
     }
     let mut names: Vec<String> = columns.into_iter().map(|(_, name)| name).collect();
     names.dedup();
