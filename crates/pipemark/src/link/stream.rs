@@ -24,7 +24,7 @@ pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
     recv::open(method, end.fd()?, &options::recv(params))
 }
 
-/// Whether [`write`] and [`read`] are what the ends of a link do.
+/// Whether [`write()`] and [`read`] are what the ends of a link do.
 pub fn is_plain(link: &dyn Link, params: &Ends) -> bool {
     link.is_plain() && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
 }
