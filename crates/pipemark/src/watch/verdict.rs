@@ -86,10 +86,8 @@ pub fn percent(share: f64) -> String {
 
 /// It was seen too seldom.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let text = match samples {
-        0 => "Too short to tell: it ended before it could be looked at.".to_owned(),
-        _ => format!("Too short to tell: it was looked at {samples} times, and {FEWEST_SAMPLES} are needed (0.2 s)."),
-    };
+    let looked = if samples == 0 { "never looked at".to_owned() } else { format!("looked at {samples} times") };
+    let text = format!("Too short to tell: it was {looked}, and {FEWEST_SAMPLES} looks are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
 }
 
