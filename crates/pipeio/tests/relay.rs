@@ -267,7 +267,10 @@ fn output(kind: Kind) -> (OwnedFd, Arrived) {
             let arrived = move || {
                 // The reader may be behind, and the descriptor one that doesn't wait.
                 end.set_nonblocking(false).unwrap();
-                end.send(&[]).unwrap();
+                // An empty message that was passed on has ended the reader before this one does.
+                if let Err(error) = end.send(&[]) {
+                    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+                }
                 Some(reader.join().unwrap())
             };
             (near.into(), Box::new(arrived))
@@ -636,19 +639,6 @@ fn capacities_are_as_asked() {
         .run(&from.reader, rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
         .unwrap();
     assert!(report.capacities[0].is_some_and(|bytes| bytes <= 256 << 10), "{report:?}");
-    // So it is for the input where there is one CPU.
-    let on_one_cpu = std::thread::spawn(move || {
-        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-        let allowed = sched_getaffinity(None).unwrap();
-        let mut one = CpuSet::new();
-        one.set((0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap());
-        sched_setaffinity(None, &one).unwrap();
-        let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
-        drop(from.writer);
-        Relay::new().run(&from.reader, &to.writer).unwrap().capacities
-    });
-    let [input, _] = on_one_cpu.join().unwrap();
-    assert!(input.is_some_and(|bytes| bytes <= 256 << 10), "{input:?}");
     // The other end may have filled it beyond what is asked for here.
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();

@@ -16,7 +16,7 @@ use crate::model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 /// What `relay` takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RelayOptions {
-    /// Capacity of the pipes on both sides: a size, or keep [default: 1m, or 256k where less is faster]
+    /// Capacity of the pipes on both sides: a size, or keep [default: 1m, or 256k in front of a file]
     #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
     capacity: Option<Capacity>,
     /// How bytes are moved
