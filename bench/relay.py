@@ -6,10 +6,11 @@
 Every source meets every sink, on one CPU, on two and free. A round runs the relay and each rival once, in an order drawn
 anew, and the cells take turns. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
 stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
-together with 95 % (sign test, Bonferroni over the cells and rivals); before 15 rounds or so no cell can tell. Exits with 1 if
+together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 15 rounds or so no cell can tell.
+A cell that can tell for each rival after 20 or 40 rounds is left, the others get 60. Exits with 1 if
 an interval lies below 0.97; if after 60 rounds more than a tenth of the cells can't tell; or if after 5 the geometric mean
-against cat, where copying bounds, is below 1.8. There the pipeline also runs with nothing in the relay's place: what a stage
-that costs nothing would reach. Needs 1 GiB of memory for files."""
+against cat, where copying bounds, is below 1.8. There the pipeline also runs with nothing in the relay's place, once with the
+pipe as it comes and once with one of 1 MiB: what a stage that costs nothing would reach. Needs 1 GiB of memory for files."""
 
 import argparse
 import gzip
@@ -18,6 +19,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -31,15 +33,20 @@ from pathlib import Path
 from run import PIPEMARK, ROOT
 
 LEAST, ENOUGH_ROUNDS, UNSURE, COPYING = 0.97, 60, 0.1, 1.8
+LOOKS = (20, 40, ENOUGH_ROUNDS)
+# So often a pipeline without a stage runs too.
+NO_STAGE_ROUNDS = 8
 # Before that a mean says nothing.
 FEWEST_ROUNDS = 5
 KEPT = ROOT / "build/relay.jsonl"
+NO_STAGE = ["none", "large pipe"]
 STAGES = {"relay": f"{PIPEMARK} relay", "cat": "cat", "pv": "pv -q", "mbuffer": "mbuffer -q"}
 # What a source is called, and its command: {path} holds text, {size} is how much of it.
 SOURCES = {
-    "yes": "yes | head -c {size}",
+    # It is stopped after a time.
+    "yes": "yes",
     "head": "head -c {size} /dev/zero",
-    "zcat": "head -c {size} {path}.gz | zcat 2>/dev/null",
+    "zcat": "zcat {path}.{size}.gz",
     "dd 512": "dd if={path} bs=512 count={size} iflag=count_bytes status=none",
     "dd 8k": "dd if={path} bs=8k count={size} iflag=count_bytes status=none",
     "dd 64k": "dd if={path} bs=64k count={size} iflag=count_bytes status=none",
@@ -60,6 +67,10 @@ COPY_BOUND = [(source, sink) for source in ("yes", "head", "dd 8k", "dd 64k", "c
 # As much as takes a tenth of a second or so: what reads slowly gets less.
 SIZES = {"gzip": 12 * MIB, "sort": 8 * MIB} | dict.fromkeys(COPY_BOUND, 256 * MIB)
 SIZE, LARGEST = 96 * MIB, max(SIZES.values())
+ZCAT_SIZES = {size // 2 for size in (SIZE, SIZES["gzip"], SIZES["sort"])}
+# How long yes writes.
+YES = 0.1
+LARGE_PIPE = "perl -e 'fcntl(STDIN, 1031, 1 << 20) or die \"F_SETPIPE_SZ: $!\"; exec @ARGV'"
 
 
 def places():
@@ -90,8 +101,9 @@ def write_texts(path):
     lines = "".join(" ".join(draw.choices(words, k=12)) + f" {draw.random()}\n" for _ in range(20_000)).encode()
     repeated = lines * math.ceil(LARGEST / len(lines))
     Path(path).write_bytes(repeated[:LARGEST])
-    with gzip.open(f"{path}.gz", "wb", 1) as packed:
-        packed.write(repeated[:SIZE])
+    for size in ZCAT_SIZES:
+        with gzip.open(f"{path}.{size}.gz", "wb", 1) as packed:
+            packed.write(repeated[:size])
 
 
 def seconds(cell, stage, path):
@@ -99,26 +111,38 @@ def seconds(cell, stage, path):
     source, sink, place = cell
     size = SIZES.get((source, sink)) or SIZES.get(sink, SIZE)
     if source == "zcat":
-        size //= 8
-    if (source, sink) == ("yes", "sort"):
-        # Lines of two bytes.
-        size //= 8
-    feed = SOURCES[source]
+        size //= 2
+    feed, end = SOURCES[source], SINKS[sink]
     if source == "head" and sink in ("grep", "sort"):
         # To them all zeros are one line.
         feed = "head -c {size} {path}"
+    if (source, sink) == ("yes", "sort"):
+        # It goes on long after its input. Lines of two bytes.
+        feed, size = "yes | head -c {size}", size // 8
     if source == "cat FILE":
         subprocess.run(["bash", "-c", f"head -c {size} {path} >{path}.part"], check=True)
-    between = f"| {STAGES[stage]} " if stage != "none" else ""
-    pipeline = f"{feed} {between}{SINKS[sink]}".format(size=size, path=path)
+    if stage == "large pipe":
+        end = end.replace("| ", f"| {LARGE_PIPE} ")
+    rest = (f"| {STAGES[stage]} " if stage in STAGES else "") + end
     Path(f"{path}.out").unlink(missing_ok=True)
+    placed, written = places()[place].split(), size
     begin = time.monotonic()
-    done = subprocess.run([*places()[place].split(), "bash", "-c", pipeline], stderr=subprocess.PIPE, text=True, timeout=120)
+    yes = subprocess.Popen([*placed, feed], stdout=subprocess.PIPE) if feed == "yes" else None
+    pipeline = (rest.removeprefix("| ") if yes else f"{feed} {rest}").format(size=size, path=path)
+    shell = subprocess.Popen([*placed, "bash", "-c", pipeline], stdin=yes and yes.stdout, stderr=subprocess.PIPE, text=True)
+    if yes:
+        yes.stdout.close()
+        time.sleep(YES)
+        yes.send_signal(signal.SIGSTOP)
+        written = int(re.search(r"wchar: (\d+)", Path(f"/proc/{yes.pid}/io").read_text())[1])
+        yes.kill()
+        yes.wait()
+    errors = shell.communicate(timeout=120)[1]
     took = time.monotonic() - begin
     # grep finds nothing where yes says y.
-    if done.returncode > 1 or (done.stderr and "zcat" not in done.stderr):
-        sys.exit(f"{pipeline}: exit {done.returncode}\n{done.stderr}")
-    return took
+    if shell.returncode > 1 or errors:
+        sys.exit(f"{pipeline}: exit {shell.returncode}\n{errors}")
+    return took * size / written
 
 
 def kept(program):
@@ -144,7 +168,29 @@ def interval(ratios, error):
     return ordered[below - 1], ordered[n - below]
 
 
-def measure(cells, stages, rounds, options, program):
+def verdict(took, name, error):
+    """What rounds of a cell say of one rival: a verdict, the median ratio and its interval; None without a round."""
+    ratios = [one[name] / one["relay"] for one in took if name in one]
+    if not ratios:
+        return None
+    low, high = interval(ratios, error)
+    word = "slower" if high < LEAST else "not slower" if low >= LEAST else "can't tell"
+    return word, statistics.median(ratios), low, high
+
+
+def unfinished(cells, names, rounds, error):
+    """The cells that need more rounds."""
+
+    def can_tell(cell, look):
+        return all(verdict(rounds[cell][:look], name, error)[0] != "can't tell" for name in names)
+
+    def finished(cell):
+        return any(len(rounds[cell]) >= look and (look == LOOKS[-1] or can_tell(cell, look)) for look in LOOKS)
+
+    return [cell for cell in cells if not finished(cell)]
+
+
+def measure(cells, names, rounds, options, program, error):
     KEPT.parent.mkdir(exist_ok=True)
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     end = time.monotonic() + options.budget
@@ -152,16 +198,19 @@ def measure(cells, stages, rounds, options, program):
         path = f"{folder}/text"
         write_texts(path)
         while time.monotonic() < end:
-            least = min(len(rounds[cell]) for cell in cells)
-            if least >= options.rounds:
+            left = [cell for cell in unfinished(cells, names, rounds, error) if len(rounds[cell]) < options.rounds]
+            if not left:
                 return
-            turn = [cell for cell in cells if len(rounds[cell]) == least]
+            least = min(len(rounds[cell]) for cell in left)
+            turn = [cell for cell in left if len(rounds[cell]) == least]
             random.shuffle(turn)
             for cell in turn:
                 if time.monotonic() >= end:
                     return
                 # Before /dev/null there would be no pipe left.
-                here = stages + ["none"] if cell[:2] in COPY_BOUND and cell[1] != "null" else stages
+                stages = ["relay", *names]
+                bound = cell[:2] in COPY_BOUND and cell[1] != "null" and len(rounds[cell]) < NO_STAGE_ROUNDS
+                here = stages + NO_STAGE if bound else stages
                 order = random.sample(here, len(here))
                 took = {stage: seconds(cell, stage, path) for stage in order}
                 rounds[cell].append(took)
@@ -169,29 +218,25 @@ def measure(cells, stages, rounds, options, program):
                 file.flush()
 
 
-def show(cells, names, rounds, every):
+def show(cells, names, rounds, every, error):
     """Prints the verdicts, and returns whether all promises are kept."""
-    error = 0.05 / (len(cells) * len(names))
     good = True
+    finished = not unfinished(cells, names, rounds, error)
+    fewest = min(len(rounds[cell]) for cell in cells)
     for name in names:
         verdicts, geometric = defaultdict(list), defaultdict(list)
         for cell in cells:
-            ratios = [took[name] / took["relay"] for took in rounds[cell] if name in took]
-            if not ratios:
-                continue
-            low, high = interval(ratios, error)
-            median = statistics.median(ratios)
-            verdict = "slower" if high < LEAST else "not slower" if low >= LEAST else "can't tell"
-            verdicts[verdict].append((median, low, high, len(ratios), cell))
-            if cell[:2] in COPY_BOUND:
-                geometric[cell[2]].append(math.log(median))
-        fewest = min(len(rounds[cell]) for cell in cells)
-        doubtful = [entry for entry in verdicts["can't tell"] if fewest >= ENOUGH_ROUNDS]
+            if found := verdict(rounds[cell], name, error):
+                word, median, low, high = found
+                verdicts[word].append((median, low, high, len(rounds[cell]), cell))
+                if cell[:2] in COPY_BOUND:
+                    geometric[cell[2]].append(math.log(median))
+        doubtful = [entry for entry in verdicts["can't tell"] if finished]
         listed = sorted(sum(verdicts.values(), []) if every else verdicts["slower"] + doubtful)
         for median, low, high, count, (source, sink, place) in listed:
             print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
-        counts = {verdict: len(verdicts[verdict]) for verdict in ("not slower", "slower", "can't tell")}
-        unsure = fewest >= ENOUGH_ROUNDS and counts["can't tell"] > UNSURE * len(cells)
+        counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "can't tell")}
+        unsure = finished and counts["can't tell"] > UNSURE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
         whole = [value for logs in geometric.values() for value in logs]
         mean = math.exp(statistics.fmean(whole)) if whole else None
@@ -200,19 +245,19 @@ def show(cells, names, rounds, every):
         kept_all = not (counts["slower"] or unsure or low_mean)
         good &= kept_all
         word = "BROKEN" if not kept_all else "kept  " if counts["not slower"] else "open  "
-        print(f"{word}   relay / {name}: {', '.join(f'{n} {verdict}' for verdict, n in counts.items())}, after {fewest} rounds")
+        print(f"{word}   relay / {name}: {', '.join(f'{n} {word}' for word, n in counts.items())}, after {fewest} rounds or more")
         if mean:
             parts = ", ".join(f"{place} {value:.2f}" for place, value in means.items())
             print(f"         geometric mean where copying bounds: {mean:.2f}× ({parts}; {f'at least {COPYING} overall' if name == 'cat' else 'nothing promised'})")
     bounds = defaultdict(list)
     for cell in cells:
-        took = [took for took in rounds[cell] if "none" in took and "cat" in took]
-        for stage in ("none", "relay") if took else ():
+        took = [took for took in rounds[cell] if {"cat", *NO_STAGE} <= took.keys()]
+        for stage in ("relay", *NO_STAGE) if took else ():
             bounds[stage, cell[2]].append(math.log(statistics.median(one["cat"] / one[stage] for one in took)))
     for place in places():
-        if logs := bounds["none", place]:
-            none, relay = (math.exp(statistics.fmean(bounds[stage, place])) for stage in ("none", "relay"))
-            print(f"         {place}, where copying bounds and a pipe follows: cat takes {none:.2f}× the time of no stage, {relay:.2f}× that of relay ({len(logs)} pairs)")
+        if count := len(bounds["relay", place]):
+            relay, none, large = (math.exp(statistics.fmean(bounds[stage, place])) for stage in ("relay", *NO_STAGE))
+            print(f"         {place}, where copying bounds and a pipe follows: cat takes {relay:.2f}× the time of relay, {none:.2f}× that of no stage, {large:.2f}× that of no stage and a pipe of 1 MiB ({count} pairs)")
     return good
 
 
@@ -237,8 +282,9 @@ def main():
         sys.exit(f"--only {options.only}: no such cell")
     rounds = kept(program)
     print(f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there", flush=True)
-    measure(cells, ["relay", *names], rounds, options, program)
-    if not show(cells, list(names), rounds, options.list):
+    error = 0.05 / (len(LOOKS) * len(cells) * len(names))
+    measure(cells, list(names), rounds, options, program, error)
+    if not show(cells, list(names), rounds, options.list, error):
         sys.exit("promises broken")
 
 
