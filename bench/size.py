@@ -2,7 +2,7 @@
 """Prints the lines of code of each module under crates/, the total last.
 
 Neither blanks, nor comments, nor what is compiled for tests only: files under tests/, examples/ and benches/, modules and
-items behind #[cfg(test)]. Build scripts and the bodies of macros count.
+items behind #[cfg(test)], attributes for tests. Build scripts and the bodies of macros count.
 """
 
 import collections
@@ -12,6 +12,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEST = re.compile(r"\s*#\[cfg\(test\)\]")
+TEST_ATTRIBUTE = re.compile(r"\s*#\[cfg_attr\(test,")
 MODULE = re.compile(r"\s*(?:pub(?:\([a-z]+\))? )?mod (\w+);")
 
 
@@ -21,17 +22,20 @@ def code(lines):
     lines = iter(lines)
     for line in lines:
         if not TEST.match(line):
-            if line.strip() and not line.lstrip().startswith("//"):
+            if line.strip() and not line.lstrip().startswith("//") and not TEST_ATTRIBUTE.match(line):
                 kept.append(line)
             continue
-        # What rustfmt lays out ends with a semicolon, or where a bracket closes at its own indentation.
+        # What rustfmt lays out ends where a bracket closes at its own indentation, or, without a body, with a semicolon:
+        # inside a body, a string of several lines may end with one there too.
         indentation = line[: len(line) - len(line.lstrip())]
+        has_body = False
         for item in lines:
             if found := MODULE.match(item):
                 modules.append(found[1])
-            if item.rstrip().endswith((";", "{}")) and item.startswith(indentation) and item[len(indentation)] not in " }":
+            has_body |= item.endswith("{")
+            if re.match(rf"{indentation}[}})\]]", item) and not item.endswith("{"):
                 break
-            if re.match(rf"{indentation}[}})\]]", item):
+            if not has_body and re.match(rf"{indentation}\S", item) and item.endswith((";", "{}")):
                 break
     return kept, modules
 
