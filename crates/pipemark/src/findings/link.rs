@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::contrast::{Contrast, by_size, evidence_by_block, widest};
+use super::measured::sizes;
 use super::words::{listed, pieces, situation, spans, work_in_words};
 use super::{Candidate, Measured, fastest, groups};
-use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod};
+use crate::model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
 
 /// What rivals differ in.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
@@ -26,16 +27,8 @@ pub(super) struct Rivals<'a> {
 
 impl<'a> Rivals<'a> {
     fn of(group: Vec<Measured<'a>>) -> Rivals<'a> {
-        let mut rivals = Rivals { group, names: Vec::new(), sizes: Vec::new() };
-        for one in rivals.group.clone() {
-            rivals.sizes.push(one.ends().block);
-            let name = rivals.name(&one);
-            if !rivals.names.contains(&name) {
-                rivals.names.push(name);
-            }
-        }
-        rivals.sizes.sort();
-        rivals.sizes.dedup();
+        let mut rivals = Rivals { sizes: sizes(&group), names: Vec::new(), group };
+        rivals.names = distinct(rivals.group.iter().map(|one| rivals.name(one)));
         rivals
     }
 

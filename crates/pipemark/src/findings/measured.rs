@@ -1,10 +1,10 @@
 //! What rules compare: records that were measured, in groups that differ in some parameters only.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use crate::model::{Ends, Estimate, Estimates, Figure, Job, Key, Record, Value};
+use crate::model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, grouped};
 use crate::stats::family::Family;
 
 /// A record that was measured, and its estimates.
@@ -71,16 +71,17 @@ pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec
 
 /// Those that differ only in the parameters of `varies` and in how much a run moves, in the order of the first of each group.
 pub(super) fn groups<'a>(all: &[Measured<'a>], varies: &[Key]) -> Vec<Vec<Measured<'a>>> {
-    let mut groups: Vec<Vec<Measured>> = Vec::new();
-    let mut index: BTreeMap<Vec<Option<Value>>, usize> = BTreeMap::new();
     let fixed: Vec<Key> = Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).collect();
-    for one in all {
+    let settings = |one: &Measured| {
         let settings = one.job.settings();
-        let place = *index.entry(fixed.iter().map(|key| settings.get(*key)).collect()).or_insert(groups.len());
-        groups.resize_with(groups.len().max(place + 1), Vec::new);
-        groups[place].push(*one);
-    }
-    groups
+        fixed.iter().map(|key| settings.get(*key)).collect::<Vec<_>>()
+    };
+    grouped(all.iter().map(|one| (settings(one), *one))).into_iter().map(|(_, group)| group).collect()
+}
+
+/// Their block sizes, ascending.
+pub(super) fn sizes(all: &[Measured]) -> Vec<ByteSize> {
+    BTreeSet::from_iter(all.iter().map(|one| one.ends().block)).into_iter().collect()
 }
 
 /// The fastest by its median.

@@ -4,25 +4,19 @@
 //! gets the findings that its trials support. A rule says nothing where intervals leave the answer open, and these hold for
 //! all comparisons of a document together, see [`Family`].
 
-mod block;
-mod capacity;
+mod bounds;
 mod chain;
 pub mod claims;
 mod contrast;
-mod copying;
 mod cost;
 mod filters;
-mod gap;
-mod harness;
 mod languages;
 mod link;
 mod measured;
-mod memory_copy;
-mod place;
+mod pipes;
 mod published;
 mod recommended;
-mod roundtrip;
-mod wait;
+mod wakeups;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,30 +85,30 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     rules.extend([
         links(&of_streams, link::best),
         links(&of_trips, link::best),
-        each(&streams, &[Key::Capacity], capacity::worth),
-        each(&streams, &[Key::Block], block::best),
-        each(&streams, &[Key::Place, Key::Block], place::against_one_core),
-        each(&streams, &[Key::Send, Key::Recv, Key::Pages], copying::zero_copy),
-        each(&streams, &[Key::Send, Key::Pages, Key::Capacity], copying::fresh),
-        roundtrip::shortest(&trips),
-        each(&streams, &[Key::Wait], wait::against_blocking),
-        each(&trips, &[Key::Wait], wait::against_blocking),
+        each(&streams, &[Key::Capacity], pipes::capacity_worth),
+        each(&streams, &[Key::Block], pipes::best_block),
+        each(&streams, &[Key::Place, Key::Block], wakeups::against_one_core),
+        each(&streams, &[Key::Send, Key::Recv, Key::Pages], pipes::zero_copy),
+        each(&streams, &[Key::Send, Key::Pages, Key::Capacity], pipes::fresh),
+        wakeups::shortest_trip(&trips),
+        each(&streams, &[Key::Wait], wakeups::against_blocking),
+        each(&trips, &[Key::Wait], wakeups::against_blocking),
         links(&of_streams, link::shared_memory),
         links(&of_trips, link::shared_memory),
         links(&of_streams, link::crossover),
         links(&of_trips, link::crossover),
         recommended::settings(&streams),
-        each(&trips, &[Key::Gap], gap::against_none),
-        each(&trips, &link::VARIES, roundtrip::tail),
+        each(&trips, &[Key::Gap], wakeups::against_no_gap),
+        each(&trips, &link::VARIES, wakeups::tail),
         // Only chains of one experiment move the same amount.
         of_chains.iter().flat_map(|name| each(&of_experiment(name), &[Key::Length], chain::cost)).collect(),
         links(&of_streams, cost::message_costs),
         links(&of_trips, cost::message_costs),
         cost::call_costs(&streams, &of_streams),
-        memory_copy::share(&streams, memory_copy).into_iter().collect(),
+        bounds::memory_copy(&streams, memory_copy).into_iter().collect(),
         chain::published(&chains),
         published::against(&of(|job| !job.is_latency())),
-        each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], harness::share),
+        each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], bounds::harness),
     ]);
     for rule in &mut rules {
         rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));

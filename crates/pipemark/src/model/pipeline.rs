@@ -29,7 +29,7 @@ pub struct PipelineReport {
 }
 
 /// What kind of thing holds it back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictKind {
@@ -38,11 +38,12 @@ pub enum VerdictKind {
     Cpu,
     Throttled,
     Balanced,
+    #[default]
     Unknown,
 }
 
 /// What holds it back, and what follows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PipelineVerdict {
     pub kind: VerdictKind,
