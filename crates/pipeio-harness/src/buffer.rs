@@ -88,7 +88,6 @@ impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for Bytes<'a> {
 pub struct BytesMut<'a> {
     start: NonNull<u8>,
     len: usize,
-    shared: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -99,7 +98,7 @@ impl<'a> BytesMut<'a> {
     /// From `start` on, `len` bytes are readable and writable for this lifetime, and this process makes no reference to
     /// them.
     pub unsafe fn shared(start: NonNull<u8>, len: usize) -> Self {
-        Self { start, len, shared: true, memory: PhantomData }
+        Self { start, len, memory: PhantomData }
     }
 
     /// How many.
@@ -117,13 +116,6 @@ impl<'a> BytesMut<'a> {
     #[inline]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
-    }
-
-    /// The slice. None for memory that someone else may look at or change: copy to it.
-    #[inline]
-    pub fn as_mut_slice(&mut self) -> Option<&mut [u8]> {
-        // SAFETY: it was made of such a slice, and is borrowed exclusively.
-        (!self.shared).then(|| unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) })
     }
 
     /// Some of them.
@@ -160,7 +152,7 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for BytesMut<'a> {
     #[inline]
     fn from(bytes: &'a mut T) -> Self {
         let bytes = bytes.as_mut();
-        Self { len: bytes.len(), start: NonNull::from(bytes).cast(), shared: false, memory: PhantomData }
+        Self { len: bytes.len(), start: NonNull::from(bytes).cast(), memory: PhantomData }
     }
 }
 

@@ -115,8 +115,9 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
 /// What [`open`] gives for [`Method::Read`], by its type; see [`crate::send::write`].
 ///
 /// # Errors
-/// When the memory cannot be had.
+/// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.
 pub fn read(pipe: OwnedFd, options: &Options) -> io::Result<impl Receiver + Send + use<>> {
+    check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
     let take = move |buffer: &mut [u8], calls: &mut u32| {

@@ -63,9 +63,11 @@ impl Trial {
             if content == Content::Prepared {
                 sender.prepare(&mut |position, bytes| fill(position, bytes)).unwrap();
             }
+            let mut bytes = vec![0; block];
             for i in 0..blocks {
                 if content == Content::Fresh {
-                    fill((i * block) as u64, sender.fresh(block).unwrap().as_mut_slice().unwrap());
+                    fill((i * block) as u64, &mut bytes);
+                    sender.fresh(block).unwrap().copy_from(&bytes);
                 }
                 assert_eq!(sender.send(block).unwrap().bytes, block);
             }
@@ -247,9 +249,25 @@ fn the_wrong_end_of_a_pipe_is_refused() {
         assert!(send::open(method, pipe.reader, &options(4096, Content::Prepared)).is_err());
     }
     let pipe = Pipe::new().unwrap();
-    let options = recv::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
-    assert!(recv::open(Recv::Vmsplice, pipe.writer, &options).is_err());
+    assert!(recv::open(Recv::Vmsplice, pipe.writer, &RECV).is_err());
 }
+
+/// A read of no bytes would look like the end of the input, and a write of none would never end.
+#[test]
+fn a_block_of_no_bytes_is_refused() {
+    let empty = || Pipe::new().unwrap();
+    let (no_send, no_recv) = (options(0, Content::Prepared), recv::Options { block: 0, ..RECV });
+    for method in SENDERS {
+        assert!(send::open(method, empty().writer, &no_send).is_err(), "{method:?}");
+    }
+    for method in RECEIVERS {
+        assert!(recv::open(method, empty().reader, &no_recv).is_err(), "{method:?}");
+    }
+    assert!(send::write(empty().writer.into(), &no_send).is_err());
+    assert!(recv::read(empty().reader.into(), &no_recv).is_err());
+}
+
+const RECV: recv::Options = recv::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
 
 fn options(block: usize, content: Content) -> send::Options {
     send::Options { block, align: 0, pages: Pages::Base, wait: Wait::Block, content }

@@ -1,25 +1,13 @@
 //! Ends with a buffer of their own: one copy into the ring, one out of it.
 
-use std::io;
 use std::ptr;
 
-use crate::buffer::{Buffer, BytesMut};
-use crate::recv::{Receiver, buffered};
-use crate::send::{Moved, Sender};
+use crate::buffer::Buffer;
+use crate::recv::{self, Receiver};
+use crate::send::{self, Sender};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
-
-pub(super) struct CopySender {
-    source: Source<Map>,
-    buffer: Buffer,
-}
-
-impl CopySender {
-    pub(super) fn new(source: Source<Map>, buffer: Buffer) -> Self {
-        CopySender { source, buffer }
-    }
-}
 
 /// Copies `bytes` to `offset` in the ring, and on from its start where they run over the end.
 fn put(map: &Map, offset: usize, bytes: &[u8]) {
@@ -44,38 +32,19 @@ fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr(), rest.as_mut_ptr(), rest.len()) };
 }
 
-impl Sender for CopySender {
-    fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
-        fill(0, self.buffer.bytes_mut());
-        Ok(())
-    }
-
-    fn fresh(&mut self, len: usize) -> io::Result<BytesMut<'_>> {
-        Ok((&mut self.buffer.bytes_mut()[..len]).into())
-    }
-
-    fn send(&mut self, len: usize) -> io::Result<Moved> {
-        let mut moved = Moved::default();
-        while moved.bytes < len {
-            let room = self.source.room(1, &mut moved.calls)?;
-            let rest = &self.buffer.bytes()[moved.bytes..len];
-            let piece = &rest[..rest.len().min(room)];
-            put(&self.source.lines, self.source.offset(), piece);
-            self.source.publish(piece.len(), &mut moved.calls);
-            moved.bytes += piece.len();
-        }
-        Ok(moved)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.source.end();
-        Ok(())
-    }
+/// A sender with a buffer of its own.
+pub(super) fn sender(mut source: Source<Map>, buffer: Buffer) -> Box<dyn Sender + Send> {
+    send::buffered(buffer, move |bytes, calls| {
+        let piece = &bytes[..bytes.len().min(source.room(1, calls)?)];
+        put(&source.lines, source.offset(), piece);
+        source.publish(piece.len(), calls);
+        Ok(piece.len())
+    })
 }
 
 /// A receiver with a buffer of its own.
 pub(super) fn receiver(mut sink: Sink<Map>, buffer: Buffer) -> Box<dyn Receiver + Send> {
-    buffered(buffer, move |buffer, calls| {
+    recv::buffered(buffer, move |buffer, calls| {
         let bytes = sink.filled(calls)?.min(buffer.len());
         if bytes > 0 {
             get(&sink.lines, sink.offset(), &mut buffer[..bytes]);

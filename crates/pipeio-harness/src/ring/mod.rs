@@ -73,7 +73,7 @@ pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Resul
     let capacity = map.capacity();
     check_block(options.block)?;
     Ok(match access {
-        Access::Copy => Box::new(copy::CopySender::new(Source::new(map, capacity, options.wait)?, options.buffer()?)),
+        Access::Copy => copy::sender(Source::new(map, capacity, options.wait)?, options.buffer()?),
         Access::InPlace => {
             fits(capacity, options)?;
             map.advise(options.pages);

@@ -162,8 +162,9 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
 /// that the compiler can't see through costs 15 ns or so where processes have been switched.
 ///
 /// # Errors
-/// When the memory cannot be had.
+/// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.
 pub fn write(pipe: OwnedFd, options: &Options) -> io::Result<impl Sender + Send + use<>> {
+    check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
     // The kernel copies each block, so one buffer serves for all of them.
