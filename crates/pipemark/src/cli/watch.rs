@@ -21,7 +21,7 @@ use crate::watch::{self, Timeline, Watcher};
 pub struct WatchOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// Stop after TIME [default: when the pipeline ends]; a pipeline that it runs goes on
+    /// Stop after TIME; a pipeline that it runs goes on afterwards [default: when the pipeline ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
     /// Time between two updates of the screen, or two lines

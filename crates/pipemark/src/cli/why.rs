@@ -23,6 +23,7 @@ use crate::export::{Destination, json_line};
 use crate::host;
 use crate::model::{Access, Document, Nanos, PipelineReport};
 use crate::plan::parse_duration;
+use crate::run::Progress;
 use crate::sheet::{self, Sheet, neutral};
 use crate::tui::Key;
 use crate::watch::{self, Manner, Subject, Timeline, Watcher};
@@ -43,7 +44,7 @@ const NOT_FOUND: u8 = 127;
 pub struct WhyOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// How long to look [default: 2s, or until a pipeline that it runs ends, which goes on afterwards]
+    /// How long to look; a pipeline that it runs goes on afterwards [default: 2s at one that runs already, else until it ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
 }
@@ -196,7 +197,10 @@ pub fn run(options: &WhyOptions) -> Ending {
             write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
             ended(key)
         }
-        Wanted::Start(command, text) => start(watched, command, &text, options.time, &mut Brief { shown: false }),
+        Wanted::Start(command, text) if is_free() => {
+            start(watched, command, &text, options.time, &mut Brief(Progress::new(false)))
+        }
+        Wanted::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet),
     }
 }
 
@@ -226,25 +230,17 @@ struct Quiet;
 impl Live for Quiet {}
 
 /// Shows the verdict of the last moment on one line.
-struct Brief {
-    shown: bool,
-}
+struct Brief(Progress);
 
 impl Live for Brief {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        if let Some(last) = timeline.intervals.last()
-            && is_free()
-        {
-            let verdict = watch::verdict(&watch::Figures::of(watcher, last));
-            let line: String = neutral(&verdict.text).chars().take(78).collect();
-            self.shown |= write!(io::stderr(), "\r\x1b[K{line}").is_ok();
+        if let Some(last) = timeline.intervals.last() {
+            self.0.show(&neutral(&watch::verdict(&watch::Figures::of(watcher, last)).text));
         }
     }
 
     fn close(&mut self, _: &Watcher) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        self.0.clear();
     }
 }
 
@@ -362,8 +358,7 @@ impl Signals {
     fn catch() -> io::Result<Signals> {
         // What is ignored stays so, for the pipeline too: nohup, or a shell's background.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let ignored = host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
         let mut caught = Vec::new();
         for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
             let flag = Arc::new(AtomicBool::new(false));

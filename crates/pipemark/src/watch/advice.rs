@@ -32,15 +32,14 @@ fn unpacks(stage: &StageFigures) -> bool {
 
 fn for_stage(stage: &StageFigures, reason: &str, found: &mut Vec<String>) {
     if reason == "computing" {
+        // gzip -d is gunzip.
+        let name = if stage.name == "gzip" && unpacks(stage) { "gunzip" } else { stage.name.as_str() };
         for (names, has, text) in PARALLEL {
             let has = !has.is_empty() && stage.command.contains(has);
-            let compresses = ["xz", "zstd", "gzip", "bzip2"].contains(&stage.name.as_str());
-            if names.contains(&stage.name.as_str()) && !has && !(compresses && unpacks(stage)) {
+            let compresses = ["xz", "zstd", "bzip2"].contains(&name);
+            if names.contains(&name) && !has && !(compresses && unpacks(stage)) {
                 found.push(text.to_owned());
             }
-        }
-        if stage.name == "gzip" && unpacks(stage) {
-            found.push("gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast".to_owned());
         }
         if COLLATING.contains(&stage.name.as_str()) && collates(stage.pid) {
             found.push(format!("LC_ALL=C {} compares bytes, which is faster where that will do", stage.name));

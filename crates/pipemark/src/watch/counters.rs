@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::figures::{Counts, sum};
 use super::process;
 use super::sampler::{Subject, Watcher};
+use crate::host::ControlGroups;
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
 const TICK: u64 = 10_000_000;
@@ -18,22 +19,21 @@ pub(super) struct Totals {
     ticks: Option<u64>,
     reaped: u64,
     bytes: Option<(u64, u64)>,
-    throttled: Option<Duration>,
+    /// Nanoseconds.
+    throttled: Option<u64>,
 }
 
 impl Watcher {
     /// Reads the counters and adds what they grew by; at the end of an `interval` ticks too are of the next from now on.
     pub(super) fn count(&mut self, interval: bool) {
-        let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| groups.throttled_now()).collect();
+        let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
+        let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
         self.current.stages.resize(self.stages.len(), Counts::default());
         for (stage, counts) in self.stages.iter_mut().zip(&mut self.current.stages) {
             if !stage.alive {
                 continue;
             }
             let mut now = Totals::default();
-            let add = |sum: &mut Option<u64>, value: Option<u64>| {
-                *sum = value.map(|value| sum.unwrap_or(0) + value).or(*sum);
-            };
             let mut deltas = [0; 3];
             let (mut seen, mut young) = (false, false);
             for pid in &stage.pids {
@@ -49,7 +49,7 @@ impl Watcher {
                     }
                 }
                 if let Some(process) = known.read_stat() {
-                    add(&mut now.ticks, Some(process.ticks));
+                    now.ticks = sum(now.ticks, Some(process.ticks));
                     now.reaped += process.reaped;
                 }
                 if let Some((read, wrote)) = known.read_bytes() {
@@ -85,9 +85,7 @@ impl Watcher {
             counts.wrote = sum(counts.wrote, bytes(|(_, wrote)| wrote));
             counts.changed |= reaped || std::mem::take(&mut stage.changed);
             counts.switches = sum(counts.switches, seen.then_some(switches));
-            let nanoseconds = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
-            let throttled = grown(nanoseconds(now.throttled), nanoseconds(before.throttled));
-            counts.throttled = sum(counts.throttled, throttled);
+            counts.throttled = sum(counts.throttled, grown(now.throttled, before.throttled));
             if stage.ins.is_empty() {
                 stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
             }

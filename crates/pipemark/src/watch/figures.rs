@@ -2,6 +2,7 @@
 
 use super::sampler::Watcher;
 use super::state::State;
+use super::topology::upstream_first;
 use crate::model::{PipeFigures, StageFigures};
 
 /// What was counted of one stage.
@@ -126,7 +127,8 @@ impl Figures {
             let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
             seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
         };
-        let kept = in_order(watcher, (0..watcher.stages.len()).filter(|&place| counts(place)).collect());
+        let feeds = |&from: &usize, &to: &usize| watcher.pipes.iter().any(|pipe| (pipe.from, pipe.to) == (from, to));
+        let kept = upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds);
         let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
         let mut stages: Vec<StageFigures> =
             kept.iter().zip(1..).map(|(&place, number)| stage(watcher, interval, place, number)).collect();
@@ -171,17 +173,6 @@ impl Figures {
             places: kept,
         }
     }
-}
-
-/// Stages in the order of the data, over all pipes that were seen.
-fn in_order(watcher: &Watcher, mut left: Vec<usize>) -> Vec<usize> {
-    let mut done = Vec::new();
-    while !left.is_empty() {
-        let fed = |to: usize| watcher.pipes.iter().any(|pipe| pipe.to == to && left.contains(&pipe.from));
-        let next = left.iter().position(|&place| !fed(place)).unwrap_or(0);
-        done.push(left.remove(next));
-    }
-    done
 }
 
 /// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
@@ -298,27 +289,24 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
 /// The rate of a pipe, from whichever side counts; where a side uses other files besides, it counts too much. Then the
 /// rates of the stages' ends that do not count by themselves.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
-    let alone = |pipes: &[PipeFigures], pipe: &PipeFigures| {
-        let writes = pipes.iter().filter(|other| other.from == pipe.from).count() == 1;
-        let reads = pipes.iter().filter(|other| other.to == pipe.to).count() == 1;
-        (writes, reads)
+    // Whether it is the only one that its writer writes, and the only one that its reader reads.
+    let alone = |pipe: &PipeFigures| {
+        let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
+        (only(|pipe| pipe.from), only(|pipe| pipe.to))
     };
-    for place in 0..pipes.len() {
-        let pipe = &pipes[place];
-        let (writes, reads) = alone(pipes, pipe);
+    let alone: Vec<(bool, bool)> = pipes.iter().map(alone).collect();
+    for (pipe, &(writes, reads)) in pipes.iter_mut().zip(&alone) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
-        let rate = match (out, input) {
+        pipe.bytes_per_second = match (out, input) {
             // So much less is what it writes elsewhere, while the bytes of the pipe are not counted.
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
             (out, input) => out.or(input),
         };
-        pipes[place].bytes_per_second = rate;
     }
-    for pipe in pipes.iter() {
-        let (writes, reads) = alone(pipes, pipe);
+    for (pipe, &(writes, reads)) in pipes.iter().zip(&alone) {
         if writes {
             stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
         }

@@ -110,67 +110,6 @@ pub trait Thread {
     fn function(&self) -> Option<String>;
 }
 
-/// What system calls do that can make a thread wait. The numbers are those of this architecture.
-enum Kind {
-    Read,
-    Write,
-    /// From the descriptor of one argument to that of another.
-    Move(usize, usize),
-    Poll,
-    Select,
-    Epoll,
-    Ring,
-    Futex,
-    Children,
-    Sleep,
-    Network,
-    LockFile,
-    Signal,
-    Files,
-    Other,
-}
-
-fn kind(number: i64) -> Kind {
-    #[cfg(target_arch = "x86_64")]
-    match number {
-        libc::SYS_poll => return Kind::Poll,
-        libc::SYS_select => return Kind::Select,
-        libc::SYS_epoll_wait => return Kind::Epoll,
-        libc::SYS_pause => return Kind::Signal,
-        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => return Kind::Files,
-        _ => {}
-    }
-    match number {
-        libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv | libc::SYS_preadv2 => Kind::Read,
-        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => Kind::Write,
-        libc::SYS_vmsplice => Kind::Write,
-        libc::SYS_splice => Kind::Move(0, 2),
-        libc::SYS_tee => Kind::Move(0, 1),
-        libc::SYS_sendfile => Kind::Move(1, 0),
-        libc::SYS_copy_file_range => Kind::Files,
-        libc::SYS_ppoll => Kind::Poll,
-        libc::SYS_pselect6 => Kind::Select,
-        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Kind::Epoll,
-        libc::SYS_io_uring_enter | libc::SYS_io_getevents => Kind::Ring,
-        libc::SYS_futex | libc::SYS_futex_waitv => Kind::Futex,
-        libc::SYS_wait4 | libc::SYS_waitid => Kind::Children,
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => Kind::Sleep,
-        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg | libc::SYS_sendto | libc::SYS_sendmsg => {
-            Kind::Network
-        }
-        libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => Kind::Network,
-        libc::SYS_flock | libc::SYS_fcntl => Kind::LockFile,
-        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Kind::Signal,
-        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => Kind::Files,
-        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 | libc::SYS_unlinkat => {
-            Kind::Files
-        }
-        libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_renameat2 | libc::SYS_close => Kind::Files,
-        libc::SYS_madvise | libc::SYS_mmap | libc::SYS_munmap | libc::SYS_msync => Kind::Files,
-        _ => Kind::Other,
-    }
-}
-
 const IN: u32 = 0x1;
 const OUT: u32 = 0x4;
 const EDGE: u32 = 1 << 31;
@@ -180,50 +119,94 @@ pub fn is_uncounted(call: &Call) -> bool {
     matches!(call.number, libc::SYS_splice | libc::SYS_tee | libc::SYS_vmsplice | libc::SYS_io_uring_enter)
 }
 
-/// What a thread that waits in a system call waits for.
+/// What a thread that waits in a system call waits for. The numbers are those of this architecture.
 pub fn of_call(call: &Call, thread: &dyn Thread) -> Wait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
-    match kind(call.number) {
-        Kind::Read => reading(fd(0)),
-        Kind::Write => writing(fd(0)),
-        Kind::Move(from, to) => match (fd(from), fd(to)) {
-            (Target::In(input), Target::Out(output)) => match thread.function().as_deref().and_then(of_function) {
-                Some(Wait::In(_)) => Wait::In(Some(input)),
-                Some(Wait::Out(_)) => Wait::Out(Some(output)),
-                _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Other },
-            },
-            (input @ Target::In(_), other) => match thread.function().as_deref().and_then(of_function) {
-                Some(Wait::In(_)) | None => reading(input),
-                _ => writing(other),
-            },
-            (other, output @ Target::Out(_)) => match thread.function().as_deref().and_then(of_function) {
-                Some(Wait::Out(_)) | None => writing(output),
-                _ => reading(other),
-            },
-            (from, _) => reading(from),
-        },
-        Kind::Poll => polled(&pollfds(call, thread), thread, false, is_limited(call)),
-        Kind::Select => polled(&selected(call, thread), thread, false, is_limited(call)),
-        Kind::Epoll => {
-            let watched = thread.watched(call.arguments[0]);
-            let edge = watched.iter().any(|&(_, events)| events & EDGE != 0);
-            polled(&watched, thread, edge, is_limited(call))
+    // Whether a call has a time limit: an address, or milliseconds.
+    let limit = |nth: usize| call.arguments[nth] != 0;
+    let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
+    let poll = |limited: bool| polled(&pollfds(call, thread), thread, false, limited);
+    let select = || polled(&selected(call, thread), thread, false, limit(4));
+    let epoll = |limited: bool| {
+        let watched = thread.watched(call.arguments[0]);
+        let edge = watched.iter().any(|&(_, events)| events & EDGE != 0);
+        polled(&watched, thread, edge, limited)
+    };
+    match call.number {
+        libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 | libc::SYS_preadv | libc::SYS_preadv2 => reading(fd(0)),
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            writing(fd(0))
         }
-        Kind::Ring => Wait::Unsure { ins: true, outs: true, otherwise: State::Disk },
-        Kind::Futex => Wait::Is(State::Lock),
-        Kind::LockFile => Wait::Is(State::Lock),
-        Kind::Children => Wait::Is(State::Children),
-        Kind::Sleep => Wait::Is(State::Sleep),
-        Kind::Network if fd(0) == Target::Local => Wait::Is(State::Other),
-        Kind::Network => Wait::Is(State::Network),
-        Kind::Signal if is_limited(call) => Wait::Is(State::Sleep),
-        Kind::Signal => Wait::Is(State::Other),
-        Kind::Files => Wait::Is(State::Disk),
-        Kind::Other => match thread.function().as_deref().and_then(of_function) {
-            Some(wait) => wait,
-            None => Wait::Is(State::Other),
+        libc::SYS_vmsplice => writing(fd(0)),
+        libc::SYS_splice => moving(fd(0), fd(2), thread),
+        libc::SYS_tee => moving(fd(0), fd(1), thread),
+        libc::SYS_sendfile => moving(fd(1), fd(0), thread),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll => poll(milliseconds(2)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select => select(),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait => epoll(milliseconds(3)),
+        libc::SYS_ppoll => poll(limit(2)),
+        libc::SYS_pselect6 => select(),
+        libc::SYS_epoll_pwait => epoll(milliseconds(3)),
+        libc::SYS_epoll_pwait2 => epoll(limit(3)),
+        libc::SYS_io_uring_enter | libc::SYS_io_getevents => {
+            Wait::Unsure { ins: true, outs: true, otherwise: State::Disk }
+        }
+        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg | libc::SYS_sendto | libc::SYS_sendmsg => {
+            network(fd(0))
+        }
+        libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => network(fd(0)),
+        libc::SYS_rt_sigtimedwait if limit(2) => Wait::Is(State::Sleep),
+        number => match of_number(number) {
+            Some(state) => Wait::Is(state),
+            None => waits_in(thread).unwrap_or(Wait::Is(State::Other)),
         },
     }
+}
+
+/// What a call waits for, where that is the same whatever its arguments are.
+fn of_number(number: i64) -> Option<State> {
+    Some(match number {
+        libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_flock | libc::SYS_fcntl => State::Lock,
+        libc::SYS_wait4 | libc::SYS_waitid => State::Children,
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => State::Sleep,
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => State::Other,
+        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => State::Disk,
+        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 => State::Disk,
+        libc::SYS_unlinkat | libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_renameat2 => State::Disk,
+        libc::SYS_close | libc::SYS_copy_file_range | libc::SYS_madvise | libc::SYS_mmap => State::Disk,
+        libc::SYS_munmap | libc::SYS_msync => State::Disk,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => State::Disk,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => State::Other,
+        _ => return None,
+    })
+}
+
+/// What the function of the kernel tells that it waits in. To ask takes a file of /proc.
+fn waits_in(thread: &dyn Thread) -> Option<Wait> {
+    of_function(&thread.function()?)
+}
+
+/// A call that moves bytes from one descriptor to another waits for either.
+fn moving(from: Target, to: Target, thread: &dyn Thread) -> Wait {
+    match (from, to) {
+        (Target::In(_), Target::Out(_)) => match waits_in(thread) {
+            Some(Wait::In(_)) => reading(from),
+            Some(Wait::Out(_)) => writing(to),
+            _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Other },
+        },
+        (Target::In(_), _) if !matches!(waits_in(thread), Some(Wait::In(_)) | None) => writing(to),
+        (_, Target::Out(_)) if matches!(waits_in(thread), Some(Wait::Out(_)) | None) => writing(to),
+        _ => reading(from),
+    }
+}
+
+fn network(socket: Target) -> Wait {
+    Wait::Is(if socket == Target::Local { State::Other } else { State::Network })
 }
 
 fn reading(target: Target) -> Wait {
@@ -247,25 +230,6 @@ fn outside(target: Target) -> State {
         Target::Terminal => State::Terminal,
         Target::Timer => State::Sleep,
         Target::In(_) | Target::Out(_) | Target::Local | Target::Own | Target::Other => State::Other,
-    }
-}
-
-/// Whether a call that waits for descriptors has a time limit.
-fn is_limited(call: &Call) -> bool {
-    let milliseconds = |nth: usize| call.arguments[nth] as i32 > 0;
-    #[cfg(target_arch = "x86_64")]
-    match call.number {
-        libc::SYS_poll => return milliseconds(2),
-        libc::SYS_epoll_wait => return milliseconds(3),
-        libc::SYS_select => return call.arguments[4] != 0,
-        _ => {}
-    }
-    match call.number {
-        libc::SYS_ppoll | libc::SYS_rt_sigtimedwait => call.arguments[2] != 0,
-        libc::SYS_pselect6 => call.arguments[4] != 0,
-        libc::SYS_epoll_pwait => milliseconds(3),
-        libc::SYS_epoll_pwait2 => call.arguments[3] != 0,
-        _ => false,
     }
 }
 
@@ -322,80 +286,55 @@ fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool, limited: bool
     }
 }
 
+/// Whether a name begins like one of some.
+fn begins(name: &str, like: &str) -> bool {
+    like.split(' ').any(|begin| name.starts_with(begin))
+}
+
+/// What functions of the kernel wait for, by how their names begin; the first that fits.
+const FUNCTIONS: [(&str, Wait); 11] = [
+    ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", Wait::In(None)),
+    ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", Wait::Out(None)),
+    (
+        "do_poll do_sys_poll poll_schedule do_select ep_poll do_epoll io_cqring schedule_hrtimeout",
+        Wait::Unsure { ins: true, outs: true, otherwise: State::Other },
+    ),
+    ("do_wait kernel_wait", Wait::Is(State::Children)),
+    ("hrtimer_nanosleep do_nanosleep", Wait::Is(State::Sleep)),
+    ("io_wq_worker futex __futex flock locks_lock posix_lock fcntl_setlk", Wait::Is(State::Lock)),
+    ("n_tty tty_", Wait::Is(State::Terminal)),
+    ("sk_ tcp_ inet_ skb_ __skb sock_ udp_ vsock_", Wait::Is(State::Network)),
+    (
+        "folio_ wait_on_page io_schedule blk_ jbd2 ext4 xfs btrfs nfs rpc_ filemap balance_dirty submit_bio __lock_page \
+         wait_on_bit bit_wait rq_qos",
+        Wait::Is(State::Disk),
+    ),
+    ("do_signal_stop ptrace_stop", Wait::Is(State::Stopped)),
+    ("do_sigtimedwait sigsuspend __do_sys_pause inotify unix_ wait_woken", Wait::Is(State::Other)),
+];
+
 /// What a thread waits for in this function of the kernel; `None` where that is not known.
 pub fn of_function(name: &str) -> Option<Wait> {
-    let begins = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
-    Some(if ["anon_pipe_read", "pipe_read", "fifo_pipe_read", "pipe_wait_readable"].contains(&name) {
-        Wait::In(None)
-    } else if ["anon_pipe_write", "pipe_write", "fifo_pipe_write", "pipe_wait_writable"].contains(&name) {
-        Wait::Out(None)
-    } else if begins(&[
-        "do_poll",
-        "do_sys_poll",
-        "poll_schedule",
-        "do_select",
-        "ep_poll",
-        "do_epoll",
-        "io_cqring",
-        "schedule_hrtimeout",
-    ]) {
-        Wait::Unsure { ins: true, outs: true, otherwise: State::Other }
-    } else if begins(&["do_wait", "kernel_wait"]) {
-        Wait::Is(State::Children)
-    } else if begins(&["hrtimer_nanosleep", "do_nanosleep"]) {
-        Wait::Is(State::Sleep)
-    } else if begins(&["io_wq_worker", "futex", "__futex", "flock", "locks_lock", "posix_lock", "fcntl_setlk"]) {
-        Wait::Is(State::Lock)
-    } else if begins(&["n_tty", "tty_", "n_tty_write"]) {
-        Wait::Is(State::Terminal)
-    } else if begins(&["sk_", "tcp_", "inet_", "skb_", "__skb", "sock_", "udp_", "vsock_"]) {
-        Wait::Is(State::Network)
-    } else if begins(&[
-        "folio_",
-        "wait_on_page",
-        "io_schedule",
-        "blk_",
-        "jbd2",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "nfs",
-        "rpc_",
-        "filemap",
-        "balance_dirty",
-        "submit_bio",
-        "__lock_page",
-        "wait_on_bit",
-        "bit_wait",
-        "rq_qos",
-    ]) {
-        Wait::Is(State::Disk)
-    } else if begins(&["do_signal_stop", "ptrace_stop"]) {
-        Wait::Is(State::Stopped)
-    } else if begins(&["do_sigtimedwait", "sigsuspend", "__do_sys_pause", "inotify", "unix_", "wait_woken"]) {
-        Wait::Is(State::Other)
-    } else {
-        return None;
-    })
+    let fits = |(names, wait): &&(&str, Wait)| match wait {
+        // Other functions of pipes begin like these.
+        Wait::In(_) | Wait::Out(_) => names.split(' ').any(|whole| name == whole),
+        _ => begins(name, names),
+    };
+    FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
 }
 
 /// What it is that a thread waits for in this function, where that is none of the states.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
         ("unix_", "another program, over a Unix socket"),
-        ("ep_poll", "an event, a timer or another program"),
-        ("do_epoll", "an event, a timer or another program"),
-        ("do_poll", "an event or another program"),
-        ("do_select", "an event or another program"),
+        ("ep_poll do_epoll", "an event, a timer or another program"),
+        ("do_poll do_select", "an event or another program"),
         ("eventfd", "an event"),
         ("inotify", "a file to change"),
-        ("do_sigtimedwait", "a signal"),
-        ("sigsuspend", "a signal"),
-        ("__do_sys_pause", "a signal"),
-        ("anon_pipe", "other processes of its own"),
-        ("pipe_", "other processes of its own"),
+        ("do_sigtimedwait sigsuspend __do_sys_pause", "a signal"),
+        ("anon_pipe pipe_", "other processes of its own"),
     ];
-    known.iter().find(|(begin, _)| function.starts_with(begin)).map(|(_, what)| *what)
+    known.iter().find(|(names, _)| begins(function, names)).map(|(_, what)| *what)
 }
 
 #[cfg(test)]
@@ -465,6 +404,13 @@ mod tests {
         assert_eq!(wait(libc::SYS_read, &[7], &fake()), Wait::Is(State::Sleep));
         assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 1], &fake()), Wait::Is(State::Sleep));
         assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 0], &fake()), Wait::Is(State::Other));
+        assert_eq!(wait(libc::SYS_wait4, &[0], &fake()), Wait::Is(State::Children));
+        assert_eq!(wait(libc::SYS_fsync, &[4], &fake()), Wait::Is(State::Disk));
+        assert_eq!(wait(libc::SYS_flock, &[4], &fake()), Wait::Is(State::Lock));
+        // A call that isn't known is told by the function.
+        let asleep = Fake { function: "do_nanosleep", ..fake() };
+        assert_eq!(wait(i64::MAX, &[], &asleep), Wait::Is(State::Sleep));
+        assert_eq!(wait(i64::MAX, &[], &fake()), Wait::Is(State::Other));
     }
 
     #[test]
@@ -536,6 +482,10 @@ mod tests {
         assert_eq!(of_function("anon_pipe_write"), Some(Wait::Out(None)));
         assert_eq!(of_function("do_wait4"), Some(Wait::Is(State::Children)));
         assert_eq!(of_function("futex_do_wait"), Some(Wait::Is(State::Lock)));
+        assert_eq!(of_function("folio_wait_bit_common"), Some(Wait::Is(State::Disk)));
+        assert_eq!(of_function("rq_qos_wait"), Some(Wait::Is(State::Disk)));
+        // Names of pipes are whole: this one only begins like one.
+        assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);
     }
 }

@@ -65,10 +65,7 @@ impl Thread {
                 Ok(None) | Err(_) => return None,
             }
         }
-        let state = match self.stat.read(&mut buffer) {
-            Ok(line) => line.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())?,
-            Err(_) => return None,
-        };
+        let state = self.stat.read(&mut buffer).ok()?.rsplit_once(") ")?.1.chars().next()?;
         match state {
             'R' => return Some(Wait::Is(State::Running)),
             'T' | 't' => return Some(Wait::Is(State::Stopped)),

@@ -42,10 +42,15 @@ struct Field<'p> {
     ends: BTreeMap<u32, Vec<End>>,
 }
 
-impl Field<'_> {
+impl<'p> Field<'p> {
+    /// A process and its ancestors, the parent first; not for ever, as numbers that were given again may lead in circles.
+    fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
+        let parent = |process: &&Process| self.processes.get(&process.parent).copied();
+        std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
+    }
+
     fn is_ancestor(&self, ancestor: u32, of: u32) -> bool {
-        let parents = std::iter::successors(self.processes.get(&of), |process| self.processes.get(&process.parent));
-        parents.skip(1).take(64).any(|process| process.pid == ancestor)
+        self.ancestry(of).skip(1).any(|process| process.pid == ancestor)
     }
 
     fn related(&self, a: u32, b: u32) -> bool {
@@ -162,8 +167,7 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> 
         if ends.contains_key(&pid) {
             continue;
         }
-        let ancestors = std::iter::successors(Some(pid), |pid| field.processes.get(pid).map(|process| process.parent));
-        if let Some(stage) = ancestors.skip(1).take(64).find_map(|ancestor| stage_of.get(&ancestor).copied()) {
+        if let Some(&stage) = field.ancestry(pid).skip(1).find_map(|ancestor| stage_of.get(&ancestor.pid)) {
             stage_of.insert(pid, stage);
         }
     }
@@ -178,7 +182,10 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> 
     let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
     let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
     let outer = |one: &Shape| Shape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
-    ordered(shapes.iter().map(outer).collect(), &field)
+    let mut stages: Vec<Shape> = shapes.iter().map(outer).collect();
+    // The first started first where the data leaves a choice.
+    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
+    upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
 
 fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side> {
@@ -261,8 +268,7 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
 
 fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
     let mut pids = pids.to_vec();
-    let depth = |pid: u32| pids_above(field, pid);
-    pids.sort_by_cached_key(|&pid| (depth(pid), field.processes[&pid].start, pid));
+    pids.sort_by_cached_key(|&pid| (field.ancestry(pid).count(), field.processes[&pid].start, pid));
     let of = |way: Way| {
         let ends = pids.iter().flat_map(|pid| field.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
         BTreeSet::from_iter(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
@@ -271,21 +277,13 @@ fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
     Shape { pids, ins, outs }
 }
 
-fn pids_above(field: &Field<'_>, pid: u32) -> usize {
-    std::iter::successors(field.processes.get(&pid), |process| field.processes.get(&process.parent)).take(64).count()
-}
-
-/// In the order of the data, the first started first where that leaves a choice.
-fn ordered(mut stages: Vec<Shape>, field: &Field<'_>) -> Vec<Shape> {
-    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
+/// Stages in the order of the data; in the order given where that leaves a choice, or where data goes in circles.
+pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
     let mut done = Vec::new();
-    while !stages.is_empty() {
-        let fed = |stage: &Shape| {
-            stages.iter().any(|other| other != stage && other.outs.iter().any(|pipe| stage.ins.contains(pipe)))
-        };
-        // Where data goes in circles there is no first.
-        let next = stages.iter().position(|stage| !fed(stage)).unwrap_or(0);
-        done.push(stages.remove(next));
+    while !left.is_empty() {
+        let is_first = |stage: &T| !left.iter().any(|other| feeds(other, stage));
+        let next = left.iter().position(is_first).unwrap_or(0);
+        done.push(left.remove(next));
     }
     done
 }

@@ -69,7 +69,7 @@ impl Counted {
 }
 
 /// What came of it: what `--json` writes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Outcome {
     schema: &'static str,
     /// Null when nothing could be compared.
@@ -89,7 +89,7 @@ pub struct Outcome {
 }
 
 /// An experiment that is under way.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Tuning {
     capacity: u64,
     rounds: usize,
@@ -108,18 +108,7 @@ pub struct Tuning {
 impl Tuning {
     /// With so large pipes, and so many rounds of two turns.
     pub fn new(capacity: u64, rounds: usize) -> Tuning {
-        Tuning {
-            capacity,
-            rounds,
-            looks: Vec::new(),
-            pipes: Vec::new(),
-            counted: None,
-            large: false,
-            turns: Vec::new(),
-            waits: 0,
-            refused: None,
-            outcome: None,
-        }
+        Tuning { capacity, rounds, ..Tuning::default() }
     }
 
     /// What came of it, once it is over.
@@ -186,14 +175,10 @@ impl Tuning {
         if self.pipes.is_empty() {
             return Err(format!("all its pipes have {} or more; --capacity tries more", ByteSize(self.capacity)));
         }
-        self.counted = Counted::choose(watcher, &total);
-        match self.counted {
-            Some(_) => Ok(()),
-            None => Err(
-                "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare"
-                    .to_owned(),
-            ),
-        }
+        let nothing =
+            "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare";
+        self.counted = Some(Counted::choose(watcher, &total).ok_or(nothing)?);
+        Ok(())
     }
 
     fn is_stuck(&self) -> bool {
@@ -340,16 +325,13 @@ impl Tuning {
     fn without(&self, text: String) -> Outcome {
         Outcome {
             schema: "pipemark-tune/1",
-            verdict: None,
             text,
             capacity: self.capacity,
-            ratio: None,
-            low: None,
-            high: None,
             in_turns: true,
             rounds: self.pairs().len(),
             counted: self.counted.clone(),
             pipes: self.pipes.clone(),
+            ..Outcome::default()
         }
     }
 }

@@ -35,16 +35,7 @@ const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
     fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
-        PipelineVerdict {
-            kind,
-            stage: None,
-            pipe: None,
-            reason: reason.to_owned(),
-            text,
-            bound: None,
-            next: None,
-            advice: Vec::new(),
-        }
+        PipelineVerdict { kind, reason: reason.to_owned(), text, ..PipelineVerdict::default() }
     }
 
     /// Nothing can be told.
