@@ -42,13 +42,12 @@ fn heat(chart: &Chart) -> Grid {
 }
 
 fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
-    let measured = |point: &&(usize, &Point)| chart.series[point.0].role == Role::Measured;
-    let points =
-        chart.series.iter().enumerate().flat_map(|(n, series)| series.points.iter().map(move |point| (n, point)));
-    let mut points: Vec<(usize, &Point)> = points.filter(|point| measured(&point)).collect();
+    let measured = || chart.series.iter().enumerate().filter(|(_, series)| series.role == Role::Measured);
+    let points = measured().flat_map(|(n, series)| series.points.iter().map(move |point| (n, point)));
+    let mut points: Vec<(usize, &Point)> = points.collect();
     points.sort_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
     let longest = points.iter().map(|(_, point)| point.x).fold(f64::MIN_POSITIVE, f64::max);
-    let several = chart.series.iter().filter(|series| series.role == Role::Measured).count() > 1;
+    let several = measured().count() > 1;
     let theirs = |label: &str, row: f64| {
         let named = chart.points().filter(|(series, _)| series.role == Role::Published && series.label == label);
         named.map(|(_, point)| point).find(|point| point.y == row)

@@ -23,9 +23,6 @@ mod summary;
 mod watch;
 mod words;
 
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
-
 use serde::Serialize;
 
 pub use brief::brief;
@@ -42,27 +39,8 @@ pub use report::{main_charts, report};
 use watch::timeline;
 pub use watch::{live, screen, why};
 
-pub use crate::model::{counted, hides, neutral};
-
-/// Values below their keys, in the order in which the keys came.
-fn grouped<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
-    let mut places = HashMap::new();
-    for (key, value) in pairs {
-        let place = *places.entry(key.clone()).or_insert(groups.len());
-        match groups.get_mut(place) {
-            Some((_, values)) => values.push(value),
-            None => groups.push((key, vec![value])),
-        }
-    }
-    groups
-}
-
-/// Each value once, in the order in which they came.
-pub fn distinct<T: Clone + Eq + Hash>(values: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut seen = HashSet::new();
-    values.into_iter().filter(|value| seen.insert(value.clone())).collect()
-}
+use crate::model::grouped;
+pub use crate::model::{counted, distinct, hides, neutral};
 
 /// Shares of the greatest as bars of eight heights.
 fn sparkline(shares: &[f64]) -> String {

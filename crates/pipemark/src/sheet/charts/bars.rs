@@ -32,10 +32,7 @@ pub(super) fn languages(context: &Context) -> Vec<Chart> {
         let language = trial.word(Key::Language);
         if rest.is_empty() { language } else { format!("{language}, {rest}") }
     };
-    let series_of = |trial: &Trial| match context.several_runs() {
-        true => format!("{} · {}", trial.word(Key::Program), context.run(trial)),
-        false => trial.word(Key::Program),
-    };
+    let series_of = |trial: &Trial| context.with_run(trial.word(Key::Program), trial.run);
     let flow = |trial: &Trial| context.point(trial, 0.0);
     let axis = Axis::new("throughput", Unit::BytesPerSecond, Scale::Linear);
     let title = "Throughput by language, while the bytes flow";

@@ -17,14 +17,7 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
         context.section.keys.iter().copied().filter(|key| *key == Key::Place && across != *key).collect();
     let down = context.keys_but(&[across, Key::Place, Key::Verify]);
     let compared = trials.iter().filter(|trial| trial.estimates.ratio().is_some()).count() * 2 > trials.len();
-    let panel_of = |trial: &Trial| {
-        let place = context.section.name_of(trial, &aside);
-        match (context.several_runs(), place.is_empty()) {
-            (true, true) => context.run(trial).to_owned(),
-            (true, false) => format!("{place} · {}", context.run(trial)),
-            (false, _) => place,
-        }
-    };
+    let panel_of = |trial: &Trial| context.with_run(context.section.name_of(trial, &aside), trial.run);
     let shown = trials.iter().filter_map(|trial| {
         let column = columns.iter().position(|name| *name == trial.word(across))?;
         Some((panel_of(trial), (column, row_label(context, trial, &down), trial)))
@@ -81,10 +74,7 @@ pub(super) fn gains(context: &Context) -> Vec<Chart> {
                 };
                 let series = vec![Series { label: String::new(), role: Role::Measured, points }];
                 let chart = Chart::new(title, Kind::Heat(Colouring::Diverging { most }), x, y, series);
-                let panel = match context.several_runs() {
-                    true => format!("{} · {}", part.title, context.labels[run]),
-                    false => part.title.clone(),
-                };
+                let panel = context.with_run(part.title.clone(), run);
                 let first = charts.last().is_none_or(|last: &Chart| last.title != title);
                 let below = if first { below.clone() } else { String::new() };
                 charts.push(Chart { panel: neutral(&panel), below, ..chart });

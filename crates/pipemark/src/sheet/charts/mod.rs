@@ -78,6 +78,15 @@ impl<'a> Context<'a> {
         &self.labels[trial.run]
     }
 
+    /// The name of something, with the run that it is of where there are several.
+    fn with_run(&self, name: String, run: usize) -> String {
+        match (self.several_runs(), name.is_empty()) {
+            (true, true) => self.labels[run].clone(),
+            (true, false) => format!("{name} · {}", self.labels[run]),
+            (false, _) => name,
+        }
+    }
+
     /// The parameter that curves are drawn against: numbers, at least three of them.
     fn numeric(&self) -> Option<Key> {
         let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
@@ -95,13 +104,10 @@ impl<'a> Context<'a> {
 
     /// What tells a trial's curve from others, in words, where `x` runs along it.
     fn label(&self, trial: &Trial, but: &[Key]) -> String {
-        let name = self.section.name_of(trial, &self.keys_but(but));
-        match (self.several_runs(), name.is_empty()) {
-            (true, true) => self.run(trial).to_owned(),
-            (true, false) => format!("{name} · {}", self.run(trial)),
-            (false, true) if self.section.latency => "round trip".to_owned(),
-            (false, true) => "measured here".to_owned(),
-            (false, false) => name,
+        match self.with_run(self.section.name_of(trial, &self.keys_but(but)), trial.run) {
+            name if !name.is_empty() => name,
+            _ if self.section.latency => "round trip".to_owned(),
+            _ => "measured here".to_owned(),
         }
     }
 
@@ -132,11 +138,9 @@ impl<'a> Context<'a> {
     }
 
     fn point_of(&self, trial: &Trial, x: f64, estimate: &Estimate, unit: Unit) -> Point {
-        let name = self.section.name_of(trial, &self.section.keys);
-        let name = match (self.several_runs(), name.is_empty()) {
-            (true, _) => format!("{name} · {}", self.run(trial)),
-            (false, true) => self.section.title.clone(),
-            (false, false) => name,
+        let name = match self.with_run(self.section.name_of(trial, &self.section.keys), trial.run) {
+            name if name.is_empty() => self.section.title.clone(),
+            name => name,
         };
         let about = match (estimate.low, estimate.high) {
             (Some(low), Some(high)) => {

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use serde_json::Value;
 
 use crate::model::{Document, Estimates, Finding, Job, Key, Record, differing, name};
-use crate::sheet::neutral;
 use crate::sheet::words::time;
+use crate::sheet::{distinct, neutral};
 
 /// A trial that was measured and went well.
 #[derive(Debug, Clone, Copy)]
@@ -80,13 +80,8 @@ impl<'a> Section<'a> {
             }
         }
         for section in &mut sections {
-            let mut jobs: Vec<&Job> = Vec::new();
-            for trial in section.trials.iter().filter(|trial| !trial.job().is_memory_copy()) {
-                if !jobs.contains(&trial.job()) {
-                    jobs.push(trial.job());
-                }
-            }
-            section.keys = differing(&jobs, &section.keys);
+            let jobs = section.trials.iter().map(|trial| &trial.record.job).filter(|job| !job.is_memory_copy());
+            section.keys = differing(&distinct(jobs), &section.keys);
         }
         sections
     }
