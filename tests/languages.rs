@@ -2,6 +2,7 @@
 //! left of them afterwards. None of them streams a byte; the real ones are in entrants.rs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
@@ -234,6 +235,22 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
     for line in ["honest: nothing to build", "absent: skipped: ", "unbuilt: failed: it does not build"] {
         assert!(text.contains(line), "{text}");
     }
+}
+
+/// Whether it can run was asked before the first run; that it can't be started any more is a failure of the run.
+#[test]
+fn what_goes_away_after_it_was_found_has_failed() {
+    let fakes = Fakes::new(&[]);
+    let python = fakes.path("python");
+    fs::write(&python, "#!/bin/sh\n[ \"$1\" = --version ] || rm \"$0\"\nexec python3 \"$@\"\n").unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    fakes.add("honest", &format!("[[{python:?}]]"), "[]");
+    let (output, document) = fakes.run(&["honest"], &["--runs", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let trial = trial(&document, "honest");
+    assert_eq!(trial["status"], "failed");
+    let reason = format!("'{}' could not be started: No such file or directory (os error 2)", python.display());
+    assert_eq!(trial["reason"], reason);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 mod chain;
 mod machine;
 
-use crate::entrant::{Absent, Entrants, on_path};
+use crate::child::RunError;
+use crate::entrant::{Entrants, on_path};
 use crate::model::{Cpu, Entrant, Feed, Host, Job, Lines};
 
 pub use machine::missing;
@@ -13,16 +14,16 @@ pub use machine::missing;
 ///
 /// # Errors
 /// Why it can't run.
-pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, Absent> {
+pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, RunError> {
     programs(job, entrants)?;
     match machine::missing(job, host).or_else(|| chain::missing(job, host)) {
-        Some(reason) => Err(Absent::Missing(reason)),
-        None => machine::cpus_for(job.place(), host).map_err(Absent::Missing),
+        Some(reason) => Err(RunError::NotHere(reason)),
+        None => machine::cpus_for(job.place(), host).map_err(RunError::NotHere),
     }
 }
 
 /// The programs besides this one that a trial starts.
-fn programs(job: &Job, entrants: &Entrants) -> Result<(), Absent> {
+fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     if let Some(Entrant { language, program, .. }) = job.entrant() {
         entrants.program(language, *program)?;
     }
@@ -41,10 +42,10 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), Absent> {
     installed(stages.filter(|program| *program != "relay"), "a stage of the chain")
 }
 
-fn installed<'a>(programs: impl IntoIterator<Item = &'a str>, role: &str) -> Result<(), Absent> {
+fn installed<'a>(programs: impl IntoIterator<Item = &'a str>, role: &str) -> Result<(), RunError> {
     let mut asked = std::collections::BTreeSet::new();
     match programs.into_iter().find(|program| asked.insert(*program) && on_path(program).is_none()) {
-        Some(program) => Err(Absent::Missing(format!("{program}, {role}, is not installed"))),
+        Some(program) => Err(RunError::NotHere(format!("{program}, {role}, is not installed"))),
         None => Ok(()),
     }
 }
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(check("cat | no-such-program | relay", "1"), Ok(None));
         assert_eq!(
             check("cat | no-such-program | relay", "3"),
-            Err(Absent::Missing("no-such-program, a stage of the chain, is not installed".to_owned()))
+            Err(RunError::NotHere("no-such-program, a stage of the chain, is not installed".to_owned()))
         );
         assert!(check("/no/such/program -v", "1").is_err() && check("relay | /bin/sh", "2").is_ok());
     }

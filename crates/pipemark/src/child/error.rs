@@ -6,7 +6,7 @@ use std::io;
 use rustix::io::Errno;
 
 /// Why a run gave no sample.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// Something went wrong; a sentence.
     #[error("{0}")]
@@ -14,7 +14,7 @@ pub enum RunError {
     /// The bytes that arrived are not the bytes that were sent; a sentence.
     #[error("{0}")]
     Unverified(String),
-    /// It cannot be done on this machine; a sentence.
+    /// It cannot be done on this machine, or what it needs isn't here; a sentence.
     #[error("{0}")]
     NotHere(String),
     /// The person asked to stop.

@@ -163,6 +163,17 @@ impl Child {
         if said.is_empty() { how } else { format!("{how}: {said}") }
     }
 
+    /// What it used, if it ended well.
+    ///
+    /// # Errors
+    /// How it ended otherwise.
+    pub fn succeeded(&self) -> Result<Usage, RunError> {
+        match self.end {
+            Some((status, usage)) if status.success() => Ok(usage),
+            _ => Err(RunError::Failed(format!("{} {}", self.name, self.how_it_ended(0)))),
+        }
+    }
+
     /// What it said on standard error, on one line.
     fn said(&self) -> String {
         let mut bytes = [0; STDERR];

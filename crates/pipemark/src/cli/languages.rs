@@ -10,7 +10,8 @@ use clap::{Args, Subcommand};
 use super::output::{FormatOption, OutputOptions};
 use super::schedule::ScheduleOptions;
 use super::{Ending, Stop, exit, measure, suite_file};
-use crate::entrant::{Absent, Entrants, Rebuild, Step};
+use crate::child::RunError;
+use crate::entrant::{Entrants, Rebuild, Step};
 use crate::model::{Filter, Key, Language, Program, Value};
 use crate::plan::{Plan, Scale};
 use crate::run::Progress;
@@ -135,14 +136,14 @@ fn build(chosen: &Chosen) -> Ending {
             Step::Ready { name, built: true } => {
                 format!("{name}: built in {:.1} s", begun.elapsed().as_secs_f64())
             }
-            Step::Absent(name, Absent::Missing(reason)) => {
+            Step::Absent(name, RunError::NotHere(reason)) => {
                 // Who names a language wants it.
                 failed |= !chosen.only.is_empty();
                 format!("{name}: skipped: {}", neutral(&reason))
             }
-            Step::Absent(name, Absent::Broken(reason)) => {
+            Step::Absent(name, error) => {
                 failed = true;
-                format!("{name}: failed: {reason}")
+                format!("{name}: failed: {error}")
             }
         };
         if told.is_ok() {
@@ -154,10 +155,9 @@ fn build(chosen: &Chosen) -> Ending {
 
 fn measured(options: &RunOptions) -> Ending {
     options.output.targets().check()?;
-    let (_, wanted) = found(&options.chosen)?;
+    let (_, mut languages) = found(&options.chosen)?;
     let mut suite = suite_file::find(SUITE)?;
     // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
-    let mut languages: Vec<Language> = wanted;
     if options.chosen.only.is_empty() {
         let named = suite.languages().into_iter().filter_map(|name| name.parse().ok());
         languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));

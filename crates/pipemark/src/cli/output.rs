@@ -165,7 +165,9 @@ pub struct OutputOptions {
 impl ExportOptions {
     /// What is to be written where.
     pub fn targets(&self) -> Targets<'_> {
-        Targets::new(self, &[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)])
+        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet };
+        targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
+        targets
     }
 
     /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
@@ -194,12 +196,6 @@ pub struct Targets<'a> {
 }
 
 impl<'a> Targets<'a> {
-    fn new(options: &ExportOptions, exports: &[(&'a Option<Destination>, Format)]) -> Targets<'a> {
-        let mut targets = Targets { exports: Vec::new(), format: options.format.format, quiet: options.quiet };
-        targets.add(exports);
-        targets
-    }
-
     fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
         self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
     }

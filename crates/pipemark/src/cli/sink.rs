@@ -1,9 +1,9 @@
 //! `pipemark sink`: the missing end of a pipeline, which counts, measures and, if asked, checks what arrives.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
@@ -19,6 +19,7 @@ use super::parameters::{Choice, one_of};
 use super::{Ending, Stop, exit, r#gen};
 use crate::content::{Check, Payload};
 use crate::model::{ByteSize, Nanos, Throughput, bounded};
+use crate::run::Progress;
 use crate::sheet::{Cell, Column, Grid, Sheet, Style};
 
 /// What `sink` takes.
@@ -57,26 +58,24 @@ pub fn run(options: &SinkOptions) -> Ending {
         return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
-    let count = Arc::new(Count::default());
+    let count =
+        Arc::new(Count { bytes: AtomicU64::new(0), start: OnceLock::new(), line: Mutex::new(Progress::new(false)) });
     let format = options.format.clone();
     let (seen, interrupted) = (count.clone(), interrupt.clone());
     let terminal = io::stderr().is_terminal();
     thread::spawn(move || {
         // While a call waits for bytes nothing else would notice.
         while !interrupted.requested_within(if terminal { EVERY } else { Duration::from_secs(3600) }) {
-            let _one = seen.reported.lock();
-            seen.show(terminal);
+            seen.show();
         }
-        let _first = seen.reported.lock();
-        clear(terminal);
+        let _first = seen.report();
         let _ = format.print(&sheet(&seen.arrived(None), format.format), None);
         process::exit(exit::INTERRUPTED.into());
     });
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
-    let _first = count.reported.lock();
-    clear(terminal);
+    let _first = count.report();
     let fault = fault(check.as_ref(), count.bytes(), options);
     let arrived = count.arrived(check.map(|_| fault.is_none()));
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
@@ -89,13 +88,12 @@ pub fn run(options: &SinkOptions) -> Ending {
 }
 
 /// What has arrived until now, for two threads.
-#[derive(Default)]
 struct Count {
     bytes: AtomicU64,
     /// When the first byte came.
     start: OnceLock<Instant>,
-    /// Held by whoever writes, and by whoever reports first for good.
-    reported: Mutex<()>,
+    /// The throughput until now, on a terminal. Held by whoever reports first for good.
+    line: Mutex<Progress>,
 }
 
 impl Count {
@@ -108,18 +106,18 @@ impl Count {
         Arrived { bytes: self.bytes(), elapsed, verified }
     }
 
-    /// The throughput until now, on a terminal.
-    fn show(&self, terminal: bool) {
-        if let Some(start) = self.start.get().filter(|_| terminal) {
+    fn show(&self) {
+        if let (Some(start), Ok(mut line)) = (self.start.get(), self.line.lock()) {
             let rate = Throughput(self.bytes() as f64 / start.elapsed().as_secs_f64());
-            let _ = write!(io::stderr(), "\r\x1b[K{} {rate}", ByteSize(self.bytes()));
+            line.show(&format!("{} {rate}", ByteSize(self.bytes())));
         }
     }
-}
 
-fn clear(terminal: bool) {
-    if terminal {
-        let _ = write!(io::stderr(), "\r\x1b[K");
+    /// Leaves the line to whoever reports.
+    fn report(&self) -> MutexGuard<'_, Progress> {
+        let mut line = self.line.lock().expect("whoever holds it doesn't panic");
+        line.clear();
+        line
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::stream::{Stream, checksum};
+use crate::child::RunError;
 
 /// The line of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -21,15 +22,6 @@ pub struct Answer {
     pub capacity: Option<u64>,
 }
 
-/// Why there is no figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// It did not keep the contract; a sentence.
-    Broken(String),
-    /// It counted or summed other bytes than those of the stream; a sentence.
-    Wrong(String),
-}
-
 /// The most characters of an answer that are quoted.
 const MAX_QUOTE: usize = 200;
 /// The longest description of a runtime.
@@ -39,9 +31,10 @@ const MAX_RUNTIME: usize = 200;
 /// and possible within a wall time of `wall_ns`.
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<Answer, Fault> {
-    let broken = |sentence: String| Err(Fault::Broken(sentence));
+/// The first thing that is wrong: `Failed` if it did not keep the contract, `Unverified` if it counted or summed other
+/// bytes than those of the stream.
+pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<Answer, RunError> {
+    let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
     if output.trim().is_empty() {
         return broken("it ended well and printed no answer".to_owned());
@@ -66,14 +59,17 @@ pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<
         return broken("it says that its pipe had a capacity of 0".to_owned());
     }
     if answer.bytes != stream.bytes {
-        return Err(Fault::Wrong(format!(
+        return Err(RunError::Unverified(format!(
             "{} bytes were to be streamed, and it counted {}",
             stream.bytes, answer.bytes
         )));
     }
     let expected = format!("{:016x}", checksum(stream));
     if answer.checksum != expected {
-        return Err(Fault::Wrong(format!("the checksum is {expected}, and it computed {}", quoted(&answer.checksum))));
+        return Err(RunError::Unverified(format!(
+            "the checksum is {expected}, and it computed {}",
+            quoted(&answer.checksum)
+        )));
     }
     if answer.ns == 0 || answer.ns > wall_ns {
         return broken(format!("its clock says {} ns, and it ran for {wall_ns} ns in all", answer.ns));
@@ -117,7 +113,7 @@ mod tests {
             ("\"ns\": 5", "\"ns\": -1", "not that of the contract"),
         ] {
             match judge(&line.replace(from, to)) {
-                Err(Fault::Broken(sentence)) => assert!(sentence.contains(words), "{sentence}"),
+                Err(RunError::Failed(sentence)) => assert!(sentence.contains(words), "{sentence}"),
                 other => panic!("{to}: {other:?}"),
             }
         }
@@ -125,10 +121,10 @@ mod tests {
             [("\"bytes\": 0", "\"bytes\": 7", "it counted 7"), ("00001", "00002", "the checksum is 0000000000000001")]
         {
             match judge(&line.replace(from, to)) {
-                Err(Fault::Wrong(sentence)) => assert!(sentence.contains(words), "{sentence}"),
+                Err(RunError::Unverified(sentence)) => assert!(sentence.contains(words), "{sentence}"),
                 other => panic!("{to}: {other:?}"),
             }
         }
-        assert!(matches!(judge(&"x".repeat(5000)), Err(Fault::Broken(sentence)) if sentence.len() < 400));
+        assert!(matches!(judge(&"x".repeat(5000)), Err(RunError::Failed(sentence)) if sentence.len() < 400));
     }
 }

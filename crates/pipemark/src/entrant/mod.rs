@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use crate::child::RunError;
 use crate::model::{Filter, Language, Program, did_you_mean};
 
-pub use answer::{Answer, Fault, judge, quoted};
+pub use answer::{Answer, judge, quoted};
 pub use form::{Does, FindingForm};
 use form::{Form, Program as ProgramForm};
 pub use project::{Project, Runnable};
@@ -53,22 +53,6 @@ pub struct Entrants {
     root: Option<PathBuf>,
 }
 
-/// Why a contestant cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absent {
-    /// A toolchain or the folder isn't here: the trial is skipped.
-    Missing(String),
-    /// It is here and does not build: the trial failed.
-    Broken(String),
-}
-
-impl From<Absent> for RunError {
-    fn from(absent: Absent) -> RunError {
-        let (Absent::Missing(reason) | Absent::Broken(reason)) = absent;
-        RunError::Failed(reason)
-    }
-}
-
 /// What became of one contestant's preparation, for whoever waits.
 #[derive(Debug, Clone)]
 pub enum Step<'a> {
@@ -76,8 +60,8 @@ pub enum Step<'a> {
     Begun(&'a str),
     /// It is ready; whether anything had to be built.
     Ready { name: &'a str, built: bool },
-    /// It cannot be run.
-    Absent(&'a str, Absent),
+    /// It cannot be run: what it needs isn't here, or it does not build.
+    Absent(&'a str, RunError),
 }
 
 /// When a contestant is built.
@@ -197,7 +181,7 @@ impl Entrants {
             report(Step::Begun(&name));
             match project.prepare(when) {
                 Ok(built) => report(Step::Ready { name: &name, built }),
-                Err(absent) => report(Step::Absent(&name, absent)),
+                Err(error) => report(Step::Absent(&name, error)),
             }
         }
     }
@@ -206,10 +190,10 @@ impl Entrants {
     ///
     /// # Errors
     /// When it isn't here or could not be built.
-    pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, Absent> {
+    pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
         let Some(project) = self.languages.get(language) else {
             let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
-            return Err(Absent::Missing(format!("there is no entrant '{language}' in {place}")));
+            return Err(RunError::NotHere(format!("there is no entrant '{language}' in {place}")));
         };
         project.command(program.name())
     }
@@ -218,9 +202,9 @@ impl Entrants {
     ///
     /// # Errors
     /// When it isn't here or could not be built.
-    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), Absent> {
+    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), RunError> {
         let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
-        let (project, form) = found.ok_or_else(|| Absent::Missing(format!("there is no filter '{filter}'")))?;
+        let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;
         Ok((project.command(filter.as_str())?, form.does))
     }
 }

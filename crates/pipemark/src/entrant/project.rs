@@ -10,9 +10,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::Rebuild;
 use super::form::{Form, Program, Tool};
 use super::tool::{self, Found};
-use super::{Absent, Rebuild};
+use crate::child::RunError;
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -35,7 +36,7 @@ pub struct Project {
     folder: Result<PathBuf, String>,
     out: PathBuf,
     /// The tools that it can be run with, or why it can't be; `None` before that is known.
-    state: Option<Result<Vec<Found>, Absent>>,
+    state: Option<Result<Vec<Found>, RunError>>,
 }
 
 /// A program that can be started.
@@ -92,12 +93,12 @@ impl Project {
     ///
     /// # Errors
     /// What is missing, or why it does not build; [`command`](Self::command) says so again.
-    pub fn prepare(&mut self, when: Rebuild) -> Result<bool, Absent> {
+    pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
         let ready = match &self.folder {
-            Err(reason) if !self.commands.is_empty() => Err(Absent::Missing(reason.clone())),
-            _ => self.detect().map_err(Absent::Missing),
+            Err(reason) if !self.commands.is_empty() => Err(RunError::NotHere(reason.clone())),
+            _ => self.detect().map_err(RunError::NotHere),
         };
-        let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(Absent::Broken)?, tools)));
+        let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(RunError::Failed)?, tools)));
         let (built, tools) = (built.clone().map(|(built, _)| built), built.map(|(_, tools)| tools));
         self.state = Some(tools);
         built
@@ -107,14 +108,14 @@ impl Project {
     ///
     /// # Errors
     /// When it isn't here or could not be built.
-    pub fn command(&self, program: &str) -> Result<Runnable, Absent> {
+    pub fn command(&self, program: &str) -> Result<Runnable, RunError> {
         let folder = self.folder.clone().unwrap_or_else(|_| PathBuf::from("."));
         let tools = match &self.state {
-            None => return Err(Absent::Missing(format!("{program} in {} was not built", folder.display()))),
-            Some(state) => state.as_ref().map_err(Absent::clone)?,
+            None => return Err(RunError::NotHere(format!("{program} in {} was not built", folder.display()))),
+            Some(state) => state.as_ref().map_err(RunError::clone)?,
         };
         let program = self.programs.get(program);
-        let program = program.ok_or_else(|| Absent::Missing(format!("{} has no such program", self.name)))?;
+        let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
         Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone() })
     }

@@ -12,7 +12,7 @@ use super::keeper::Scratch;
 use super::pair::{Conditions, Measured};
 use super::process::Peer;
 use super::supervisor::{Completion, Order, SUPERVISOR_VERB};
-use crate::entrant::{Answer, Entrants, Fault, Runnable, Stream, judge, quoted};
+use crate::entrant::{Answer, Entrants, Runnable, Stream, judge, quoted};
 use crate::model::{Entrant, EntrantStats, Sample};
 
 /// How long a supervisor may take to end what it has started.
@@ -114,8 +114,8 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
     let outcome = supervised(runnable, words, conditions)?;
     match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
         Ok(answer) => Ok((answer, outcome)),
-        Err(Fault::Broken(sentence)) => Err(RunError::Failed(with_stderr(sentence, &outcome))),
-        Err(Fault::Wrong(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
+        Err(RunError::Unverified(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
+        Err(error) => Err(RunError::Failed(with_stderr(error.to_string(), &outcome))),
     }
 }
 

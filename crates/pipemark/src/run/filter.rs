@@ -184,10 +184,10 @@ impl Pipeline {
         for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
             let Some(process) = process else { continue };
             process.wait(late, Some(conditions.interrupt))?;
-            match process.end() {
-                Some((status, usage)) if killed || status.success() => usages.push(usage),
-                _ => return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0)))),
-            }
+            usages.push(match process.end() {
+                Some((_, usage)) if killed => usage,
+                _ => process.succeeded()?,
+            });
         }
         if let (Some((file, bytes)), None) = (&mut self.file, &self.feed) {
             let at = file.stream_position().unwrap_or(*bytes);

@@ -36,9 +36,7 @@ pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditi
         let (bytes, limit) = (text.len(), conditions.limit);
         return Err(RunError::Failed(format!("{filter} had not transformed {bytes} bytes after {limit:?}")));
     }
-    if running.end().is_some_and(|(status, _)| !status.success()) {
-        return Err(RunError::Failed(format!("{filter} {}", running.how_it_ended(0))));
-    }
+    running.succeeded()?;
     let output = written(file).map_err(failed)?;
     let fault = match does {
         Does::Count => {

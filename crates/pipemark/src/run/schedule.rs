@@ -12,7 +12,7 @@ use super::interrupt::Interrupt;
 use super::pair::{self, Conditions, Measured};
 use super::progress::Progress;
 use crate::available;
-use crate::entrant::{Absent, Entrants};
+use crate::entrant::Entrants;
 use crate::model::{
     Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
 };
@@ -38,10 +38,15 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    fn end(&mut self, status: Status, reason: String) {
+    /// Ends the turn without a figure.
+    fn fail(&mut self, error: &RunError) {
         self.conditions = None;
-        self.outcome.status = status;
-        self.outcome.reason = Some(reason);
+        self.outcome.status = if matches!(error, RunError::NotHere(_)) { Status::Skipped } else { Status::Failed };
+        self.outcome.reason = Some(error.to_string());
+        if let RunError::Unverified(reason) = error {
+            self.outcome.verified = Some(false);
+            self.outcome.reason = Some(format!("the data did not verify: {reason}"));
+        }
     }
 
     /// Ends the turn if its schedule says that there were enough runs.
@@ -135,16 +140,11 @@ pub fn measure(
                     }
                     turn.end_if_enough(schedule);
                 }
-                Err(RunError::Failed(reason)) => turn.end(Status::Failed, reason),
-                Err(RunError::NotHere(reason)) => turn.end(Status::Skipped, reason),
-                Err(RunError::Unverified(reason)) => {
-                    turn.outcome.verified = Some(false);
-                    turn.end(Status::Failed, format!("the data did not verify: {reason}"));
-                }
                 Err(RunError::Interrupted) => {
                     partial = true;
                     break 'rounds;
                 }
+                Err(error) => turn.fail(&error),
             }
             done += 1;
         }
@@ -184,8 +184,7 @@ fn turn<'a>(
             };
             turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval, interrupt })
         }
-        Err(Absent::Missing(reason)) => turn.end(Status::Skipped, reason),
-        Err(Absent::Broken(reason)) => turn.end(Status::Failed, reason),
+        Err(error) => turn.fail(&error),
     }
     turn
 }

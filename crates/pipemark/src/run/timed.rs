@@ -71,10 +71,7 @@ pub fn run(
     });
     read?;
     child.wait(deadline.max(Instant::now() + Duration::from_secs(1)), Some(conditions.interrupt))?;
-    let usage = match child.end() {
-        Some((status, usage)) if status.success() => usage,
-        _ => return Err(RunError::Failed(format!("{filter} {}", child.how_it_ended(0)))),
-    };
+    let usage = child.succeeded()?;
     let written = written.map_err(|error| RunError::Failed(format!("the lines could not be written: {error}")))?;
     if arrivals.next != written.lines + WARM_UP {
         let (came, went) = (arrivals.next, written.lines + WARM_UP);

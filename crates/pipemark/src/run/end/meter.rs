@@ -13,6 +13,7 @@ use crate::model::{Cpu, Delay, EndStats, Volume};
 const ROUNDS_PER_LOOK: u64 = 64;
 
 /// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].
+#[derive(Default)]
 pub struct Meter {
     begun_ns: u64,
     before: Usage,
@@ -25,14 +26,7 @@ pub struct Meter {
 impl Meter {
     /// Made before the window, for what takes time.
     pub fn new() -> Meter {
-        let mut meter = Meter {
-            begun_ns: 0,
-            before: Usage::default(),
-            migrations: migrations(),
-            calls: 0,
-            rounds: 0,
-            cpus: BTreeSet::new(),
-        };
+        let mut meter = Meter { migrations: migrations(), ..Meter::default() };
         meter.look();
         meter
     }
