@@ -52,17 +52,12 @@ fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
 }
 
-/// Whether the trial is the copy within one process that is measured beside the others.
-pub(super) fn is_reference(record: &Record) -> bool {
-    record.job.is_memory_copy()
-}
-
 fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Place<'a>, &'a Record)>, Refusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();
     for record in &party.first().trials {
-        let left_out = !chosen.is_empty() && !of_links && is_reference(record);
+        let left_out = !chosen.is_empty() && !of_links && record.job.is_memory_copy();
         let mut settings = record.job.settings();
         if left_out || !party.settings.iter().all(|value| settings.has(value)) {
             continue;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::circumstances::{differences, disturbed, granted};
 use super::diff::{COMPARISON_SCHEMA, Change, Diff, Group, Missing, Origin, Side};
 use super::figures::{Figures, figures, unmeasured};
-use super::matching::{is_reference, matches};
+use super::matching::matches;
 use super::series::Series;
 use super::{Party, Refusal};
 use crate::model::{Better, Document, Job, Key, Mode, Record, Status, names};
@@ -140,8 +140,9 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
+    /// Whether both are the copy within one process that is measured beside the others.
     fn is_reference(&self) -> bool {
-        is_reference(self.base) && is_reference(self.new)
+        self.base.job.is_memory_copy() && self.new.job.is_memory_copy()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::design::Setting;
 use super::refusal::Refusal;
-use crate::model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value};
+use crate::model::{Gains, GainsBlock, GainsCell, GainsColumn, Key, Trial, Value, distinct};
 
 /// A table of gains before its trials are known.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +30,7 @@ pub struct ColumnDesign {
 pub(super) fn resolve(design: &GainsDesign, trials: &[Trial]) -> Result<Gains, Refusal> {
     let compared = || trials.iter().filter(|trial| trial.baseline.is_some());
     let row_of = |trial: &Trial| trial.job.value(design.by);
-    let mut rows: Vec<Value> = Vec::new();
-    for row in compared().filter_map(row_of) {
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
+    let rows: Vec<Value> = distinct(compared().filter_map(row_of));
     let mut gains = Gains {
         by: design.by,
         corner: design.corner.clone(),

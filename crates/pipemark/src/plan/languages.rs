@@ -52,7 +52,7 @@ impl Suite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Verify;
+    use crate::model::{Verify, distinct};
     use crate::plan::{Scale, embedded};
 
     fn languages(wanted: &[&str]) -> Vec<String> {
@@ -60,14 +60,8 @@ mod tests {
         let wanted: Vec<Language> = wanted.iter().map(|word| word.parse().unwrap()).collect();
         suite.of_languages(&wanted);
         let plan = suite.expand(Scale::ONE).unwrap();
-        let mut seen = Vec::new();
-        for trial in &plan.trials {
-            let Some(language) = trial.job.value(Key::Language).map(|language| language.to_string()) else { continue };
-            if !seen.contains(&language) {
-                seen.push(language);
-            }
-        }
-        seen
+        let languages = plan.trials.iter().filter_map(|trial| trial.job.value(Key::Language));
+        distinct(languages.map(|language| language.to_string()))
     }
 
     #[test]

@@ -111,11 +111,7 @@ impl Line {
 /// How far a relation is a straight line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linearity {
-    /// The line through the straight part.
-    pub line: Line,
-    /// x of the last point of the straight part.
-    pub until: f64,
-    /// The first point after it, where there is one.
+    /// The first point that is off the line through those before it, where there is one.
     pub departure: Option<Departure>,
 }
 
@@ -154,7 +150,7 @@ impl Linearity {
         }
         let line = straight?;
         let departure = x.get(line.points).map(|&x| Departure { x, excess: line.excess(x, y[line.points]) });
-        Some(Linearity { line, until: x[line.points - 1], departure })
+        Some(Linearity { departure })
     }
 }
 
@@ -205,8 +201,8 @@ mod tests {
             assert!((line.r_squared - 0.6665).abs() < 0.001, "{line:?}");
         }
         let straight = Linearity::of(&x, &curved, 0.05).unwrap();
-        assert!(straight.until < 10.0, "{straight:?}");
-        assert!(straight.departure.unwrap().excess < 0.0);
+        let departure = straight.departure.unwrap();
+        assert!(departure.x <= 10.0 && departure.excess < 0.0, "{straight:?}");
     }
 
     #[test]
@@ -228,7 +224,6 @@ mod tests {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
         let times = lengths.map(|length| if length <= 16.0 { 1.0 + 0.5 * length } else { 9.0 + 0.8 * (length - 16.0) });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
-        assert_eq!(straight.until, 16.0);
         let departure = straight.departure.unwrap();
         assert_eq!(departure.x, 32.0);
         assert!((departure.excess - 4.8 / 17.0).abs() < 1e-9, "{departure:?}");
@@ -240,16 +235,16 @@ mod tests {
         let lengths = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
         let times = lengths.map(|length| (50.0 + 0.1 * length) * if length > 512.0 { 1.25 } else { 1.0 });
         let straight = Linearity::of(&lengths, &times, 0.1).unwrap();
-        assert_eq!(straight.until, 512.0);
-        assert!((straight.departure.unwrap().excess - 0.25).abs() < 1e-9);
+        let departure = straight.departure.unwrap();
+        assert_eq!(departure.x, 1024.0);
+        assert!((departure.excess - 0.25).abs() < 1e-9, "{departure:?}");
     }
 
     #[test]
     fn a_line_is_straight_to_its_end() {
         let x = [1.0, 2.0, 4.0, 8.0, 16.0];
         let straight = Linearity::of(&x, &x.map(|x| 3.0 + 2.0 * x), 0.01).unwrap();
-        assert_eq!((straight.until, straight.departure), (16.0, None));
-        near(straight.line.r_squared, 1.0);
+        assert_eq!(straight.departure, None);
     }
 
     #[test]
@@ -279,7 +274,7 @@ mod tests {
                     prop_assert!(line.excess(*x, *y).abs() < 1e-6, "{line:?}");
                 }
             }
-            prop_assert_eq!(Linearity::of(&x, &y, 0.001).unwrap().until, x[x.len() - 1]);
+            prop_assert_eq!(Linearity::of(&x, &y, 0.001).unwrap().departure, None);
         }
     }
 }

@@ -361,7 +361,7 @@ fn a_noisy_line_is_straight_and_a_noisy_bend_is_found() {
         assert!(straight >= 0.95, "startup {startup}, tolerance {tolerance}: {straight}");
         let bent = share(500, || {
             let linearity = Linearity::of(&lengths, &times(256.0, 0.1), tolerance);
-            linearity.is_some_and(|linearity| linearity.until == 256.0)
+            linearity.and_then(|linearity| linearity.departure).is_some_and(|departure| departure.x == 512.0)
         });
         assert!(bent >= 0.95, "startup {startup}, tolerance {tolerance}: {bent}");
     }
