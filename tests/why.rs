@@ -171,8 +171,10 @@ fn what_a_loop_or_a_thread_starts_anew_each_time_is_what_it_does() {
     let threads = threads.replace("import os", "import threading,os");
     for stage in ["while read x; do y=$(echo $x | sed s/y/z/); echo $y; done", &threads] {
         let report = Running::new(&format!("yes | {stage} | cat >/dev/null")).look(&["--for", "1s"]);
-        assert_eq!(report["verdict"]["stage"], 2, "{report}");
-        let runs = share(&report, 2, "computing") + share(&report, 2, "waiting_for_cpu");
+        // On a busy machine the substitution may be there for long enough to be a stage of its own.
+        let place = report["verdict"]["stage"].as_u64().unwrap_or(0) as usize;
+        assert!((2..names(&report).len()).contains(&place), "{report}");
+        let runs = share(&report, place, "computing") + share(&report, place, "waiting_for_cpu");
         assert!(runs > 0.5, "{stage}: {report}");
     }
 }

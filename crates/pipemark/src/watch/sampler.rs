@@ -329,14 +329,19 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
             }
         }
     }
-    if moment.state == Some(State::Children) {
-        let known = stage.pids.iter().filter_map(|pid| known.get(pid));
-        let ids = |known: &Known| known.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
-        moment.state = known.filter_map(|known| young(stage, known.process.pid, &ids(known), 3)).min().or(moment.state);
+    // What it waits for may be a pipe to what it has started since all was looked at.
+    if let Some(State::Children | State::Other) = moment.state {
+        let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
+        let own = stage.pids.iter().filter_map(|pid| known.get(pid));
+        let new = own.filter_map(|of| young(stage, known, of.process.pid, &threads(of), 3)).min();
+        moment.state = new.or(moment.state);
     }
     if moment.state == Some(State::Lock) {
         let known = stage.pids.iter().filter_map(|pid| known.get(pid));
-        moment.state = known.filter_map(|known| new_threads(stage, known, gone)).min().or(moment.state);
+        let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
+        // Their time is not counted until they are known.
+        stage.changed |= new.is_some();
+        moment.state = new.or(moment.state);
     }
     if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
         moment.state = Some(State::Unknown);
@@ -365,11 +370,12 @@ impl Stage {
 
 /// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
 /// wait for in turn, so many steps down.
-fn young(stage: &Stage, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
+fn young(stage: &Stage, known: &BTreeMap<u32, Known>, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
     let own = std::process::id();
-    let children = process::children(parent, threads)?.into_iter().filter(|&pid| pid != own);
+    let children = process::children(parent, threads)?.into_iter();
+    let children = children.filter(|pid| *pid != own && !known.contains_key(pid));
     let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
-        State::Children if steps > 0 => young(stage, pid, &[pid], steps - 1).or(Some(State::Children)),
+        State::Children if steps > 0 => young(stage, known, pid, &[pid], steps - 1).or(Some(State::Children)),
         state => Some(state),
     };
     children.filter_map(state).min()
