@@ -6,11 +6,12 @@
 Every source meets every sink, on one CPU, on two and free. A round runs the relay and each rival once, in an order drawn
 anew, and the cells take turns. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
 stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
-together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 15 rounds or so no cell can tell.
-A cell that can tell for each rival after 20 or 40 rounds is left, the others get 60. Exits with 1 if
-an interval lies below 0.97; if after 60 rounds more than a tenth of the cells can't tell; or if after 5 the geometric mean
-against cat, where copying bounds, is below 1.8. There the pipeline also runs with nothing in the relay's place, once with the
-pipe as it comes and once with one of 1 MiB: what a stage that costs nothing would reach. Needs 1 GiB of memory for files."""
+together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 16 rounds no cell can tell.
+A cell that can tell for each rival after 16 or 36 rounds is left, the others get 60. Exits with 1 if an interval lies below
+0.97; if after 60 rounds more than a tenth of the cells can't tell; or if after 5 the geometric mean against cat, where copying
+bounds, is below 1.8. Where there are two CPUs, the rounds that run free are those on two, and count for both in the mean. Where
+copying bounds, the pipeline also runs with nothing in the relay's place, once with the pipe as it comes and once with one of
+1 MiB: what a stage that costs nothing would reach. Needs 1 GiB of memory for files."""
 
 import argparse
 import gzip
@@ -33,7 +34,8 @@ from pathlib import Path
 from run import PIPEMARK, ROOT
 
 LEAST, ENOUGH_ROUNDS, UNSURE, COPYING = 0.97, 60, 0.1, 1.8
-LOOKS = (20, 40, ENOUGH_ROUNDS)
+# After how many rounds it is decided whether a cell needs more, and which part of the error each decision may make.
+LOOKS = {16: 0.25, 36: 0.25, ENOUGH_ROUNDS: 0.5}
 # So often a pipeline without a stage runs too.
 NO_STAGE_ROUNDS = 8
 # Before that a mean says nothing.
@@ -173,7 +175,8 @@ def verdict(took, name, error):
     ratios = [one[name] / one["relay"] for one in took if name in one]
     if not ratios:
         return None
-    low, high = interval(ratios, error)
+    part = next((part for look, part in LOOKS.items() if len(took) <= look), LOOKS[ENOUGH_ROUNDS])
+    low, high = interval(ratios, error * part)
     word = "slower" if high < LEAST else "not slower" if low >= LEAST else "can't tell"
     return word, statistics.median(ratios), low, high
 
@@ -185,7 +188,7 @@ def unfinished(cells, names, rounds, error):
         return all(verdict(rounds[cell][:look], name, error)[0] != "can't tell" for name in names)
 
     def finished(cell):
-        return any(len(rounds[cell]) >= look and (look == LOOKS[-1] or can_tell(cell, look)) for look in LOOKS)
+        return any(len(rounds[cell]) >= look and (look == ENOUGH_ROUNDS or can_tell(cell, look)) for look in LOOKS)
 
     return [cell for cell in cells if not finished(cell)]
 
@@ -235,6 +238,9 @@ def show(cells, names, rounds, every, error):
         listed = sorted(sum(verdicts.values(), []) if every else verdicts["slower"] + doubtful)
         for median, low, high, count, (source, sink, place) in listed:
             print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
+        # Where there are two CPUs, free is on two.
+        if "free" in geometric:
+            geometric.setdefault("two", geometric["free"])
         counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "can't tell")}
         unsure = finished and counts["can't tell"] > UNSURE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
@@ -282,7 +288,7 @@ def main():
         sys.exit(f"--only {options.only}: no such cell")
     rounds = kept(program)
     print(f"{len(cells)} cells, {len(places())} placements; {min(len(rounds[cell]) for cell in cells)} rounds were there", flush=True)
-    error = 0.05 / (len(LOOKS) * len(cells) * len(names))
+    error = 0.05 / (len(cells) * len(names))
     measure(cells, list(names), rounds, options, program, error)
     if not show(cells, list(names), rounds, options.list, error):
         sys.exit("promises broken")
