@@ -9,9 +9,9 @@ stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its int
 together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 16 rounds no cell can tell.
 A cell that can tell for each rival after 16 or 36 rounds is left, the others get 60. Exits with 1 if an interval lies below
 0.97; if after 60 rounds more than a tenth of the cells can't tell; or if after 5 the geometric mean against cat, where copying
-bounds, is below 1.8. Where there are two CPUs, the rounds that run free are those on two, and count for both in the mean. Where
-copying bounds, the pipeline also runs with nothing in the relay's place, once with the pipe as it comes and once with one of
-1 MiB: what a stage that costs nothing would reach. Needs 1 GiB of memory for files."""
+bounds, is below 1.8. There the pipeline also runs with nothing in the relay's place, once with the pipe as it comes and once
+with one of 1 MiB: what a stage that costs nothing would reach. Where there are two CPUs, free is on two, and runs once. Needs
+1 GiB of memory for files."""
 
 import argparse
 import gzip
@@ -238,9 +238,6 @@ def show(cells, names, rounds, every, error):
         listed = sorted(sum(verdicts.values(), []) if every else verdicts["slower"] + doubtful)
         for median, low, high, count, (source, sink, place) in listed:
             print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
-        # Where there are two CPUs, free is on two.
-        if "free" in geometric:
-            geometric.setdefault("two", geometric["free"])
         counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "can't tell")}
         unsure = finished and counts["can't tell"] > UNSURE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
