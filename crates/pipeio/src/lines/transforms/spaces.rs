@@ -179,9 +179,9 @@ impl Line {
             let word = unsafe { from.add(word * WORD) };
             // SAFETY: a word there, and the caller has the instructions.
             let [mut ends] = unsafe { L::equal(word, [terminator]) };
-            // SAFETY: a word there and a word's room.
-            unsafe { L::copy(word, to) };
             if ends == 0 {
+                // SAFETY: a word there and a word's room.
+                unsafe { L::copy(word, to) };
                 if spaces < MANY {
                     // SAFETY: as above.
                     let [blanks] = unsafe { L::equal(word, [b' ']) };
@@ -194,6 +194,14 @@ impl Line {
             // SAFETY: as above.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
+            if blanks == 0 && all_short(ends) {
+                // SAFETY: as below.
+                (start, to) = unsafe { plain(word, ends, start, to, many, spaces) };
+                (many, spaces) = (false, 0);
+                continue;
+            }
+            // SAFETY: a word there and a word's room.
+            unsafe { L::copy(word, to) };
             // Bits up to the lowest end are those of the line which ends there.
             let this = ends ^ (ends - 1);
             let mut last = ends.trailing_zeros() as usize;
@@ -207,19 +215,6 @@ impl Line {
             let few = u64::from(blanks.count_ones()) < MANY;
             many &= !few || ends == 0;
             let mut shifted = to.wrapping_sub(last);
-            // Where all are short and without spaces there is nothing to count and nothing to choose: half the time for each.
-            let plain = blanks == 0 && all_short(ends, last);
-            while plain && ends != 0 {
-                // SAFETY: as below.
-                unsafe {
-                    let to = shifted.wrapping_add(last);
-                    to.cast::<Header>().write(HEADERS[0]);
-                    ptr::copy_nonoverlapping(word.add(last + 1), to.add(header_len(false)), SHORT);
-                }
-                shifted = shifted.wrapping_add(header_len(false));
-                last = ends.trailing_zeros() as usize;
-                ends &= ends - 1;
-            }
             while few && ends != 0 {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize;
@@ -308,16 +303,51 @@ impl Line {
     }
 }
 
-/// Whether none of the lines that end at these bits and begin behind `last` has more than [`SHORT`] bytes.
+/// Whether no line has more than [`SHORT`] of a word's bytes, if lines end at these bits.
 #[inline(always)]
-fn all_short(ends: u64, last: usize) -> bool {
-    let mut reached = ends | 1 << last;
+fn all_short(ends: u64) -> bool {
+    // The bits less than so many behind where a line begins, or goes on with the word.
+    let mut near = ends << 1 | 1;
     for bits in [1, 2, 4, 8] {
-        reached |= reached << bits;
+        near |= near << bits;
     }
-    // The bits from `last` to the first that isn't within 16 behind an end.
-    let far = (!reached >> last).trailing_zeros();
-    (ends >> last).checked_shr(far).is_none_or(|beyond| beyond == 0)
+    near == u64::MAX
+}
+
+/// Goes on with a word without spaces whose lines end at these bits and are [all short](all_short): there is nothing to count
+/// and nothing to choose, and no line waits for the one before. Returns where the line then in progress begins, header
+/// included, and where it goes on.
+///
+/// # Safety
+///
+/// As for [`Line::words`]; the line in progress lies from `start` to `to`, with a header for `many` spaces or not.
+#[inline(always)]
+unsafe fn plain(
+    word: *const u8,
+    mut ends: u64,
+    start: *mut u8,
+    to: *mut u8,
+    many: bool,
+    spaces: u64,
+) -> (*mut u8, *mut u8) {
+    let first = ends.trailing_zeros() as usize + 1;
+    // SAFETY: there is room for a word, and for a header and what is stored behind it for each of its ends. The bytes behind
+    // the last end are followed by another word.
+    unsafe {
+        ptr::copy_nonoverlapping(word, to, SHORT);
+        let (mut line, _) = finish(start, to.add(first), many, spaces);
+        // Where the word's first byte would lie if all of it belonged to the line.
+        let mut shifted = line.wrapping_sub(first);
+        while ends != 0 {
+            let next = ends.trailing_zeros() as usize + 1;
+            ends &= ends - 1;
+            line = shifted.wrapping_add(next);
+            line.cast::<Header>().write(HEADERS[0]);
+            ptr::copy_nonoverlapping(word.add(next), line.add(header_len(false)), SHORT);
+            shifted = shifted.wrapping_add(header_len(false));
+        }
+        (line, shifted.wrapping_add(WORD))
+    }
 }
 
 /// Gives the line from `start` to `end` the header for so many spaces, where there is room for one of `many` or not.
@@ -393,10 +423,23 @@ mod tests {
         prop_oneof![1 => Just(b'\n'), 10 => Just(b' '), 200 => any::<u8>()]
     }
 
+    /// Words of short lines without spaces, between lines with some.
+    fn plain_lines() -> impl Strategy<Value = Vec<u8>> {
+        let plain =
+            (0_usize..17, 4_usize..30).prop_map(|(len, lines)| [vec![b'x'; len], vec![b'\n']].concat().repeat(lines));
+        let spaced = "[x ]{0,20}\n?".prop_map(String::into_bytes);
+        prop::collection::vec((spaced, plain), 1..8)
+            .prop_map(|pairs| pairs.into_iter().flat_map(|(spaced, plain)| [spaced, plain].concat()).collect())
+    }
+
     proptest! {
         #[test]
         fn every_level_agrees_with_the_reference(
-            bytes in prop_oneof![prop::collection::vec(byte(), 0..400), prop::collection::vec(long_byte(), 0..3000)],
+            bytes in prop_oneof![
+                prop::collection::vec(byte(), 0..400),
+                prop::collection::vec(long_byte(), 0..3000),
+                plain_lines(),
+            ],
             terminator in prop_oneof![8 => Just(b'\n'), 1 => Just(b'\0'), 1 => Just(b' ')],
         ) {
             let expected = reference(&bytes, terminator);
