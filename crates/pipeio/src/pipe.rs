@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use rustix::thread::sched_getaffinity;
 
 /// Both ends of an anonymous pipe, closed on exec. The ends are std's: they read, write, and become a child's standard
 /// input or output.
@@ -95,6 +96,27 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 /// holds more than it would then have room for.
 pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
+}
+
+/// What a pipe is made to hold where one process puts in and takes out on the same CPU as the other: what is copied out again
+/// comes from the second-level cache.
+pub(crate) const FOR_CACHE: usize = 256 << 10;
+
+/// Whether this thread, and so most likely who is at the other end, may run on one CPU only.
+pub(crate) fn has_one_cpu() -> bool {
+    sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1)
+}
+
+/// Makes the pipe hold so many bytes if it holds less and the system allows it. Returns what it holds.
+///
+/// # Errors
+/// When `fd` is not a pipe.
+pub(crate) fn raise_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
+    let fd = fd.as_fd();
+    match capacity(fd)? {
+        holds if holds >= bytes => Ok(holds),
+        holds => Ok(set_capacity(fd, bytes).unwrap_or(holds)),
+    }
 }
 
 /// How many bytes are in the pipe.

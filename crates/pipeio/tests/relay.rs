@@ -16,7 +16,6 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcsetattr};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -641,15 +640,7 @@ fn capacities_are_as_asked() {
         .unwrap();
     assert!(report.capacities[0].is_some_and(|bytes| bytes <= 256 << 10), "{report:?}");
     // On one CPU too.
-    let bound = std::thread::spawn(move || {
-        let mut one = sched_getaffinity(None).unwrap();
-        let first = (0..CpuSet::MAX_CPU).find(|&cpu| one.is_set(cpu)).unwrap();
-        one.clear();
-        one.set(first);
-        sched_setaffinity(None, &one).unwrap();
-        capacity(Capacity::Raise)
-    });
-    let bound = bound.join().unwrap();
+    let bound = crate::on_one_cpu(|| capacity(Capacity::Raise));
     assert!(bound.iter().all(|capacity| capacity.is_some_and(|bytes| bytes <= 256 << 10)), "{bound:?}");
     // The other end may have filled it beyond what is asked for here.
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());

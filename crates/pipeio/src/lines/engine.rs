@@ -17,6 +17,7 @@ use super::region::Region;
 use super::stretches::line_start;
 use super::transform::{Flow, Transform};
 use super::writer::{Readers, SendMethod, Writer};
+use crate::pipe;
 
 /// Runs lines through a transform.
 ///
@@ -43,7 +44,8 @@ impl Default for Engine {
 
 impl Engine {
     /// Lines as text files have them: ended by `\n`, of up to 1 GiB; output written, not given away; batches of 512 KiB
-    /// from a file and up to 64 KiB from anything else.
+    /// from a file and up to 64 KiB from anything else. Where the calling thread may run on one CPU only, a pipe is made to
+    /// hold 256 KiB, and its batches have as much.
     pub fn new() -> Self {
         Self { batch: None, terminator: b'\n', max_line: 1 << 30, send: SendMethod::Write, range: None, first_line: 1 }
     }
@@ -209,6 +211,9 @@ impl Engine {
         let block = match self.batch {
             Some(bytes) => bytes.get(),
             None if is_file(input)? => FILE_BATCH,
+            None if pipe::has_one_cpu() => {
+                pipe::raise_capacity(input, pipe::FOR_CACHE).map_or(BATCH, |_| ONE_CPU_BATCH)
+            }
             None => BATCH,
         };
         let fixed = self.batch.is_some();
@@ -310,6 +315,10 @@ const FILE_BATCH: usize = 512 << 10;
 /// Bytes of a batch of anything else: what a pipe holds by default. A larger read keeps the pipe's writer waiting for
 /// longer, who then fills pages that have left the caches.
 const BATCH: usize = 64 << 10;
+
+/// Bytes of a batch of a pipe where there is one CPU, and what the pipe is made to hold: its writer, which runs only while this
+/// process doesn't, is then woken less often. With lines of 8 bytes that took 0.8 of the time, with 285 bytes 0.9.
+const ONE_CPU_BATCH: usize = pipe::FOR_CACHE;
 
 /// Reads in a row whose output may be held back: of lines that come one by one as fast as they are read, each is written
 /// after some 0.1 ms.

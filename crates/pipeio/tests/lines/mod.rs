@@ -105,3 +105,23 @@ fn after_the_greatest_number_comes_zero() {
         }
     }
 }
+
+/// Elsewhere the two take turns at its lock, and a larger one only takes more of the cache.
+#[test]
+fn a_pipe_is_enlarged_on_one_cpu_only() {
+    let capacities = |engine: Engine| {
+        let ((input, to_engine), (_reader, output)) = (pipe().unwrap(), pipe().unwrap());
+        drop(to_engine);
+        let before = pipeio::pipe::capacity(&input).unwrap();
+        engine.run(&input, &output, &mut pipeio::lines::transforms::Identity).unwrap();
+        (before, pipeio::pipe::capacity(&input).unwrap())
+    };
+    let (_, raised) = super::on_one_cpu(|| capacities(Engine::new()));
+    assert_eq!(raised, 256 << 10);
+    let (before, told) = super::on_one_cpu(|| capacities(Engine::new().batch(threads(4096))));
+    assert_eq!(before, told);
+    if thread::available_parallelism().unwrap().get() > 1 {
+        let (before, free) = capacities(Engine::new());
+        assert_eq!(before, free);
+    }
+}

@@ -36,7 +36,7 @@ pub struct LinesOptions {
     /// Use at most N threads; auto is up to four for a file, and one for anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
-    /// Bytes to ask for with one read, of a pipe a page at least [default: 512k from a file, else up to 64k]
+    /// Bytes to ask for with one read, of a pipe a page at least [default: 512k from a file, else up to 64k, of a pipe on one CPU 256k]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
     batch: Option<ByteSize>,
     /// Only the lines that start in these bytes of a file; either side may be left out
