@@ -237,6 +237,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
     let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
     let per_second = |count: Option<u64>| rate(count, seconds);
+    // What both splices and reads is counted in part.
+    let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: State| shares[state as usize];
@@ -267,8 +269,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         hidden: stage.hidden,
         cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
-        bytes_in_per_second: rate(counts.read, moving).filter(|&rate| rate > 0.0),
-        bytes_out_per_second: rate(counts.wrote, moving).filter(|&rate| rate > 0.0 && !stage.uncounted),
+        bytes_in_per_second: rate(counts.read, moving).filter(counted),
+        bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
         switches_per_second: per_second(counts.switches),
         throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
         progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
@@ -347,6 +349,20 @@ mod tests {
         watcher.stages = vec![Stage::default()];
         let figures = Figures::of(&watcher, &one);
         assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
+    }
+
+    #[test]
+    fn no_rate_comes_from_a_stage_that_also_splices() {
+        let counts = Counts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
+        let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
+        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        for uncounted in [false, true] {
+            watcher.stages = vec![Stage { uncounted, ..Stage::default() }];
+            let figures = &Figures::of(&watcher, &one).stages[0];
+            let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
+            assert_eq!(known, [!uncounted; 2]);
+        }
     }
 
     #[test]

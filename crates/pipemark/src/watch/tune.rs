@@ -51,8 +51,9 @@ impl Counted {
             let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
             match reads {
                 true => counts.read.filter(|_| !stage.ins.is_empty()),
-                false => counts.wrote.filter(|_| !stage.uncounted),
+                false => counts.wrote,
             }
+            .filter(|_| !stage.uncounted)
         };
         let all = || figures.places.iter().rev().flat_map(|&place| [(place, true), (place, false)]);
         let most = all().filter_map(|(place, reads)| count(place, reads)).max().filter(|&most| most > 0)?;
