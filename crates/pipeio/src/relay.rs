@@ -22,6 +22,7 @@ use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
+use self::flow::Naps;
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
@@ -230,7 +231,8 @@ impl Relay {
             ));
         }
         let ways = if self.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
-        let mut passage = Passage { input, output, kinds, capacities, bytes: 0, calls: 0 };
+        let naps = capacities[1].map(Naps::new);
+        let mut passage = Passage { input, output, kinds, capacities, bytes: 0, calls: 0, naps };
         let mut fallbacks = Vec::new();
         let (method, end) = passage.run(ways, &mut fallbacks)?;
         Ok(Report { bytes: passage.bytes, calls: passage.calls, method, fallbacks, capacities, end })
@@ -323,6 +325,8 @@ struct Passage<'a> {
     capacities: [Option<usize>; 2],
     bytes: u64,
     calls: u64,
+    /// For an output that is a pipe.
+    naps: Option<Naps>,
 }
 
 impl Passage<'_> {
@@ -441,6 +445,7 @@ impl Passage<'_> {
                 Ok(given) => {
                     self.bytes += given as u64;
                     left -= given;
+                    self.nap(given, between.reader.as_fd());
                 }
                 Err(Stop::Refused(errno)) => {
                     // What the output does not take by splice is written.

@@ -4,10 +4,14 @@
 //! A writer of 8 KiB or of single lines wakes this process at every write, if it waits for each. That can cost both more than
 //! the bytes do: a pause lets the pipe fill meanwhile. Or it can be the fastest there is: on two CPUs, writer and reader in step
 //! use the same two pages again and again, where a pipe that fills takes new ones. Only trying tells which.
+//!
+//! To a full pipe a slow reader wakes this process at every read, and pays for it: with `gzip -1` on another CPU of a virtual
+//! machine a tenth of its time. So it is left alone until about a third of the pipe is empty.
 
-use std::thread;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::param::page_size;
 use rustix::pipe::splice;
 
@@ -25,6 +29,9 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// How often in a row more has to come within a pause's time before one is made.
 const IN_A_ROW: u32 = 4;
+
+/// How long a slow reader is left alone, at least and at most. The system adds some 50 µs.
+const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
 /// How long it is watched how fast the bytes go in one manner: this time, or so many moves, the second number with pauses.
 const WINDOW: Duration = Duration::from_millis(1);
@@ -61,17 +68,45 @@ impl Passage<'_> {
             if moved == 0 {
                 return Ok(used);
             }
+            many |= moved >= MANY;
+            if many && self.nap(moved, self.input) {
+                continue;
+            }
             many = moved >= MANY;
             match pace.after(moved, Instant::now()) {
                 Manner::Pause => {
                     self.let_gather();
-                    thread::sleep(PAUSE);
+                    rest(self.input, PollFlags::RDBAND, PAUSE);
                     many = true;
                 }
                 Manner::Look => self.let_gather(),
                 Manner::Sleep => {}
             }
         }
+    }
+
+    /// Leaves the output's reader alone for a while if its pipe, to which `moved` bytes were passed on, is full, and there are
+    /// more in `input`. Says whether it did.
+    pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
+        let Some(naps) = &mut self.naps else { return false };
+        let output = self.output;
+        let nap = naps.after(moved, Instant::now(), || {
+            let mut sides =
+                [PollFd::from_borrowed_fd(input, PollFlags::IN), PollFd::from_borrowed_fd(output, PollFlags::OUT)];
+            poll(&mut sides, Some(&Timespec::default())) == Ok(1) && sides[0].revents().contains(PollFlags::IN)
+        });
+        if let Some(nap) = nap {
+            rest(output, PollFlags::WRBAND, nap);
+        }
+        nap.is_some()
+    }
+}
+
+/// Sleeps for so long, or until the pipe's other end is gone. No pipe has such an event, so no read or write ends it sooner; it
+/// shows to others what is waited for.
+fn rest(pipe: BorrowedFd<'_>, event: PollFlags, time: Duration) {
+    if let Ok(time) = Timespec::try_from(time) {
+        let _ = poll(&mut [PollFd::from_borrowed_fd(pipe, event)], Some(&time));
     }
 }
 
@@ -187,9 +222,103 @@ impl Pace {
     }
 }
 
+/// Decides how long the reader of a full pipe is left alone.
+pub(super) struct Naps {
+    capacity: usize,
+    last: Instant,
+    /// Since when the reader alone has held up the bytes, and how many it has taken.
+    held: Option<Instant>,
+    taken: usize,
+}
+
+impl Naps {
+    pub(super) fn new(capacity: usize) -> Naps {
+        Naps { capacity, last: Instant::now(), held: None, taken: 0 }
+    }
+
+    /// Takes note of a move; `held` asks whether the reader holds up more. Says how long a nap to take.
+    fn after(&mut self, moved: usize, now: Instant, held: impl FnOnce() -> bool) -> Option<Duration> {
+        let took = now - std::mem::replace(&mut self.last, now);
+        // To ask is to look at both pipes while others use them.
+        if self.held.is_none() && self.nap(moved, took) < NAPS[0] {
+            return None;
+        }
+        if !held() {
+            self.held = None;
+            return None;
+        }
+        self.taken += moved;
+        let Some(since) = self.held else {
+            (self.held, self.taken) = (Some(now), 0);
+            return None;
+        };
+        if now - since < NAPS[0] {
+            return None;
+        }
+        let taken = std::mem::take(&mut self.taken);
+        let nap = self.nap(taken, now - since);
+        let slow = nap >= NAPS[0] && taken <= self.capacity / 2;
+        self.held = slow.then_some(now);
+        slow.then(|| nap.min(NAPS[1]))
+    }
+
+    /// Until a third of the pipe is empty, if `taken` bytes were read in this time.
+    fn nap(&self, taken: usize, time: Duration) -> Duration {
+        time.mul_f64(self.capacity as f64 / 3.0 / taken.max(1) as f64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes that were taken from it in one, where a
+    /// reader takes 64 KiB at a time, at each move so many bytes a second.
+    fn naps(speed: impl Fn(u32) -> f64) -> (f64, f64) {
+        const CAPACITY: usize = 1 << 20;
+        let mut naps = Naps::new(CAPACITY);
+        let begin = Instant::now();
+        let (mut now, mut nap, mut napped, mut most) = (begin, None, Duration::ZERO, 0.0_f64);
+        for at in 0..1000 {
+            let took = nap.unwrap_or_else(|| Duration::from_secs_f64(65536.0 / speed(at)));
+            let taken = (took.as_secs_f64() * speed(at)).min(CAPACITY as f64);
+            if let Some(nap) = nap {
+                napped += nap;
+                most = most.max(taken);
+            }
+            now += took;
+            nap = naps.after(taken as usize, now, || true);
+        }
+        (napped.div_duration_f64(now - begin), most)
+    }
+
+    #[test]
+    fn a_slow_reader_is_left_alone_as_long_as_it_has_enough() {
+        for speed in [50e6, 200e6, 800e6] {
+            let (share, most) = naps(|_| speed);
+            assert!(share > 0.7 && most < 400e3, "{share} {most}");
+        }
+    }
+
+    #[test]
+    fn a_fast_reader_finds_the_pipe_filled_at_once() {
+        assert_eq!(naps(|_| 3e9).0, 0.0);
+        // Also if it has rested.
+        assert_eq!(naps(|at| if at == 500 { 65536.0 } else { 3e9 }).0, 0.0);
+        // One that was slow waits for what remains of a nap.
+        let (share, _) = naps(|at| if at < 10 { 50e6 } else { 3e9 });
+        assert!(share > 0.0 && share < 0.5, "{share}");
+    }
+
+    #[test]
+    fn nobody_is_left_alone_where_there_is_no_more_to_pass_on() {
+        let mut naps = Naps::new(1 << 20);
+        let begin = Instant::now();
+        // In every second move there is.
+        for at in 0..1000 {
+            assert_eq!(naps.after(4096, begin + NAPS[1] * at, || at % 2 == 0), None);
+        }
+    }
 
     /// How many of so many moves, each so long after the one before, are followed by a pause, and what share of the time the
     /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.

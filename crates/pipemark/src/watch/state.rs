@@ -110,8 +110,9 @@ pub trait Thread {
     fn function(&self) -> Option<String>;
 }
 
-const IN: u32 = 0x1;
-const OUT: u32 = 0x4;
+/// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time limit.
+const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
+const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const EDGE: u32 = 1 << 31;
 
 /// Whether a thread in this call would move bytes past the counters of reads and writes.
@@ -445,6 +446,9 @@ mod tests {
             polls(&[pollfd(0, 1), pollfd(3, 1)]),
             Wait::Unsure { ins: true, outs: false, otherwise: State::Network }
         );
+        // As pipemark's relay lets a pipe fill, and get empty.
+        assert_eq!(polls(&[pollfd(0, 0x80)]), Wait::In(Some(INPUT)));
+        assert_eq!(polls(&[pollfd(1, 0x200)]), Wait::Out(Some(OUTPUT)));
         // Neither asked for: only whether the other end is gone.
         assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), Wait::In(Some(INPUT)));
     }
