@@ -28,7 +28,7 @@ impl Simd {
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt");
-            if common && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+            if common && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
                 return Self::Avx512;
             }
             if common && is_x86_feature_detected!("avx2") {
@@ -68,6 +68,20 @@ pub(super) trait Lanes {
     /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the
     /// instructions.
     unsafe fn copy(from: *const u8, to: *mut u8);
+
+    /// Stores the first `AT` bytes of `before`, at most 16, and behind them 16 or more from `from`: up to 32 bytes in all.
+    ///
+    /// # Safety
+    ///
+    /// 32 bytes at `from` are readable and 32 at `to` writable, they don't overlap, and the processor has the instructions.
+    #[inline(always)]
+    unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            to.cast::<[u8; 16]>().write(*before);
+            std::ptr::copy_nonoverlapping(from, to.add(AT), 16);
+        }
+    }
 }
 
 /// [`Simd::Portable`].
@@ -106,8 +120,9 @@ pub(super) use x86::{Avx2, Avx512};
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256,
-        _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_storeu_si512,
+        _mm_loadu_si128, _mm256_castsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_mask_loadu_epi8,
+        _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
+        _mm512_set1_epi8, _mm512_storeu_si512,
     };
 
     use super::Lanes;
@@ -161,6 +176,16 @@ mod x86 {
             // SAFETY: the caller's 64 bytes, both sides.
             unsafe { _mm512_storeu_si512(to.cast(), _mm512_loadu_si512(from.cast())) };
         }
+
+        #[inline(always)]
+        unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's; of what is before `from`, which is masked, nothing is read.
+            unsafe {
+                let before = _mm256_castsi128_si256(_mm_loadu_si128(before.as_ptr().cast()));
+                let from = from.wrapping_sub(AT);
+                _mm256_storeu_si256(to.cast(), _mm256_mask_loadu_epi8(before, u32::MAX << AT, from.cast()));
+            }
+        }
     }
 }
 
@@ -174,7 +199,7 @@ macro_rules! with_lanes {
             unsafe { $function::<$crate::lines::simd::Avx2>($($name),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,lzcnt,popcnt")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi1,bmi2,lzcnt,popcnt")]
         fn avx512$(<$life>)?($($name: $type),*) -> $result {
             // SAFETY: this function has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512>($($name),*) }

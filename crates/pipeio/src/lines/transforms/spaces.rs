@@ -196,7 +196,7 @@ impl Line {
             blanks &= !ends;
             if blanks == 0 && all_short(ends) {
                 // SAFETY: as below.
-                (start, to) = unsafe { plain(word, ends, start, to, many, spaces) };
+                (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
             }
@@ -322,7 +322,7 @@ fn all_short(ends: u64) -> bool {
 ///
 /// As for [`Line::words`]; the line in progress lies from `start` to `to`, with a header for `many` spaces or not.
 #[inline(always)]
-unsafe fn plain(
+unsafe fn plain<L: Lanes>(
     word: *const u8,
     mut ends: u64,
     start: *mut u8,
@@ -342,8 +342,7 @@ unsafe fn plain(
             let next = ends.trailing_zeros() as usize + 1;
             ends &= ends - 1;
             line = shifted.wrapping_add(next);
-            line.cast::<Header>().write(HEADERS[0]);
-            ptr::copy_nonoverlapping(word.add(next), line.add(header_len(false)), SHORT);
+            L::join::<{ header_len(false) }>(&HEADERS[0], word.add(next), line);
             shifted = shifted.wrapping_add(header_len(false));
         }
         (line, shifted.wrapping_add(WORD))
