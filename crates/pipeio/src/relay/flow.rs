@@ -8,7 +8,8 @@
 //! To a full pipe a slow reader wakes this process at every read, and pays for it: with `gzip -1` on another CPU of a virtual
 //! machine a tenth of its time. So it is left alone until about a third of the pipe is empty.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,7 +77,7 @@ impl Passage<'_> {
             match pace.after(moved, Instant::now()) {
                 Manner::Pause => {
                     self.let_gather();
-                    rest(self.input, PollFlags::RDBAND, PAUSE);
+                    pause(self.input);
                     many = true;
                 }
                 Manner::Look => self.let_gather(),
@@ -96,18 +97,23 @@ impl Passage<'_> {
             poll(&mut sides, Some(&Timespec::default())) == Ok(1) && sides[0].revents().contains(PollFlags::IN)
         });
         if let Some(nap) = nap {
-            rest(output, PollFlags::WRBAND, nap);
+            // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it; it shows to others what is
+            // waited for.
+            if let Ok(nap) = Timespec::try_from(nap) {
+                let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
+            }
         }
         nap.is_some()
     }
 }
 
-/// Sleeps for so long, or until the pipe's other end is gone. No pipe has such an event, so no read or write ends it sooner; it
-/// shows to others what is waited for.
-fn rest(pipe: BorrowedFd<'_>, event: PollFlags, time: Duration) {
-    if let Ok(time) = Timespec::try_from(time) {
-        let _ = poll(&mut [PollFd::from_borrowed_fd(pipe, event)], Some(&time));
-    }
+/// Sleeps while the pipe fills. poll passes over a negative descriptor: who waits at the pipe makes every write longer, by a
+/// tenth with single lines. It shows to others what is waited for.
+fn pause(pipe: BorrowedFd<'_>) {
+    let mut none = libc::pollfd { fd: !pipe.as_raw_fd(), events: libc::POLLRDBAND, revents: 0 };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos().into() };
+    // SAFETY: both are valid for the call, which writes to the first.
+    unsafe { libc::ppoll(&mut none, 1, &time, ptr::null()) };
 }
 
 /// What to do before more is asked for.

@@ -113,6 +113,7 @@ pub trait Thread {
 /// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
+const RDBAND: u32 = libc::POLLRDBAND as u32;
 const EDGE: u32 = 1 << 31;
 
 /// Whether a thread in this call would move bytes past the counters of reads and writes.
@@ -239,8 +240,10 @@ fn pollfds(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
     let count = usize::try_from(call.arguments[1]).unwrap_or(usize::MAX).min(64);
     let Some(bytes) = thread.memory(call.arguments[0], count * 8) else { return Vec::new() };
     let four = |at: &[u8]| u32::from_ne_bytes([at[0], at[1], at[2], at[3]]);
-    let each = bytes.chunks_exact(8).map(|one| (u64::from(four(one)), four(&one[4..]) & 0xffff));
-    each.filter(|&(fd, _)| fd < 1 << 31).collect()
+    let each = bytes.chunks_exact(8).map(|one| (four(one), four(&one[4..]) & 0xffff));
+    // pipemark's relay waits for an input to fill without asking for it: its number is there, inverted.
+    let each = each.map(|(fd, events)| (if events == RDBAND && fd > i32::MAX as u32 { !fd } else { fd }, events));
+    each.filter(|&(fd, _)| fd <= i32::MAX as u32).map(|(fd, events)| (fd.into(), events)).collect()
 }
 
 /// The descriptors of select(2), likewise.
@@ -447,7 +450,7 @@ mod tests {
             Wait::Unsure { ins: true, outs: false, otherwise: State::Network }
         );
         // As pipemark's relay lets a pipe fill, and get empty.
-        assert_eq!(polls(&[pollfd(0, 0x80)]), Wait::In(Some(INPUT)));
+        assert_eq!(polls(&[pollfd(!0, 0x80)]), Wait::In(Some(INPUT)));
         assert_eq!(polls(&[pollfd(1, 0x200)]), Wait::Out(Some(OUTPUT)));
         // Neither asked for: only whether the other end is gone.
         assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), Wait::In(Some(INPUT)));
