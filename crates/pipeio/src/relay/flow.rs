@@ -26,7 +26,8 @@ const MANY: usize = 32 << 10;
 const ROOM: usize = 256 << 10;
 
 /// How long a pause is. The system adds about as much.
-const PAUSE: Duration = Duration::from_micros(50);
+const PAUSE: Duration = Duration::from_nanos(PAUSE_NS as u64);
+const PAUSE_NS: u16 = 50_000;
 
 /// How often in a row more has to come within a pause's time before one is made.
 const IN_A_ROW: u32 = 4;
@@ -97,8 +98,8 @@ impl Passage<'_> {
             poll(&mut sides, Some(&Timespec::default())) == Ok(1) && sides[0].revents().contains(PollFlags::IN)
         });
         if let Some(nap) = nap {
-            // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it; it shows to others what is
-            // waited for.
+            // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it, but it shows `pipemark why`
+            // what is waited for.
             if let Ok(nap) = Timespec::try_from(nap) {
                 let _ = poll(&mut [PollFd::from_borrowed_fd(output, PollFlags::WRBAND)], Some(&nap));
             }
@@ -107,11 +108,11 @@ impl Passage<'_> {
     }
 }
 
-/// Sleeps while the pipe fills. poll passes over a negative descriptor: who waits at the pipe makes every write longer, by a
-/// tenth with single lines. It shows to others what is waited for.
+/// Sleeps while the pipe fills. poll(2) passes over an inverted descriptor: a process in the pipe's queue would make every write
+/// longer, by a tenth with single lines. But it shows `pipemark why` what is waited for.
 fn pause(pipe: BorrowedFd<'_>) {
     let mut none = libc::pollfd { fd: !pipe.as_raw_fd(), events: libc::POLLRDBAND, revents: 0 };
-    let time = libc::timespec { tv_sec: 0, tv_nsec: PAUSE.subsec_nanos().into() };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS.into() };
     // SAFETY: both are valid for the call, which writes to the first.
     unsafe { libc::ppoll(&mut none, 1, &time, ptr::null()) };
 }
