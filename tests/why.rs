@@ -117,6 +117,10 @@ while False:
     let report = Running::new(&format!("{slow} </dev/zero | {relay} | cat >/dev/null")).look(&["--for", "1s"]);
     assert_eq!(report["verdict"]["stage"], 1, "{report}");
     assert!(share(&report, 2, "starved") > 0.5, "{report}");
+    // While it lets its input fill, its poll passes over it: that is no sleep of its own.
+    let small = format!("dd if=/dev/zero bs=64 status=none | {PIPEMARK} relay | cat >/dev/null");
+    let report = Running::new(&small).look(&["--for", "1s"]);
+    assert!(share(&report, 2, "sleep") < 0.05, "{report}");
 }
 
 #[test]

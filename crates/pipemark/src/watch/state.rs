@@ -241,7 +241,7 @@ fn pollfds(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
     let Some(bytes) = thread.memory(call.arguments[0], count * 8) else { return Vec::new() };
     let four = |at: &[u8]| u32::from_ne_bytes([at[0], at[1], at[2], at[3]]);
     let each = bytes.chunks_exact(8).map(|one| (four(one), four(&one[4..]) & 0xffff));
-    // pipemark's relay waits for an input to fill without asking for it: its number is there, inverted.
+    // pipemark's relay inverts its input's descriptor while it lets the pipe fill, so that poll passes over it.
     let each = each.map(|(fd, events)| (if events == RDBAND && fd > i32::MAX as u32 { !fd } else { fd }, events));
     each.filter(|&(fd, _)| fd <= i32::MAX as u32).map(|(fd, events)| (fd.into(), events)).collect()
 }
