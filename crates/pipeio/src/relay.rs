@@ -15,9 +15,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
@@ -26,7 +24,7 @@ use self::flow::Naps;
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
-use crate::wait::{Direction, retry, until_ready};
+use crate::wait::{Direction, look_for_more, retry, until_ready};
 
 mod flow;
 mod messages;
@@ -43,9 +41,6 @@ const BUFFER: usize = 256 << 10;
 
 /// The capacity that [`Capacity::Raise`] aims at: the system's default limit for an unprivileged user's pipe.
 const RAISED: usize = 1 << 20;
-
-/// How often the input is looked at before the process sleeps: ten microseconds or so.
-const LOOKS: u32 = 16;
 
 /// A way to move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -488,18 +483,10 @@ impl Passage<'_> {
         }
     }
 
-    /// Waits for more without sleeping, about as long as going to sleep and being woken takes. A writer on the same CPU goes on
-    /// meanwhile and fills the pipe, rather than wake this process at every piece; one on another CPU needn't wake it at all.
+    /// Waits a little for more, without sleeping.
     fn let_gather(&self) {
-        if !matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
-            return;
-        }
-        for _ in 0..LOOKS {
-            // Unlike FIONREAD this takes no lock of a pipe, for which the writer would wait.
-            if poll(&mut [PollFd::from_borrowed_fd(self.input, PollFlags::IN)], Some(&Timespec::default())) != Ok(0) {
-                return;
-            }
-            thread::yield_now();
+        if matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
+            look_for_more(self.input);
         }
     }
 

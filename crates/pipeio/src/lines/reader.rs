@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl};
@@ -15,13 +16,16 @@ use super::error::Error;
 use super::fault;
 use super::output::Store;
 use super::region::{PAGE, Region};
-use crate::wait::{Direction, until_ready};
+use crate::wait::{Direction, look_for_more, until_ready};
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
 
 /// From this length on, the start of a line isn't copied to where the rest of it is read to; memory changes hands.
 const WORTH_SWAPPING: usize = 64 << 10;
+
+/// It is looked for more before every 64th wait at least.
+const MOST_IN_VAIN: u32 = 63;
 
 /// What the reader is to do.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +75,9 @@ pub(super) struct Reader<'fd> {
     ask: Ask,
     /// The same pipe through a descriptor of our own that doesn't wait.
     look: Option<OwnedFd>,
+    /// Waits until it is looked for more before one again, and their number the last time that was in vain.
+    until_linger: u32,
+    in_vain: u32,
     pub(super) reads: u64,
 }
 
@@ -146,6 +153,8 @@ impl<'fd> Reader<'fd> {
             state: State::Open,
             ask: Ask::new(block, is_pipe && !plan.fixed),
             look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
+            until_linger: 0,
+            in_vain: 0,
             reads: 0,
         })
     }
@@ -209,13 +218,16 @@ impl<'fd> Reader<'fd> {
                     Some(read) => read,
                     None => return Ok(self.leave_pending(buffer, start)),
                 },
-                _ => self.read(space)?,
+                _ => match self.linger(space) {
+                    Some(read) => read,
+                    None => self.read(space)?,
+                },
             };
             if read == 0 {
                 self.state = State::Ended;
                 continue;
             }
-            self.ask.learn(read);
+            self.ask.learn(read, Instant::now);
             self.filled += read;
             let bytes = &buffer[start..old + read];
             let Some(last) = memchr::memrchr(self.plan.terminator, &buffer[old..old + read]) else {
@@ -311,6 +323,24 @@ impl<'fd> Reader<'fd> {
         fault::point().and_then(|()| rustix::io::read(look, space)).ok()
     }
 
+    /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that than the
+    /// reader for the bytes. Where nothing came it is tried more and more seldom.
+    fn linger(&mut self, space: &mut [u8]) -> Option<usize> {
+        let read = self.look(space);
+        if read.is_some() || self.look.is_none() {
+            return read;
+        }
+        if self.until_linger > 0 {
+            self.until_linger -= 1;
+        } else if look_for_more(self.input) {
+            self.in_vain = 0;
+        } else {
+            self.in_vain = (2 * self.in_vain + 1).min(MOST_IN_VAIN);
+            self.until_linger = self.in_vain;
+        }
+        None
+    }
+
     fn read(&mut self, space: &mut [u8]) -> Result<usize, Error> {
         self.reads += 1;
         let read = self.call(|input| match self.messages {
@@ -374,41 +404,64 @@ impl<'fd> Reader<'fd> {
 /// How many bytes to ask a pipe for.
 ///
 /// A pipe keeps two of the pages that were emptied for its writer to fill again and gives the rest back to the kernel
-/// (`tmp_page` in fs/pipe.c). While a writer writes no more than that at once and is ahead of us, reading two pages at a
-/// time keeps the same ones going to and fro. `yes` got rid of 1.1 times as much so as with reads of 64 KiB. A writer of
-/// 16 KiB and more is faster when all is read that is there.
+/// (`tmp_page` in fs/pipe.c). Where a writer writes no more than that at once, and finds it taken before it writes again, the same
+/// two go to and fro: `yes` got rid of 1.2 times as much so as with reads of 64 KiB. A writer of 16 KiB and more is faster when all
+/// is read that is there. So each is tried, and the faster goes on for a while.
 #[derive(Debug)]
 struct Ask {
     bytes: usize,
     most: usize,
-    /// Reads until it is decided again what to ask for. None if that is fixed.
-    left: Option<u32>,
-    /// How many reads since the last decision returned two pages or less.
-    small: u32,
+    /// `None` if the number is fixed.
+    trial: Option<Trial>,
+}
+
+#[derive(Debug)]
+struct Trial {
+    /// Reads until it is decided what to ask for next, what they brought so far, and since when.
+    left: u32,
+    read: usize,
+    since: Instant,
+    /// Whether it is known which is faster.
+    settled: bool,
+    /// What reads of all there is brought, in bytes a second.
+    speed_of_most: f64,
 }
 
 impl Ask {
     /// The pages a pipe keeps.
     const KEPT: usize = 2 * PAGE;
-    /// Reads of all there is, to see how much that is, and how many of them have to be small.
-    const TRIAL: u32 = 64;
-    const SMALL: u32 = 16;
-    /// Reads of two pages before the next trial.
-    const SETTLED: u32 = 4096;
+    /// Reads of all there is, and of two pages, to see which is faster, and reads before the next trial.
+    const TRIAL: [u32; 2] = [64, 256];
+    const SETTLED: u32 = 8 << 10;
+    /// How much faster two pages have to be: a writer of more may be slow just while all is asked for.
+    const GAIN: f64 = 1.1;
 
     fn new(most: usize, decide: bool) -> Self {
-        Self { bytes: most, most, left: decide.then_some(Self::TRIAL), small: 0 }
+        let trial = Trial { left: Self::TRIAL[0], read: 0, since: Instant::now(), settled: false, speed_of_most: 0.0 };
+        Self { bytes: most, most, trial: decide.then_some(trial) }
     }
 
     #[inline]
-    fn learn(&mut self, read: usize) {
-        let Some(left) = &mut self.left else { return };
-        self.small += u32::from(read <= Self::KEPT);
-        *left -= 1;
-        if *left == 0 {
-            let settle = self.bytes == self.most && self.small >= Self::SMALL;
-            (self.bytes, *left) = if settle { (Self::KEPT, Self::SETTLED) } else { (self.most, Self::TRIAL) };
-            self.small = 0;
+    fn learn(&mut self, read: usize, now: impl FnOnce() -> Instant) {
+        let Some(trial) = &mut self.trial else { return };
+        trial.read += read;
+        trial.left -= 1;
+        if trial.left > 0 {
+            return;
+        }
+        let now = now();
+        let speed = trial.read as f64 / (now - trial.since).as_secs_f64();
+        (trial.read, trial.since) = (0, now);
+        if trial.settled {
+            trial.settled = false;
+            (self.bytes, trial.left) = (self.most, Self::TRIAL[0]);
+        } else if self.bytes == self.most {
+            trial.speed_of_most = speed;
+            (self.bytes, trial.left) = (Self::KEPT, Self::TRIAL[1]);
+        } else {
+            trial.settled = true;
+            (self.bytes, trial.left) =
+                (if speed > Self::GAIN * trial.speed_of_most { Self::KEPT } else { self.most }, Self::SETTLED);
         }
     }
 }
@@ -428,6 +481,7 @@ pub(super) fn open_again(input: BorrowedFd<'_>, flags: OFlags) -> Option<OwnedFd
 mod tests {
     use std::io::{Write, pipe};
     use std::os::fd::AsFd;
+    use std::time::Duration;
 
     use super::*;
 
@@ -485,19 +539,24 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_of_small_pieces_is_found_out_and_looked_at_again() {
-        let mut ask = Ask::new(64 << 10, true);
-        let mut reads = |size: usize, times: u32| {
-            (0..times).for_each(|_| ask.learn(size));
-            ask.bytes
-        };
-        assert_eq!(reads(Ask::KEPT + 1, Ask::TRIAL), 64 << 10);
-        assert_eq!(reads(Ask::KEPT, Ask::TRIAL), Ask::KEPT);
-        assert_eq!(reads(Ask::KEPT, Ask::SETTLED - 1), Ask::KEPT);
-        assert_eq!(reads(Ask::KEPT, 1), 64 << 10, "a trial");
-        assert_eq!(reads(64 << 10, Ask::TRIAL), 64 << 10);
-        let mut fixed = Ask::new(64 << 10, false);
-        (0..1000).for_each(|_| fixed.learn(1));
-        assert_eq!(fixed.bytes, 64 << 10);
+    fn as_much_is_asked_for_as_is_fastest() {
+        let most = 64 << 10;
+        for (two_pages, all, faster) in [(1, 10, Ask::KEPT), (1, 8, most), (2, 10, most)] {
+            let mut ask = Ask::new(most, true);
+            let mut now = ask.trial.as_ref().unwrap().since;
+            let mut asked = Vec::new();
+            for _ in 0..2 * (Ask::TRIAL[0] + Ask::TRIAL[1] + Ask::SETTLED) {
+                asked.push(ask.bytes);
+                now += Duration::from_micros(if ask.bytes == most { all } else { two_pages });
+                ask.learn(ask.bytes, || now);
+            }
+            let share = asked.iter().filter(|&&bytes| bytes == faster).count() as f64 / asked.len() as f64;
+            assert!(share > 0.95, "{faster}: {share}");
+            let tried = asked.chunk_by(|a, b| a == b).count();
+            assert!((4..=5).contains(&tried), "{tried}");
+        }
+        let mut fixed = Ask::new(most, false);
+        (0..1000).for_each(|_| fixed.learn(1, Instant::now));
+        assert_eq!(fixed.bytes, most);
     }
 }

@@ -16,6 +16,9 @@ pub enum Simd {
     /// 64 bytes in an AVX-512 register, with the byte comparisons of AVX-512BW.
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    /// The same, with the byte permutations of AVX-512VBMI.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vbmi,
 }
 
 impl Simd {
@@ -29,7 +32,7 @@ impl Simd {
                 && is_x86_feature_detected!("lzcnt")
                 && is_x86_feature_detected!("popcnt");
             if common && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
-                return Self::Avx512;
+                return if is_x86_feature_detected!("avx512vbmi") { Self::Avx512Vbmi } else { Self::Avx512 };
             }
             if common && is_x86_feature_detected!("avx2") {
                 return Self::Avx2;
@@ -46,6 +49,8 @@ impl Simd {
             Self::Avx2,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vbmi,
         ];
         let best = all.iter().position(|&level| level == Self::best()).map_or(1, |at| at + 1);
         all.into_iter().take(best)
@@ -54,6 +59,9 @@ impl Simd {
 
 /// A way to look at 64 bytes and to move them.
 pub(super) trait Lanes {
+    /// Whether [`Lanes::permute`] is one instruction.
+    const PERMUTES: bool = false;
+
     /// For each of `bytes` and of the 64 bytes at `from`, a bit that says whether they are equal; the first is bit 0.
     ///
     /// # Safety
@@ -81,6 +89,22 @@ pub(super) trait Lanes {
             to.cast::<[u8; 16]>().write(*before);
             std::ptr::copy_nonoverlapping(from, to.add(AT), 16);
         }
+    }
+
+    /// Stores 64 bytes: for each index below 64 that byte of those at `from`, for each from 64 on one of `others`.
+    ///
+    /// # Safety
+    ///
+    /// 64 bytes at `from` are readable and 64 at `to` writable, they don't overlap, and the processor has the instructions.
+    unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
+        // SAFETY: the caller's.
+        let word = unsafe { &*from.cast::<[u8; WORD]>() };
+        let stored = indices.map(|index| {
+            let index = usize::from(index);
+            if index < WORD { word[index] } else { others[index % WORD] }
+        });
+        // SAFETY: the caller's.
+        unsafe { to.cast::<[u8; WORD]>().write(stored) };
     }
 }
 
@@ -115,17 +139,17 @@ impl Lanes for Portable {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512};
+pub(super) use x86::{Avx2, Avx512, Avx512Vbmi};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
         _mm_loadu_si128, _mm256_castsi128_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_mask_loadu_epi8,
         _mm256_movemask_epi8, _mm256_set1_epi8, _mm256_storeu_si256, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
-        _mm512_set1_epi8, _mm512_storeu_si512,
+        _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_storeu_si512,
     };
 
-    use super::Lanes;
+    use super::{Lanes, WORD};
 
     /// [`Simd::Avx2`](super::Simd::Avx2).
     pub(in super::super) struct Avx2;
@@ -187,6 +211,41 @@ mod x86 {
             }
         }
     }
+
+    /// [`Simd::Avx512Vbmi`](super::Simd::Avx512Vbmi).
+    pub(in super::super) struct Avx512Vbmi;
+
+    impl Lanes for Avx512Vbmi {
+        const PERMUTES: bool = true;
+
+        #[inline(always)]
+        unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+            // SAFETY: the caller's.
+            unsafe { Avx512::equal(from, bytes) }
+        }
+
+        #[inline(always)]
+        unsafe fn copy(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's.
+            unsafe { Avx512::copy(from, to) };
+        }
+
+        #[inline(always)]
+        unsafe fn join<const AT: usize>(before: &[u8; 16], from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's.
+            unsafe { Avx512::join::<AT>(before, from, to) };
+        }
+
+        #[inline(always)]
+        unsafe fn permute(from: *const u8, others: &[u8; WORD], indices: &[u8; WORD], to: *mut u8) {
+            // SAFETY: the caller's 64 bytes, both sides, and two arrays of 64.
+            unsafe {
+                let (word, others) = (_mm512_loadu_si512(from.cast()), _mm512_loadu_si512(others.as_ptr().cast()));
+                let indices = _mm512_loadu_si512(indices.as_ptr().cast());
+                _mm512_storeu_si512(to.cast(), _mm512_permutex2var_epi8(word, indices, others));
+            }
+        }
+    }
 }
 
 /// Calls the generic function of [`Lanes`] as it was compiled for these instructions, which this processor has.
@@ -204,6 +263,12 @@ macro_rules! with_lanes {
             // SAFETY: this function has the instructions.
             unsafe { $function::<$crate::lines::simd::Avx512>($($name),*) }
         }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2,lzcnt,popcnt")]
+        fn avx512vbmi$(<$life>)?($($name: $type),*) -> $result {
+            // SAFETY: this function has the instructions.
+            unsafe { $function::<$crate::lines::simd::Avx512Vbmi>($($name),*) }
+        }
         // SAFETY: the instructions are ones this processor has.
         unsafe {
             match $simd {
@@ -212,6 +277,8 @@ macro_rules! with_lanes {
                 Simd::Avx2 => avx2($($name),*),
                 #[cfg(target_arch = "x86_64")]
                 Simd::Avx512 => avx512($($name),*),
+                #[cfg(target_arch = "x86_64")]
+                Simd::Avx512Vbmi => avx512vbmi($($name),*),
             }
         }
     }};

@@ -13,17 +13,19 @@ use crate::lines::{Batch, Error, Failure, Fate, Flow, Output, Transform};
 #[derive(Debug, Clone, Copy)]
 pub struct Spaces {
     simd: Simd,
+    shapes: Shapes,
 }
 
 impl Spaces {
     /// With the widest instructions this processor has.
     pub fn new() -> Self {
-        Self { simd: Simd::best() }
+        Self::with(Simd::best())
     }
 
     /// With no wider instructions than these: to see what they bring.
     pub fn with(simd: Simd) -> Self {
-        Self { simd: Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best) }
+        let simd = Simd::available().find(|&level| level == simd).unwrap_or_else(Simd::best);
+        Self { simd, shapes: Shapes::new() }
     }
 }
 
@@ -42,8 +44,12 @@ impl Transform for Spaces {
     }
 
     fn batch<'b>(&mut self, batch: &Batch<'b>, output: &mut Output<'b>) -> Result<Flow, Error> {
-        with_lanes!(self.simd, run<'b>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::Result<()>)
-            .map_err(Error::Memory)?;
+        let shapes = &mut self.shapes;
+        with_lanes!(
+            self.simd,
+            run<'b>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut Output<'b>) -> io::Result<()>
+        )
+        .map_err(Error::Memory)?;
         Ok(Flow::Continue)
     }
 }
@@ -103,7 +109,7 @@ const fn room_for(words: usize) -> usize {
 ///
 /// The processor has `L`'s instructions.
 #[inline(always)]
-unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::Result<()> {
+unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut Output<'b>) -> io::Result<()> {
     let (bytes, terminator) = (batch.bytes(), batch.terminator());
     let mut line = Line::begin(false, output)?;
     let mut at = 0;
@@ -117,7 +123,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::R
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
         // SAFETY: as many words and one more are left, and there is room. The caller has the instructions.
-        let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, room.as_mut_ptr()) };
+        let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
     }
@@ -128,7 +134,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, output: &mut Output<'b>) -> io::R
     let words = rest.len().div_ceil(WORD);
     let room = output.spare(line.filled + room_for(words))?;
     // SAFETY: as above.
-    let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, room.as_mut_ptr()) };
+    let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
     if line.content() > 0 {
@@ -168,7 +174,14 @@ impl Line {
     /// One word more is readable at `from`, [`room_for`] as many words behind the line in progress is writable at `room`,
     /// they don't overlap, and the processor has `L`'s instructions.
     #[inline(always)]
-    unsafe fn words<L: Lanes>(&mut self, from: *const u8, words: usize, terminator: u8, room: *mut u8) -> usize {
+    unsafe fn words<L: Lanes>(
+        &mut self,
+        from: *const u8,
+        words: usize,
+        terminator: u8,
+        shapes: &mut Shapes,
+        room: *mut u8,
+    ) -> usize {
         let Self { mut many, mut spaces, filled } = *self;
         let mut start = room;
         // SAFETY: the line in progress lies there, and so do the pointers below: each word moves `to` by a word and by
@@ -194,7 +207,20 @@ impl Line {
             // SAFETY: as above.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
+            if L::PERMUTES
+                && blanks == 0
+                && spaces == 0
+                && !many
+                && let Some(shape) = shapes.find(ends)
+            {
+                // SAFETY: a word there, and room for one behind what becomes of it.
+                (start, to) = unsafe { shape.store::<L>(word, to) };
+                continue;
+            }
             if blanks == 0 && all_short(ends) {
+                if L::PERMUTES {
+                    shapes.learn(ends);
+                }
                 // SAFETY: as below.
                 (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
@@ -312,6 +338,106 @@ fn all_short(ends: u64) -> bool {
         near |= near << bits;
     }
     near == u64::MAX
+}
+
+/// What becomes of words without spaces whose lines are [short](all_short) and end at the same bits, as in a column of numbers:
+/// their bytes and those of headers, always in the same order.
+#[derive(Debug, Clone, Copy)]
+struct Shapes([Shape; SHAPES]);
+
+/// How many shapes are kept: lines of one length have at most as many as that.
+const SHAPES: usize = 1 << SHAPES_BITS;
+const SHAPES_BITS: u32 = 5;
+
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    /// Where lines end.
+    ends: u64,
+    /// Bytes stored, and of these the ones of the line then in progress; 0 before the word has come a second time.
+    stored: usize,
+    begun: usize,
+    /// The bytes stored, by their place in the word or, from 64 on, in the header.
+    indices: [[u8; WORD]; MOST_STORES],
+}
+
+const MOST_STORES: usize = 4;
+
+/// The header of a line without spaces.
+static HEADER_WORD: [u8; WORD] = {
+    let mut word = [0; WORD];
+    word.split_at_mut(HEADERS[0].len()).0.copy_from_slice(&HEADERS[0]);
+    word
+};
+
+impl Shapes {
+    fn new() -> Self {
+        Self([Shape { ends: 0, stored: 0, begun: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
+    }
+
+    #[inline(always)]
+    fn slot(&mut self, ends: u64) -> &mut Shape {
+        // The golden ratio spreads bits that are alike.
+        &mut self.0[(ends.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHAPES_BITS)) as usize]
+    }
+
+    #[inline(always)]
+    fn find(&mut self, ends: u64) -> Option<&Shape> {
+        let slot = self.slot(ends);
+        (slot.ends == ends && slot.stored > 0).then_some(slot)
+    }
+
+    /// Takes note of a word in which lines end at these bits.
+    #[inline(always)]
+    fn learn(&mut self, ends: u64) {
+        if ends.count_ones() as usize * header_len(false) > (MOST_STORES - 1) * WORD {
+            return;
+        }
+        let slot = self.slot(ends);
+        if slot.ends == ends {
+            slot.fill();
+        } else {
+            (slot.ends, slot.stored) = (ends, 0);
+        }
+    }
+}
+
+impl Shape {
+    #[cold]
+    #[inline(never)]
+    fn fill(&mut self) {
+        let mut stored = self.indices.as_flattened_mut().iter_mut();
+        for at in 0..WORD {
+            let header = if self.ends >> at & 1 == 1 { WORD..WORD + header_len(false) } else { 0..0 };
+            for (index, place) in [at].into_iter().chain(header).zip(&mut stored) {
+                *place = index as u8;
+            }
+        }
+        self.stored = WORD + self.ends.count_ones() as usize * header_len(false);
+        self.begun = header_len(false) + self.ends.leading_zeros() as usize;
+    }
+
+    /// Returns where the line then in progress begins, header included, and where it goes on.
+    ///
+    /// # Safety
+    ///
+    /// 64 bytes at `word` are readable and 64 more than what is stored writable at `to`, they don't overlap, and the
+    /// processor has the instructions.
+    #[inline(always)]
+    unsafe fn store<L: Lanes>(&self, word: *const u8, to: *mut u8) -> (*mut u8, *mut u8) {
+        // SAFETY: the caller's.
+        unsafe {
+            L::permute(word, &HEADER_WORD, &self.indices[0], to);
+            L::permute(word, &HEADER_WORD, &self.indices[1], to.add(WORD));
+            if self.stored > 2 * WORD {
+                L::permute(word, &HEADER_WORD, &self.indices[2], to.add(2 * WORD));
+                if self.stored > 3 * WORD {
+                    L::permute(word, &HEADER_WORD, &self.indices[3], to.add(3 * WORD));
+                }
+            }
+            let to = to.add(self.stored);
+            (to.sub(self.begun), to)
+        }
+    }
 }
 
 /// Goes on with a word without spaces whose lines end at these bits and are [all short](all_short): there is nothing to count
