@@ -40,7 +40,7 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
 }
 
 /// How often an input is looked at before the process sleeps: ten microseconds or so.
-const LOOKS: u32 = 16;
+pub(crate) const LOOKS: u32 = 16;
 
 /// Waits for input without sleeping, about as long as going to sleep and being woken takes. A writer on the same CPU goes on
 /// meanwhile and fills the pipe, rather than wake this process at every piece; one on another CPU needn't wake it at all. Says

@@ -5,19 +5,30 @@
 //! the bytes do: a pause lets the pipe fill meanwhile. Or it can be the fastest there is: on two CPUs, writer and reader in step
 //! use the same two pages again and again, where a pipe that fills takes new ones. Only trying tells which.
 //!
+//! On one CPU, waking this process at a write can also mean that it takes the CPU from the writer at once. A process of the
+//! scheduling policy SCHED_BATCH waits until the writer has filled the pipe or used up its time.
+//!
+//! /dev/null doesn't look at what it takes: there pages are moved however little is in them, so that no byte goes from the cache of
+//! one CPU to that of the other.
+//!
 //! To a full pipe a slow reader wakes this process at every read, and pays for it: with `gzip -1` on another CPU of a virtual
 //! machine a tenth of its time. So it is left alone until about a third of the pipe is empty.
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::param::page_size;
-use rustix::pipe::splice;
+use rustix::pipe::{SpliceFlags, splice};
 
+use super::ways::Kind;
 use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
+use crate::wait::LOOKS;
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
 const MANY: usize = 32 << 10;
@@ -35,9 +46,11 @@ const IN_A_ROW: u32 = 4;
 /// How long a slow reader is left alone, at least and at most. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long it is watched how fast the bytes go in one manner: this time, or so many moves, the second number with pauses.
+/// How long it is watched how fast the bytes go in one manner: this time, or so many moves, the second number with pauses. On one
+/// CPU, where pipes fill and empty by turns, as long as takes many turns.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
+const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
 
 /// The fewest and the most windows before the other manners are tried for one each.
 const STAY: [u32; 2] = [64, 1024];
@@ -50,14 +63,26 @@ impl Passage<'_> {
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
-        let mut pace = Pace::new(self.capacities.iter().flatten().all(|&room| room >= ROOM));
-        let (mut many, mut packets, mut used) = (false, true, Method::ReadWrite);
+        let mut pace = Pace::new(self.one_cpu, self.capacities.iter().flatten().all(|&room| room >= ROOM));
+        let mut deference = self.one_cpu.then(Deference::new);
+        let discards = self.kinds[1] == Kind::Null;
+        let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
+        let mut looks = 0;
         loop {
-            let moved = if many && !packets {
+            if let Some(deference) = &mut deference {
+                deference.set(pace.manner == Manner::Defer);
+            }
+            let moved = if (many || discards) && !packets {
                 used = method;
                 match &between {
-                    Some(between) => self.pass_through(between)?,
-                    None => self.between(|input, output| splice(input, None, output, None, MOST, BLOCK))?,
+                    Some(between) => self.pass_through(between, looks)?,
+                    None => match self.look(self.output, looks)? {
+                        Some(moved) => {
+                            self.bytes += moved as u64;
+                            moved
+                        }
+                        None => self.between(|input, output| splice(input, None, output, None, MOST, BLOCK))?,
+                    },
                 }
             } else {
                 let got = self.read(self.input, buffer.bytes_mut()).map_err(Stop::Failed)?;
@@ -70,6 +95,7 @@ impl Passage<'_> {
             if moved == 0 {
                 return Ok(used);
             }
+            looks = 0;
             many |= moved >= MANY;
             if many && self.nap(moved, self.input) {
                 continue;
@@ -81,10 +107,24 @@ impl Passage<'_> {
                     pause(self.input);
                     many = true;
                 }
+                Manner::Look if (many || discards) && !packets => looks = LOOKS,
                 Manner::Look => self.let_gather(),
-                Manner::Sleep => {}
+                Manner::Sleep | Manner::Defer => {}
             }
         }
+    }
+
+    /// Tries so often to move what is in the input, a pipe, to `to` without sleeping. A pipe that has been polled would wake its
+    /// reader at each write from then on, also where there is more in it already.
+    pub(super) fn look(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
+        for _ in 0..times {
+            self.calls += 1;
+            match splice(self.input, None, to, None, MOST, SpliceFlags::NONBLOCK) {
+                Err(Errno::AGAIN | Errno::INTR) => thread::yield_now(),
+                moved => return Ok(Some(moved?)),
+            }
+        }
+        Ok(None)
     }
 
     /// Leaves the output's reader alone for a while if its pipe, to which `moved` bytes were passed on, is full, and there are
@@ -126,15 +166,19 @@ enum Manner {
     Sleep,
     /// Look for more for a while before sleeping.
     Look,
+    /// Sleep, and let the writer go on when it wakes this process.
+    Defer,
 }
 
 /// What takes less CPU time comes first.
 const MANNERS: &[Manner] = &[Manner::Pause, Manner::Sleep, Manner::Look];
+const MANNERS_ON_ONE_CPU: &[Manner] = &[Manner::Defer, Manner::Look];
 
 /// Decides in which manner a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
 struct Pace {
     /// Those that there are: without room in the pipes there are no pauses.
     manners: &'static [Manner],
+    one_cpu: bool,
     last: Instant,
     paused: bool,
     in_a_row: u32,
@@ -146,7 +190,7 @@ struct Pace {
     manner: Manner,
     best: Manner,
     /// The speeds that were seen, in bytes a second, by manner.
-    speeds: [f64; MANNERS.len()],
+    speeds: [f64; Manner::Defer as usize + 1],
     untried: &'static [Manner],
     /// Windows left before the others are tried again, and how many there will be after that.
     left: u32,
@@ -154,11 +198,16 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(room: bool) -> Pace {
+    fn new(one_cpu: bool, room: bool) -> Pace {
         let now = Instant::now();
-        let manners = if room { MANNERS } else { &MANNERS[1..] };
+        let manners = match (one_cpu, room) {
+            (true, _) => MANNERS_ON_ONE_CPU,
+            (false, true) => MANNERS,
+            (false, false) => &MANNERS[1..],
+        };
         Pace {
             manners,
+            one_cpu,
             last: now,
             paused: false,
             in_a_row: 0,
@@ -167,7 +216,7 @@ impl Pace {
             moves: 0,
             manner: manners[0],
             best: manners[0],
-            speeds: [0.0; MANNERS.len()],
+            speeds: [0.0; Manner::Defer as usize + 1],
             untried: &manners[1..],
             left: 0,
             stay: STAY[0],
@@ -179,6 +228,17 @@ impl Pace {
         let quick = now - std::mem::replace(&mut self.last, now) < PAUSE;
         self.bytes += moved;
         self.moves += 1;
+        if self.one_cpu {
+            if now - self.begin >= WINDOW_OF_TURNS {
+                // Where the pipe was filled each time there is nothing to gain.
+                if self.manner == Manner::Defer && self.bytes / self.moves as usize >= ROOM {
+                    self.begin_window(now);
+                } else {
+                    self.end_window(now);
+                }
+            }
+            return self.manner;
+        }
         if !std::mem::take(&mut self.paused) && moved < MANY {
             self.in_a_row = if quick { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
         }
@@ -226,6 +286,38 @@ impl Pace {
         let best = self.manners.iter().copied().find(good).unwrap_or(Manner::Look);
         self.stay = if best == self.best { STAY[1].min(self.stay * 4) } else { STAY[0] };
         (self.best, self.manner, self.left) = (best, best, self.stay);
+    }
+}
+
+/// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the usual one.
+struct Deference {
+    set: bool,
+    possible: bool,
+}
+
+impl Deference {
+    fn new() -> Deference {
+        // SAFETY: nothing of ours is touched.
+        let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+        Deference { set: false, possible: policy == libc::c_long::from(libc::SCHED_OTHER) }
+    }
+
+    fn set(&mut self, set: bool) {
+        if self.possible && set != self.set {
+            let policy = if set { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
+            // Of all the parameters both policies have this one only, which is 0.
+            let priority: libc::c_int = 0;
+            // SAFETY: the number is there for the call, which reads it. Not libc's function, which is none with musl.
+            let refused = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } != 0;
+            self.possible = !refused;
+            self.set = set;
+        }
+    }
+}
+
+impl Drop for Deference {
+    fn drop(&mut self) {
+        self.set(false);
     }
 }
 
@@ -330,7 +422,7 @@ mod tests {
     /// How many of so many moves, each so long after the one before, are followed by a pause, and what share of the time the
     /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
-        let mut pace = Pace::new(true);
+        let mut pace = Pace::new(false, true);
         let (begin, pause) = (pace.last, PAUSE * 2);
         let (mut now, mut paused, mut count) = (begin, false, 0);
         for _ in 0..moves {
@@ -344,7 +436,7 @@ mod tests {
     /// The share of 100,000 moves of 8,000 bytes after which the process asks at once, where they then take so long, and so
     /// long after it has looked.
     fn asked_at_once(room: bool, asked: Duration, looked: Duration) -> f64 {
-        let mut pace = Pace::new(room);
+        let mut pace = Pace::new(false, room);
         let (mut now, mut manner, mut count) = (pace.last, Manner::Look, 0);
         for _ in 0..100_000 {
             now += match manner {
