@@ -19,7 +19,7 @@
 //!
 //! * [`pattern`]: content that proves itself.
 //! * [`shared`]: counters and gates that several processes share.
-//! * [`stdio`]: whether standard output was open at the start.
+//! * [`start`]: the start of a program, and what it was given.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
 //! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
@@ -37,7 +37,7 @@ pub mod recv;
 pub mod ring;
 pub mod send;
 pub mod shared;
-pub mod stdio;
+pub mod start;
 mod uring;
 pub mod usage;
 pub mod vm;

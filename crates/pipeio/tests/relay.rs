@@ -639,9 +639,6 @@ fn capacities_are_as_asked() {
         .run(&from.reader, rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
         .unwrap();
     assert!(report.capacities[0].is_some_and(|bytes| bytes <= 256 << 10), "{report:?}");
-    // On one CPU too.
-    let bound = crate::on_one_cpu(|| capacity(Capacity::Raise));
-    assert!(bound.iter().all(|capacity| capacity.is_some_and(|bytes| bytes <= 256 << 10)), "{bound:?}");
     // The other end may have filled it beyond what is asked for here.
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     rustix::io::write(&from.writer, &[0; 50_000]).unwrap();
@@ -655,4 +652,34 @@ fn capacities_are_as_asked() {
     let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
     let relay = Relay::new().capacity(Capacity::Set(1 << 31));
     assert!(relay.run(&from.reader, &to.writer).is_err(), "a capacity that was asked for is not dropped silently");
+}
+
+/// The calling thread's scheduling policy.
+fn policy() -> i64 {
+    // SAFETY: nothing of ours is touched.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+}
+
+#[test]
+fn on_one_cpu_the_scheduling_policy_is_set_back() {
+    crate::on_one_cpu(|| {
+        let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
+        let reader = collect(to.reader);
+        let mut source = from.writer;
+        let own = rustix::thread::gettid();
+        let watcher = thread::spawn(move || {
+            // Until the relay waits for its input.
+            let during = move || {
+                // SAFETY: as above.
+                unsafe { libc::syscall(libc::SYS_sched_getscheduler, own.as_raw_nonzero().get()) }
+            };
+            while during() != i64::from(libc::SCHED_BATCH) {
+                thread::yield_now();
+            }
+            source.write_all(&[0; 1000]).unwrap();
+        });
+        Relay::new().run(&from.reader, to.writer).unwrap();
+        watcher.join().unwrap();
+        assert_eq!((policy(), reader.join().unwrap().len()), (i64::from(libc::SCHED_OTHER), 1000));
+    });
 }

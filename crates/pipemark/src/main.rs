@@ -1,5 +1,6 @@
 //! pipemark: parse, dispatch, exit code.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), no_main)]
 
 mod available;
 mod child;
@@ -21,15 +22,17 @@ mod store;
 mod tui;
 mod watch;
 
-use std::ffi::OsString;
-use std::process::ExitCode;
-
 #[global_allocator]
 static ALLOCATOR: pipeio_harness::memory::OrExit = pipeio_harness::memory::OrExit;
 
-fn main() -> ExitCode {
+#[cfg(not(test))]
+pipeio_harness::start!(run_program);
+
+/// Returns the exit code.
+#[cfg_attr(test, expect(dead_code, reason = "a test program has a start of its own"))]
+fn run_program() -> u8 {
     // Ends and stages of runs start thousands of times: nothing comes before them.
-    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let mut words = pipeio_harness::start::words().to_vec();
     match words.get(1) {
         Some(verb) if verb == run::END_VERB => return run::end(),
         Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),

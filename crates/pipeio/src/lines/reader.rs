@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::thread;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -16,7 +17,7 @@ use super::error::Error;
 use super::fault;
 use super::output::Store;
 use super::region::{PAGE, Region};
-use crate::wait::{Direction, look_for_more, until_ready};
+use crate::wait::{Direction, LOOKS, until_ready};
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
 const STORE: usize = 2 << 20;
@@ -319,26 +320,32 @@ impl<'fd> Reader<'fd> {
     /// Reads what is there. None if that is nothing, or if it can't be had so; whatever is wrong, reading tells.
     fn look(&mut self, space: &mut [u8]) -> Option<usize> {
         let look = self.look.as_ref()?;
+        let read = fault::point().and_then(|()| rustix::io::read(look, space)).ok()?;
         self.reads += 1;
-        fault::point().and_then(|()| rustix::io::read(look, space)).ok()
+        Some(read)
     }
 
     /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that than the
-    /// reader for the bytes. Where nothing came it is tried more and more seldom.
+    /// reader for the bytes. Where nothing came it is waited like that more and more seldom.
     fn linger(&mut self, space: &mut [u8]) -> Option<usize> {
-        let read = self.look(space);
+        let mut read = self.look(space);
         if read.is_some() || self.look.is_none() {
             return read;
         }
         if self.until_linger > 0 {
             self.until_linger -= 1;
-        } else if look_for_more(self.input) {
-            self.in_vain = 0;
-        } else {
-            self.in_vain = (2 * self.in_vain + 1).min(MOST_IN_VAIN);
-            self.until_linger = self.in_vain;
+            return None;
         }
-        None
+        for _ in 0..LOOKS {
+            thread::yield_now();
+            read = self.look(space);
+            if read.is_some() {
+                break;
+            }
+        }
+        self.in_vain = if read.is_some() { 0 } else { (2 * self.in_vain + 1).min(MOST_IN_VAIN) };
+        self.until_linger = self.in_vain;
+        read
     }
 
     fn read(&mut self, space: &mut [u8]) -> Result<usize, Error> {

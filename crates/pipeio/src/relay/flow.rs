@@ -442,7 +442,7 @@ mod tests {
             now += match manner {
                 Manner::Pause => PAUSE * 2,
                 Manner::Sleep => asked,
-                Manner::Look => looked,
+                Manner::Look | Manner::Defer => looked,
             };
             manner = pace.after(8000, now);
             count += u32::from(manner == Manner::Sleep);
@@ -458,6 +458,33 @@ mod tests {
                 [(short, long), (long, short), (short, short)].map(|(a, b)| asked_at_once(room, a, b));
             assert!(faster > 0.95 && slower < 0.05 && equal > 0.95, "{faster} {slower} {equal}");
         }
+    }
+
+    /// The share of a second on one CPU in which the writer is let go on, where moves then bring so many bytes in such a time,
+    /// and else 100 bytes in 20 microseconds.
+    fn deferred(moved: usize, took: Duration) -> f64 {
+        let mut pace = Pace::new(true, true);
+        let (begin, mut now, mut share) = (pace.last, pace.last, 0.0);
+        while now - begin < Duration::from_secs(1) {
+            let deferring = pace.manner == Manner::Defer;
+            let (moved, took) = if deferring { (moved, took) } else { (100, Duration::from_micros(20)) };
+            now += took;
+            share += if deferring { took.as_secs_f64() } else { 0.0 };
+            pace.after(moved, now);
+        }
+        share
+    }
+
+    #[test]
+    fn on_one_cpu_a_writer_goes_on_until_the_pipe_is_full() {
+        assert!(deferred(1 << 20, Duration::from_micros(400)) > 0.99);
+        // Also where that takes long.
+        assert!(deferred(1 << 20, Duration::from_millis(20)) > 0.99);
+    }
+
+    #[test]
+    fn on_one_cpu_who_waits_for_an_answer_while_others_compute_is_answered_at_once() {
+        assert!(deferred(100, Duration::from_millis(4)) < 0.1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -83,13 +83,13 @@ pub fn remember(name: &str) {
 }
 
 /// Runs as a guard, with a descriptor of the guarded process as standard input and what is to be removed as output.
-pub fn main(words: &[OsString], remove: impl Fn(&str)) -> ExitCode {
+pub fn main(words: &[OsString], remove: impl Fn(&str)) -> u8 {
     match words {
-        [_, _, mark] => start_two(mark).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
-        [_, _, mark, _] => guard(mark.as_encoded_bytes(), remove).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
+        [_, _, mark] => start_two(mark).map_or(1, |()| 0),
+        [_, _, mark, _] => guard(mark.as_encoded_bytes(), remove).map_or(1, |()| 0),
         _ => {
             eprintln!("pipemark: '{GUARD_VERB}' is for pipemark itself; try pipemark --help");
-            ExitCode::from(2)
+            2
         }
     }
 }

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitCode, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use pipeio_harness::reap::{self, Reap};
@@ -303,22 +303,22 @@ pub fn wait_for_first<'c>(
 ///
 /// # Errors
 /// The exit code, when the program could not be started; the reason is on standard error by then.
-pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
+pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
     let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
     let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
         (text(2).and_then(|word| word.parse().ok()), text(3), text(4), words)
     else {
         eprintln!("pipemark: '{STAGE_VERB}' is for pipemark itself; try pipemark --help");
-        return Err(ExitCode::from(2));
+        return Err(2);
     };
     if !die_with(parent) {
-        return Err(ExitCode::FAILURE);
+        return Err(1);
     }
     if let Ok(cpu) = cpu.parse()
         && let Err(error) = pin(Cpu(cpu))
     {
         let _ = writeln!(std::io::stderr(), "{error}");
-        return Err(ExitCode::FAILURE);
+        return Err(1);
     }
     if begin == HELD {
         let _ = kill_process(getpid(), Signal::STOP);
@@ -329,7 +329,7 @@ pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, ExitCode> {
     let error = Command::new(program).args(arguments).exec();
     let _ = writeln!(std::io::stderr(), "could not be started: {error}");
     // As a shell has it: not found, or found and not to be run.
-    Err(ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }))
+    Err(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
 /// In the child: arranges that it never outlives its parent; whether that is still there. A parent that was gone before

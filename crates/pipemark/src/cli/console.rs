@@ -3,9 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
-use pipeio_harness::stdio::stdout_was_closed;
+use pipeio_harness::start::stdout_was_closed;
 
 use crate::child::{Interrupt, guard};
 use crate::export::OutputError;
@@ -108,14 +107,14 @@ impl From<io::Error> for Stop {
 }
 
 /// Says what there is to say, and gives the exit code.
-pub fn end(ending: Ending) -> ExitCode {
+pub fn end(ending: Ending) -> u8 {
     match ending {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(Stop { code, sentence }) => {
             if let Some(sentence) = sentence {
                 say_error(sentence);
             }
-            ExitCode::from(code)
+            code
         }
     }
 }

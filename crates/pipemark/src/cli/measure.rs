@@ -154,7 +154,7 @@ pub fn empty_document() -> Document {
         workload: WORKLOAD,
         method: METHOD,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        command: pipeio_harness::start::words().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         ..Document::default()
     }
 }

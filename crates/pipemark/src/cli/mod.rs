@@ -37,7 +37,6 @@ mod why;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -166,7 +165,7 @@ pub fn command() -> Command {
 const MAN_VERB: &str = "__man";
 
 /// Reads the command line and does what it says.
-pub fn main(words: Vec<OsString>) -> ExitCode {
+pub fn main(words: Vec<OsString>) -> u8 {
     if let [_, verb, folder] = words.as_slice()
         && verb == MAN_VERB
     {

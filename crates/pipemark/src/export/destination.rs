@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use pipeio_harness::stdio::stdout_was_closed;
+use pipeio_harness::start::stdout_was_closed;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use tempfile::NamedTempFile;

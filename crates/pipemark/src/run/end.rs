@@ -11,7 +11,6 @@ mod writers;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
 
 use pipeio_harness::pattern::{Pattern, Rule};
 use pipeio_harness::send::Content;
@@ -33,17 +32,17 @@ struct End {
 }
 
 /// Runs as an end: the socket to the parent is standard input.
-pub fn main() -> ExitCode {
+pub fn main() -> u8 {
     // The person's Ctrl-C is for the parent, which ends us when it has kept what was measured.
     let socket = rustix::stdio::stdin();
     let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
         Ok(Some(received)) => received,
         // The parent is gone.
-        Ok(None) => return ExitCode::FAILURE,
+        Ok(None) => return 1,
         // Someone called the hidden verb by hand: what they typed on is no socket.
         Err(_) => {
             eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
-            return ExitCode::from(2);
+            return 2;
         }
     };
     if assignment.role == Role::Keeper {
@@ -51,7 +50,7 @@ pub fn main() -> ExitCode {
     }
     // An end never outlives the one that started it: others of the run may never come.
     if !child::die_with(assignment.parent) {
-        return ExitCode::FAILURE;
+        return 1;
     }
     let role = assignment.role;
     let done = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
@@ -60,7 +59,7 @@ pub fn main() -> ExitCode {
         Ok(done) => Reply::Done(Box::new(done)),
         Err(error) => Reply::of(&error, &format!("the {} failed: ", role.name())),
     };
-    channel::send(socket, &reply, &[]).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+    channel::send(socket, &reply, &[]).map_or(1, |()| 0)
 }
 
 fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {

@@ -7,7 +7,6 @@ use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use super::channel::{self, Assignment, Granted, Reply, Role, Wire, descriptor};
@@ -134,7 +133,7 @@ fn folder() -> io::Result<PathBuf> {
 }
 
 /// Runs as a keeper: makes the link, hands it over, and removes it when the parent hangs up or is gone.
-pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
+pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let connected = (|| {
         let ends = assignment.job.ends().ok_or(io::ErrorKind::InvalidInput)?;
         let link = link::of(ends.link).ok_or(io::ErrorKind::InvalidInput)?;
@@ -145,7 +144,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
         Ok(connected) => connected,
         Err(error) => {
             let _ = channel::send(socket, &Reply::of(&error, ""), &[]);
-            return ExitCode::SUCCESS;
+            return 0;
         }
     };
     let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
@@ -155,11 +154,11 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> ExitCode {
     let _ = channel::send(socket, &reply, &descriptors);
     if let Handle::Fd(_) = handles.source {
         // Nothing outlives the descriptors, and keeping them would keep the link open.
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let _ = io::stdin().read(&mut [0]);
     link.remove(&name);
-    ExitCode::SUCCESS
+    0
 }
 
 /// Makes the link, a file in a folder of its own; returns its name, too.

@@ -9,7 +9,7 @@ use std::io::{self, PipeWriter, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -91,17 +91,17 @@ impl Kept {
 }
 
 /// Runs as a supervisor: the socket to the parent is standard input.
-pub fn main() -> ExitCode {
+pub fn main() -> u8 {
     let socket = rustix::stdio::stdin();
     let Ok(Some((order, _))) = channel::receive::<Order>(socket) else {
         eprintln!("pipemark: '{SUPERVISOR_VERB}' is for pipemark itself; try pipemark --help");
-        return ExitCode::from(2);
+        return 2;
     };
     let completion = supervise(&order)
         .unwrap_or_else(|error| Completion { unstarted: Some(error.to_string()), ..Completion::default() });
     match channel::send(socket, &completion, &[]) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => 0,
+        Err(_) => 1,
     }
 }
 
