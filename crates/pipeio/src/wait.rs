@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::{Errno, ioctl_fionread};
 
 /// Which way bytes go through a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +43,16 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
 pub(crate) const LOOKS: u32 = 16;
 
 /// Waits for input without sleeping, about as long as going to sleep and being woken takes. A writer on the same CPU goes on
-/// meanwhile and fills the pipe, rather than wake this process at every piece; one on another CPU needn't wake it at all. Says
-/// whether there is any, or an end.
-pub(crate) fn look_for_more(fd: BorrowedFd<'_>) -> bool {
-    (0..LOOKS).any(|_| {
-        // Unlike FIONREAD this takes no lock of a pipe, for which the writer would wait.
-        let found = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&Timespec::default())) != Ok(0);
-        if !found {
-            thread::yield_now();
+/// meanwhile and fills the pipe, rather than wake this process at every piece; one on another CPU needn't wake it at all.
+pub(crate) fn look_for_more(fd: BorrowedFd<'_>) {
+    for _ in 0..LOOKS {
+        // Not poll(2): a pipe that has been polled wakes its reader at each write from then on. With single lines that makes each
+        // a sixth longer.
+        if ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0) {
+            return;
         }
-        found
-    })
+        thread::yield_now();
+    }
 }
 
 /// Makes `call` until it neither would block nor was interrupted, counting every attempt in `calls`.

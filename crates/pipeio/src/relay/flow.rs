@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
@@ -133,9 +133,9 @@ impl Passage<'_> {
         let Some(naps) = &mut self.naps else { return false };
         let output = self.output;
         let nap = naps.after(moved, Instant::now(), || {
-            let mut sides =
-                [PollFd::from_borrowed_fd(input, PollFlags::IN), PollFd::from_borrowed_fd(output, PollFlags::OUT)];
-            poll(&mut sides, Some(&Timespec::default())) == Ok(1) && sides[0].revents().contains(PollFlags::IN)
+            // The input is not polled: see `look_for_more`.
+            let mut full = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
+            poll(&mut full, Some(&Timespec::default())) == Ok(0) && ioctl_fionread(input).is_ok_and(|bytes| bytes > 0)
         });
         if let Some(nap) = nap {
             // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it, but it shows `pipemark why`
