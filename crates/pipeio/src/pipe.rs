@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use rustix::process::getppid;
 use rustix::thread::sched_getaffinity;
 
 /// Both ends of an anonymous pipe, closed on exec. The ends are std's: they read, write, and become a child's standard
@@ -98,13 +99,18 @@ pub fn set_capacity(fd: impl AsFd, bytes: usize) -> io::Result<usize> {
     Ok(fcntl_setpipe_size(fd, bytes)?)
 }
 
-/// What a pipe is made to hold where one process puts in and takes out on the same CPU as the other: what is copied out again
-/// comes from the second-level cache.
+/// What a pipe is made to hold in front of a file, and in front of `lines` on one CPU: what is copied out again comes from the
+/// second-level cache.
 pub(crate) const FOR_CACHE: usize = 256 << 10;
 
 /// Whether this thread, and so most likely who is at the other end, may run on one CPU only.
 pub(crate) fn has_one_cpu() -> bool {
     sched_getaffinity(None).is_ok_and(|cpus| cpus.count() == 1)
+}
+
+/// Whether the process that started this one may run on one CPU only, as all it starts unless they are bound otherwise.
+pub(crate) fn parent_has_one_cpu() -> bool {
+    getppid().is_some_and(|parent| sched_getaffinity(Some(parent)).is_ok_and(|cpus| cpus.count() == 1))
 }
 
 /// Makes the pipe hold so many bytes if it holds less and the system allows it. Returns what it holds.

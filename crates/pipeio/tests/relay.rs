@@ -653,33 +653,3 @@ fn capacities_are_as_asked() {
     let relay = Relay::new().capacity(Capacity::Set(1 << 31));
     assert!(relay.run(&from.reader, &to.writer).is_err(), "a capacity that was asked for is not dropped silently");
 }
-
-/// The calling thread's scheduling policy.
-fn policy() -> i64 {
-    // SAFETY: nothing of ours is touched.
-    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
-}
-
-#[test]
-fn on_one_cpu_the_scheduling_policy_is_set_back() {
-    crate::on_one_cpu(|| {
-        let (from, to) = (Pipe::new().unwrap(), Pipe::new().unwrap());
-        let reader = collect(to.reader);
-        let mut source = from.writer;
-        let own = rustix::thread::gettid();
-        let watcher = thread::spawn(move || {
-            // Until the relay waits for its input.
-            let during = move || {
-                // SAFETY: as above.
-                unsafe { libc::syscall(libc::SYS_sched_getscheduler, own.as_raw_nonzero().get()) }
-            };
-            while during() != i64::from(libc::SCHED_BATCH) {
-                thread::yield_now();
-            }
-            source.write_all(&[0; 1000]).unwrap();
-        });
-        Relay::new().run(&from.reader, to.writer).unwrap();
-        watcher.join().unwrap();
-        assert_eq!((policy(), reader.join().unwrap().len()), (i64::from(libc::SCHED_OTHER), 1000));
-    });
-}

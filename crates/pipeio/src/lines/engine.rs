@@ -349,7 +349,7 @@ pub struct Report {
     pub bytes_out: u64,
     /// Of these, bytes given away without a copy.
     pub given_away: u64,
-    /// Calls of read(2).
+    /// Calls of read(2), without those that only looked and found nothing.
     pub reads: u64,
     /// Calls of writev(2) and vmsplice(2).
     pub writes: u64,

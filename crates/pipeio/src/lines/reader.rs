@@ -25,7 +25,7 @@ const STORE: usize = 2 << 20;
 /// From this length on, the start of a line isn't copied to where the rest of it is read to; memory changes hands.
 const WORTH_SWAPPING: usize = 64 << 10;
 
-/// It is looked for more before every 64th wait at least.
+/// At least one wait in 64 is preceded by looking.
 const MOST_IN_VAIN: u32 = 63;
 
 /// What the reader is to do.
@@ -76,7 +76,7 @@ pub(super) struct Reader<'fd> {
     ask: Ask,
     /// The same pipe through a descriptor of our own that doesn't wait.
     look: Option<OwnedFd>,
-    /// Waits until it is looked for more before one again, and their number the last time that was in vain.
+    /// Waits to skip before looking again, and how many were skipped last.
     until_linger: u32,
     in_vain: u32,
     pub(super) reads: u64,
@@ -424,10 +424,10 @@ struct Ask {
 
 #[derive(Debug)]
 struct Trial {
-    /// Reads until it is decided what to ask for next, what they brought so far, and since when.
+    /// Reads until it is decided what to ask for next, what they brought so far, and since when: the first has been waited for.
     left: u32,
     read: usize,
-    since: Instant,
+    since: Option<Instant>,
     /// Whether it is known which is faster.
     settled: bool,
     /// What reads of all there is brought, in bytes a second.
@@ -444,21 +444,25 @@ impl Ask {
     const GAIN: f64 = 1.1;
 
     fn new(most: usize, decide: bool) -> Self {
-        let trial = Trial { left: Self::TRIAL[0], read: 0, since: Instant::now(), settled: false, speed_of_most: 0.0 };
+        let trial = Trial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_most: 0.0 };
         Self { bytes: most, most, trial: decide.then_some(trial) }
     }
 
     #[inline]
     fn learn(&mut self, read: usize, now: impl FnOnce() -> Instant) {
         let Some(trial) = &mut self.trial else { return };
+        let Some(since) = trial.since else {
+            trial.since = Some(now());
+            return;
+        };
         trial.read += read;
         trial.left -= 1;
         if trial.left > 0 {
             return;
         }
         let now = now();
-        let speed = trial.read as f64 / (now - trial.since).as_secs_f64();
-        (trial.read, trial.since) = (0, now);
+        let speed = trial.read as f64 / (now - since).as_secs_f64();
+        (trial.read, trial.since) = (0, Some(now));
         if trial.settled {
             trial.settled = false;
             (self.bytes, trial.left) = (self.most, Self::TRIAL[0]);
@@ -550,7 +554,9 @@ mod tests {
         let most = 64 << 10;
         for (two_pages, all, faster) in [(1, 10, Ask::KEPT), (1, 8, most), (2, 10, most)] {
             let mut ask = Ask::new(most, true);
-            let mut now = ask.trial.as_ref().unwrap().since;
+            // The writer starts late.
+            let mut now = Instant::now() + Duration::from_secs(1);
+            ask.learn(1, || now);
             let mut asked = Vec::new();
             for _ in 0..2 * (Ask::TRIAL[0] + Ask::TRIAL[1] + Ask::SETTLED) {
                 asked.push(ask.bytes);

@@ -56,6 +56,9 @@ const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
 const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
 
+/// A window in which nothing came for longer says nothing of a manner.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// The fewest and the most windows before the other manners are tried for one each.
 const STAY: [u32; 2] = [64, 1024];
 
@@ -67,7 +70,8 @@ impl Passage<'_> {
     pub(super) fn pass_pipe(&mut self, method: Method) -> Result<Method, Stop> {
         let between = if method == Method::SpliceThroughPipe { Some(private_pipe()?) } else { None };
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
-        let mut pace = Pace::new(self.one_cpu, self.capacities.iter().flatten().all(|&room| room >= ROOM));
+        let pauses = self.capacities.iter().flatten().all(|&room| room >= ROOM);
+        let mut pace = Pace::new(self.one_cpu, self.capacities[0].filter(|_| pauses));
         let mut deference = self.one_cpu.then(Deference::new);
         let discards = self.kinds[1] == Kind::Null;
         let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
@@ -184,6 +188,8 @@ struct Pace {
     /// Those that there are: without room in the pipes there are no pauses.
     manners: &'static [Manner],
     one_cpu: bool,
+    /// As many bytes fill half of the input's pipe.
+    half: usize,
     last: Instant,
     paused: bool,
     in_a_row: u32,
@@ -203,16 +209,18 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(one_cpu: bool, room: bool) -> Pace {
+    /// With the capacity of the input, if there are pauses.
+    fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
         let now = Instant::now();
-        let manners = match (one_cpu, room) {
+        let manners = match (one_cpu, capacity) {
             (true, _) => MANNERS_ON_ONE_CPU,
-            (false, true) => MANNERS,
-            (false, false) => &MANNERS[1..],
+            (false, Some(_)) => MANNERS,
+            (false, None) => &MANNERS[1..],
         };
         Pace {
             manners,
             one_cpu,
+            half: capacity.unwrap_or(MANY) / 2,
             last: now,
             paused: false,
             in_a_row: 0,
@@ -232,13 +240,14 @@ impl Pace {
     fn after(&mut self, moved: usize, now: Instant) -> Manner {
         let took = now - std::mem::replace(&mut self.last, now);
         let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
-        let steady = if large { moved <= ROOM && (PAUSE..=STEADY).contains(&took) } else { took < PAUSE };
+        let steady = if large { moved <= self.half && (PAUSE..=STEADY).contains(&took) } else { took < PAUSE };
         self.bytes += moved;
         self.moves += 1;
         if self.one_cpu {
             if now - self.begin >= WINDOW_OF_TURNS {
-                // Where the pipe was filled each time there is nothing to gain.
-                if self.manner == Manner::Defer && self.bytes / self.moves as usize >= ROOM {
+                // Where the pipe was filled each time there is nothing to gain, and where nothing came for long nothing to see.
+                let filled = self.manner == Manner::Defer && self.bytes / self.moves as usize >= self.half;
+                if filled || took > IDLE {
                     self.begin_window(now);
                 } else {
                     self.end_window(now);
@@ -304,9 +313,7 @@ struct Deference {
 
 impl Deference {
     fn new() -> Deference {
-        // SAFETY: nothing of ours is touched.
-        let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
-        Deference { set: false, possible: policy == libc::c_long::from(libc::SCHED_OTHER) }
+        Deference { set: false, possible: policy() == libc::SCHED_OTHER.into() }
     }
 
     fn set(&mut self, set: bool) {
@@ -314,7 +321,7 @@ impl Deference {
             let policy = if set { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
             // Of all the parameters both policies have this one only, which is 0.
             let priority: libc::c_int = 0;
-            // SAFETY: the number is there for the call, which reads it. Not libc's function, which is none with musl.
+            // SAFETY: the number is there for the call, which reads it.
             let refused = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } != 0;
             self.possible = !refused;
             self.set = set;
@@ -324,8 +331,17 @@ impl Deference {
 
 impl Drop for Deference {
     fn drop(&mut self) {
-        self.set(false);
+        // Unless somebody else has set another one since.
+        if policy() == libc::SCHED_BATCH.into() {
+            self.set(false);
+        }
     }
+}
+
+/// The calling thread's scheduling policy, with its flags.
+fn policy() -> libc::c_long {
+    // SAFETY: nothing of ours is touched. Not libc's function, which is none with musl.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
 }
 
 /// Decides how long the reader of a full pipe is left alone.
@@ -429,7 +445,7 @@ mod tests {
     /// How many of so many moves, each so long after the one before, are followed by a pause, and what share of the time the
     /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
-        let mut pace = Pace::new(false, true);
+        let mut pace = Pace::new(false, Some(1 << 20));
         let (begin, pause) = (pace.last, PAUSE * 2);
         let (mut now, mut paused, mut count) = (begin, false, 0);
         for _ in 0..moves {
@@ -443,7 +459,7 @@ mod tests {
     /// The share of 100,000 moves of 8,000 bytes after which the process asks at once, where they then take so long, and so
     /// long after it has looked.
     fn asked_at_once(room: bool, asked: Duration, looked: Duration) -> f64 {
-        let mut pace = Pace::new(false, room);
+        let mut pace = Pace::new(false, room.then_some(1 << 20));
         let (mut now, mut manner, mut count) = (pace.last, Manner::Look, 0);
         for _ in 0..100_000 {
             now += match manner {
@@ -467,10 +483,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_scheduling_policy_is_set_for_a_while() {
+        thread::spawn(|| {
+            let before = policy();
+            let mut deference = Deference::new();
+            deference.set(true);
+            assert!(!deference.possible || policy() == libc::SCHED_BATCH.into());
+            deference.set(false);
+            assert_eq!(policy(), before);
+            deference.set(true);
+            drop(deference);
+            assert_eq!(policy(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
     /// The share of a second on one CPU in which the writer is let go on, where moves then bring so many bytes in such a time,
     /// and else 100 bytes in 20 microseconds.
     fn deferred(moved: usize, took: Duration) -> f64 {
-        let mut pace = Pace::new(true, true);
+        let mut pace = Pace::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (pace.last, pace.last, 0.0);
         while now - begin < Duration::from_secs(1) {
             let deferring = pace.manner == Manner::Defer;
@@ -512,7 +545,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_is_slower_is_left_alone_for_longer() {
-        let mut pace = Pace::new(false, true);
+        let mut pace = Pace::new(false, Some(1 << 20));
         let (begin, mut now, mut paused) = (pace.last, pace.last, Duration::ZERO);
         let mut manner = Manner::Look;
         for _ in 0..10_000 {

@@ -345,7 +345,7 @@ fn all_short(ends: u64) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
 
-/// How many shapes are kept: lines of one length have at most as many as that.
+/// How many shapes are kept. Lines of one length have at most as many as that.
 const SHAPES: usize = 1 << SHAPES_BITS;
 const SHAPES_BITS: u32 = 5;
 
@@ -356,11 +356,16 @@ struct Shape {
     /// Bytes stored, and of these the ones of the line then in progress; 0 before the word has come a second time.
     stored: usize,
     begun: usize,
+    /// How many words of other shapes came for this place since it was filled.
+    missed: u8,
     /// The bytes stored, by their place in the word or, from 64 on, in the header.
     indices: [[u8; WORD]; MOST_STORES],
 }
 
 const MOST_STORES: usize = 4;
+
+/// A shape is given up for another after so many words: two that have the same place would otherwise never stay long enough.
+const MOST_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
 static HEADER_WORD: [u8; WORD] = {
@@ -371,7 +376,7 @@ static HEADER_WORD: [u8; WORD] = {
 
 impl Shapes {
     fn new() -> Self {
-        Self([Shape { ends: 0, stored: 0, begun: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
+        Self([Shape { ends: 0, stored: 0, begun: 0, missed: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
     }
 
     #[inline(always)]
@@ -393,10 +398,13 @@ impl Shapes {
             return;
         }
         let slot = self.slot(ends);
-        if slot.ends == ends {
+        if slot.ends != ends {
+            slot.missed += 1;
+            if slot.stored == 0 || slot.missed >= MOST_MISSED {
+                (slot.ends, slot.stored, slot.missed) = (ends, 0, 0);
+            }
+        } else if slot.stored == 0 {
             slot.fill();
-        } else {
-            (slot.ends, slot.stored) = (ends, 0);
         }
     }
 }
@@ -520,6 +528,31 @@ mod tests {
 
     use super::*;
     use crate::lines::output::Store;
+    use crate::lines::simd::Portable;
+
+    /// Takes the way of the widest instructions with the narrowest.
+    struct Permuting;
+
+    impl Lanes for Permuting {
+        const PERMUTES: bool = true;
+
+        unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+            // SAFETY: the caller's.
+            unsafe { Portable::equal(from, bytes) }
+        }
+
+        unsafe fn copy(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's.
+            unsafe { Portable::copy(from, to) };
+        }
+    }
+
+    fn permuted(bytes: &[u8], terminator: u8) -> Vec<u8> {
+        let mut output = Output::new(Store::new(1).unwrap());
+        // SAFETY: they are any processor's.
+        unsafe { run::<Permuting>(&Batch::new(bytes, terminator), &mut Shapes::new(), &mut output) }.unwrap();
+        output.pieces().unwrap().iter().flat_map(|piece| piece.iter().copied()).collect()
+    }
 
     fn spaces(simd: Simd, bytes: &[u8], terminator: u8) -> Vec<u8> {
         let mut output = Output::new(Store::new(1).unwrap());
@@ -568,6 +601,7 @@ mod tests {
             terminator in prop_oneof![8 => Just(b'\n'), 1 => Just(b'\0'), 1 => Just(b' ')],
         ) {
             let expected = reference(&bytes, terminator);
+            prop_assert_eq!(&permuted(&bytes, terminator), &expected);
             for simd in Simd::available() {
                 prop_assert_eq!(&spaces(simd, &bytes, terminator), &expected, "{:?}", simd);
             }
@@ -581,10 +615,16 @@ mod tests {
             vec![b' '; 100_000],
             [vec![b' '; 70_000], vec![b'\n'], vec![b'y'; 40_000], b"\nshort\n".to_vec()].concat(),
             b"abcdefg\n".repeat(10_000),
+            // As many shapes as bytes, some of which may have the same place.
+            b"abcdefghijkl\n".repeat(10_000),
+            [&b"abcdefghij\n".repeat(100)[..], b"a b\n", &b"abcdefghij\n".repeat(100), b"1 2 3 4 5 6 7 8\n"]
+                .concat()
+                .repeat(9),
             // Of up to 22 bytes without spaces, where up to 16 are short.
             (0..5000).flat_map(|number| [vec![b'x'; number * 7 % 23], vec![b'\n']].concat()).collect(),
         ];
         for input in inputs {
+            assert!(permuted(&input, b'\n') == reference(&input, b'\n'), "{} bytes", input.len());
             for simd in Simd::available() {
                 assert!(spaces(simd, &input, b'\n') == reference(&input, b'\n'), "{simd:?}, {} bytes", input.len());
             }
