@@ -62,8 +62,10 @@ const IDLE: Duration = Duration::from_millis(100);
 /// The fewest and the most windows before the other manners are tried for one each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// How much faster it has to be in a manner that takes more CPU time.
+/// How much faster it has to be in a manner that takes more CPU time. A writer of many bytes is slow by itself, now more and now less:
+/// there only one that waits for an answer is that much slower for a pause.
 const GAIN: f64 = 1.05;
+const GAIN_OF_MANY: f64 = 1.25;
 
 impl Passage<'_> {
     /// Passes on what comes out of a pipe, by `method` where that pays. Says by which way it went.
@@ -250,7 +252,7 @@ impl Pace {
                 if filled || took > IDLE {
                     self.begin_window(now);
                 } else {
-                    self.end_window(now);
+                    self.end_window(now, false);
                 }
             }
             return self.manner;
@@ -261,7 +263,7 @@ impl Pace {
         if self.in_a_row < IN_A_ROW {
             self.begin_window(now);
         } else if now - self.begin >= WINDOW || self.moves >= MOVES[usize::from(self.manner == Manner::Pause)] {
-            self.end_window(now);
+            self.end_window(now, large);
         }
         if self.in_a_row < IN_A_ROW || (large && !steady) {
             return Manner::Look;
@@ -274,7 +276,7 @@ impl Pace {
         (self.begin, self.bytes, self.moves) = (now, 0, 0);
     }
 
-    fn end_window(&mut self, now: Instant) {
+    fn end_window(&mut self, now: Instant, large: bool) {
         let seen = self.bytes as f64 / (now - self.begin).as_secs_f64();
         let speed = &mut self.speeds[self.manner as usize];
         *speed = if *speed == 0.0 { seen } else { (*speed + seen) / 2.0 };
@@ -293,12 +295,12 @@ impl Pace {
                 return;
             }
         }
-        self.choose();
+        self.choose(if large { GAIN_OF_MANY } else { GAIN });
     }
 
-    fn choose(&mut self) {
+    fn choose(&mut self, gain: f64) {
         let fastest = self.speeds.iter().copied().fold(0.0, f64::max);
-        let good = |manner: &Manner| self.speeds[*manner as usize] * GAIN >= fastest;
+        let good = |manner: &Manner| self.speeds[*manner as usize] * gain >= fastest;
         let best = self.manners.iter().copied().find(good).unwrap_or(Manner::Look);
         self.stay = if best == self.best { STAY[1].min(self.stay * 4) } else { STAY[0] };
         (self.best, self.manner, self.left) = (best, best, self.stay);
