@@ -19,7 +19,7 @@
 //!
 //! * [`pattern`]: content that proves itself.
 //! * [`shared`]: counters and gates that several processes share.
-//! * [`start`]: the start of a program, and what it was given.
+//! * [`mod@start`]: the start of a program, and what it was given.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
 //! * [`memory`]: an allocator that ends the program with a sentence when there is no more.

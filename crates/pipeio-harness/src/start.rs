@@ -1,8 +1,7 @@
 //! The start of a program, in place of Rust's own. That polls the standard descriptors, and a pipe that has been polled wakes its
 //! reader at each write from then on (`poll_usage` in fs/pipe.c): in front of `relay`, writes of 8 KiB took 4 % longer for it on one
-//! CPU. It also opens /dev/null in place of a closed standard output, so that what is written to it is lost without an error,
-//! and ignores SIGPIPE: so does this, and remembers. It does not name a thread whose stack is full, and calls the main thread
-//! unnamed in the message of a panic.
+//! CPU. Like Rust's start, this one opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also remembers
+//! both. Unlike Rust's, it doesn't say which thread's stack overflowed, and the main thread has no name in the message of a panic.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -73,11 +73,11 @@ pub(super) struct Reader<'fd> {
     offset: u64,
     line: u64,
     state: State,
-    ask: Ask,
+    read_size: ReadSize,
     /// The same pipe through a descriptor of our own that doesn't wait.
     look: Option<OwnedFd>,
     /// Waits to skip before looking again, and how many were skipped last.
-    until_linger: u32,
+    until_spin: u32,
     in_vain: u32,
     pub(super) reads: u64,
 }
@@ -152,9 +152,9 @@ impl<'fd> Reader<'fd> {
             offset: plan.origin,
             line: plan.first_line,
             state: State::Open,
-            ask: Ask::new(block, is_pipe && !plan.fixed),
+            read_size: ReadSize::new(block, is_pipe && !plan.fixed),
             look: (is_pipe && cancel.is_none()).then(|| open_again(input, OFlags::NONBLOCK)).flatten(),
-            until_linger: 0,
+            until_spin: 0,
             in_vain: 0,
             reads: 0,
         })
@@ -210,7 +210,8 @@ impl<'fd> Reader<'fd> {
             }
             let message = if self.messages { self.message()? } else { None };
             let left = self.plan.end.saturating_sub(self.offset + self.filled as u64);
-            let wanted = self.ask.bytes.max(message.unwrap_or(0)).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let wanted =
+                self.read_size.bytes.max(message.unwrap_or(0)).min(usize::try_from(left).unwrap_or(usize::MAX));
             buffer.grow(old + wanted).map_err(Error::Memory)?;
             let space = &mut buffer[old..old + wanted];
             let read = match (self.messages, message) {
@@ -219,7 +220,7 @@ impl<'fd> Reader<'fd> {
                     Some(read) => read,
                     None => return Ok(self.leave_pending(buffer, start)),
                 },
-                _ => match self.linger(space) {
+                _ => match self.read_without_sleeping(space) {
                     Some(read) => read,
                     None => self.read(space)?,
                 },
@@ -228,7 +229,7 @@ impl<'fd> Reader<'fd> {
                 self.state = State::Ended;
                 continue;
             }
-            self.ask.learn(read, Instant::now);
+            self.read_size.learn(read, Instant::now);
             self.filled += read;
             let bytes = &buffer[start..old + read];
             let Some(last) = memchr::memrchr(self.plan.terminator, &buffer[old..old + read]) else {
@@ -326,14 +327,14 @@ impl<'fd> Reader<'fd> {
     }
 
     /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that than the
-    /// reader for the bytes. Where nothing came it is waited like that more and more seldom.
-    fn linger(&mut self, space: &mut [u8]) -> Option<usize> {
+    /// reader for the bytes. After a vain attempt the next waits skip it: 1, 3, 7, up to 63.
+    fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.look(space);
         if read.is_some() || self.look.is_none() {
             return read;
         }
-        if self.until_linger > 0 {
-            self.until_linger -= 1;
+        if self.until_spin > 0 {
+            self.until_spin -= 1;
             return None;
         }
         for _ in 0..LOOKS {
@@ -344,7 +345,7 @@ impl<'fd> Reader<'fd> {
             }
         }
         self.in_vain = if read.is_some() { 0 } else { (2 * self.in_vain + 1).min(MOST_IN_VAIN) };
-        self.until_linger = self.in_vain;
+        self.until_spin = self.in_vain;
         read
     }
 
@@ -415,9 +416,9 @@ impl<'fd> Reader<'fd> {
 /// two go to and fro: `yes` got rid of 1.2 times as much so as with reads of 64 KiB. A writer of 16 KiB and more is faster when all
 /// is read that is there. So each is tried, and the faster goes on for a while.
 #[derive(Debug)]
-struct Ask {
+struct ReadSize {
     bytes: usize,
-    most: usize,
+    largest: usize,
     /// `None` if the number is fixed.
     trial: Option<Trial>,
 }
@@ -431,10 +432,10 @@ struct Trial {
     /// Whether it is known which is faster.
     settled: bool,
     /// What reads of all there is brought, in bytes a second.
-    speed_of_most: f64,
+    speed_of_largest: f64,
 }
 
-impl Ask {
+impl ReadSize {
     /// The pages a pipe keeps.
     const KEPT: usize = 2 * PAGE;
     /// Reads of all there is, and of two pages, to see which is faster, and reads before the next trial.
@@ -443,9 +444,9 @@ impl Ask {
     /// How much faster two pages have to be: a writer of more may be slow just while all is asked for.
     const GAIN: f64 = 1.1;
 
-    fn new(most: usize, decide: bool) -> Self {
-        let trial = Trial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_most: 0.0 };
-        Self { bytes: most, most, trial: decide.then_some(trial) }
+    fn new(largest: usize, decide: bool) -> Self {
+        let trial = Trial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_largest: 0.0 };
+        Self { bytes: largest, largest, trial: decide.then_some(trial) }
     }
 
     #[inline]
@@ -465,14 +466,14 @@ impl Ask {
         (trial.read, trial.since) = (0, Some(now));
         if trial.settled {
             trial.settled = false;
-            (self.bytes, trial.left) = (self.most, Self::TRIAL[0]);
-        } else if self.bytes == self.most {
-            trial.speed_of_most = speed;
+            (self.bytes, trial.left) = (self.largest, Self::TRIAL[0]);
+        } else if self.bytes == self.largest {
+            trial.speed_of_largest = speed;
             (self.bytes, trial.left) = (Self::KEPT, Self::TRIAL[1]);
         } else {
             trial.settled = true;
             (self.bytes, trial.left) =
-                (if speed > Self::GAIN * trial.speed_of_most { Self::KEPT } else { self.most }, Self::SETTLED);
+                (if speed > Self::GAIN * trial.speed_of_largest { Self::KEPT } else { self.largest }, Self::SETTLED);
         }
     }
 }
@@ -552,23 +553,23 @@ mod tests {
     #[test]
     fn as_much_is_asked_for_as_is_fastest() {
         let most = 64 << 10;
-        for (two_pages, all, faster) in [(1, 10, Ask::KEPT), (1, 8, most), (2, 10, most)] {
-            let mut ask = Ask::new(most, true);
+        for (two_pages, all, faster) in [(1, 10, ReadSize::KEPT), (1, 8, most), (2, 10, most)] {
+            let mut size = ReadSize::new(most, true);
             // The writer starts late.
             let mut now = Instant::now() + Duration::from_secs(1);
-            ask.learn(1, || now);
+            size.learn(1, || now);
             let mut asked = Vec::new();
-            for _ in 0..2 * (Ask::TRIAL[0] + Ask::TRIAL[1] + Ask::SETTLED) {
-                asked.push(ask.bytes);
-                now += Duration::from_micros(if ask.bytes == most { all } else { two_pages });
-                ask.learn(ask.bytes, || now);
+            for _ in 0..2 * (ReadSize::TRIAL[0] + ReadSize::TRIAL[1] + ReadSize::SETTLED) {
+                asked.push(size.bytes);
+                now += Duration::from_micros(if size.bytes == most { all } else { two_pages });
+                size.learn(size.bytes, || now);
             }
             let share = asked.iter().filter(|&&bytes| bytes == faster).count() as f64 / asked.len() as f64;
             assert!(share > 0.95, "{faster}: {share}");
             let tried = asked.chunk_by(|a, b| a == b).count();
             assert!((4..=5).contains(&tried), "{tried}");
         }
-        let mut fixed = Ask::new(most, false);
+        let mut fixed = ReadSize::new(most, false);
         (0..1000).for_each(|_| fixed.learn(1, Instant::now));
         assert_eq!(fixed.bytes, most);
     }

@@ -1,5 +1,5 @@
-//! From a pipe: many bytes move as pages, few are read and written, and a fast writer of little is read in the manner that
-//! turns out to be fastest.
+//! From a pipe: large pieces are spliced, small ones read and written. In which manner a fast writer of small pieces is waited for
+//! is found by trying.
 //!
 //! A writer of 8 KiB or of single lines wakes this process at every write, if it waits for each. That can cost both more than
 //! the bytes do: a pause lets the pipe fill meanwhile. Or it can be the fastest there is: on two CPUs, writer and reader in step
@@ -11,7 +11,7 @@
 //! /dev/null doesn't look at what it takes: there pages are moved however little is in them, so that no byte goes from the cache of
 //! one CPU to that of the other.
 //!
-//! To a full pipe a slow reader wakes this process at every read, and pays for it: with `gzip -1` on another CPU of a virtual
+//! When the output is full, each read wakes this process, and the reader pays for that: with `gzip -1` on another CPU of a virtual
 //! machine a tenth of its time. So it is left alone until about a third of the pipe is empty.
 
 use std::io;
@@ -56,14 +56,14 @@ const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
 const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
 
-/// A window in which nothing came for longer says nothing of a manner.
+/// After a longer gap the window is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// The fewest and the most windows before the other manners are tried for one each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// How much faster it has to be in a manner that takes more CPU time. A writer of many bytes is slow by itself, now more and now less:
-/// there only one that waits for an answer is that much slower for a pause.
+/// How much faster a manner has to be than one that takes less CPU time: more with large pieces, because there the writer's own speed
+/// varies.
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
 
@@ -74,13 +74,13 @@ impl Passage<'_> {
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         let pauses = self.capacities.iter().flatten().all(|&room| room >= ROOM);
         let mut pace = Pace::new(self.one_cpu, self.capacities[0].filter(|_| pauses));
-        let mut deference = self.one_cpu.then(Deference::new);
+        let mut batch_policy = self.one_cpu.then(BatchPolicy::new);
         let discards = self.kinds[1] == Kind::Null;
         let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
         let mut looks = 0;
         loop {
-            if let Some(deference) = &mut deference {
-                deference.set(pace.manner == Manner::Defer);
+            if let Some(batch_policy) = &mut batch_policy {
+                batch_policy.set(pace.manner == Manner::Batch);
             }
             let moved = if (many || discards) && !packets {
                 used = method;
@@ -120,7 +120,7 @@ impl Passage<'_> {
                 }
                 Manner::Look if (many || discards) && !packets => looks = LOOKS,
                 Manner::Look => self.let_gather(),
-                Manner::Sleep | Manner::Defer => {}
+                Manner::Sleep | Manner::Batch => {}
             }
         }
     }
@@ -178,19 +178,19 @@ enum Manner {
     /// Look for more for a while before sleeping.
     Look,
     /// Sleep, and let the writer go on when it wakes this process.
-    Defer,
+    Batch,
 }
 
 /// What takes less CPU time comes first.
 const MANNERS: &[Manner] = &[Manner::Pause, Manner::Sleep, Manner::Look];
-const MANNERS_ON_ONE_CPU: &[Manner] = &[Manner::Defer, Manner::Look];
+const MANNERS_ON_ONE_CPU: &[Manner] = &[Manner::Batch, Manner::Look];
 
 /// Decides in which manner a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
 struct Pace {
     /// Those that there are: without room in the pipes there are no pauses.
     manners: &'static [Manner],
     one_cpu: bool,
-    /// As many bytes fill half of the input's pipe.
+    /// Half of the input's capacity.
     half: usize,
     last: Instant,
     paused: bool,
@@ -203,7 +203,7 @@ struct Pace {
     manner: Manner,
     best: Manner,
     /// The speeds that were seen, in bytes a second, by manner.
-    speeds: [f64; Manner::Defer as usize + 1],
+    speeds: [f64; Manner::Batch as usize + 1],
     untried: &'static [Manner],
     /// Windows left before the others are tried again, and how many there will be after that.
     left: u32,
@@ -231,7 +231,7 @@ impl Pace {
             moves: 0,
             manner: manners[0],
             best: manners[0],
-            speeds: [0.0; Manner::Defer as usize + 1],
+            speeds: [0.0; Manner::Batch as usize + 1],
             untried: &manners[1..],
             left: 0,
             stay: STAY[0],
@@ -248,7 +248,7 @@ impl Pace {
         if self.one_cpu {
             if now - self.begin >= WINDOW_OF_TURNS {
                 // Where the pipe was filled each time there is nothing to gain, and where nothing came for long nothing to see.
-                let filled = self.manner == Manner::Defer && self.bytes / self.moves as usize >= self.half;
+                let filled = self.manner == Manner::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
                     self.begin_window(now);
                 } else {
@@ -308,14 +308,14 @@ impl Pace {
 }
 
 /// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the usual one.
-struct Deference {
+struct BatchPolicy {
     set: bool,
     possible: bool,
 }
 
-impl Deference {
-    fn new() -> Deference {
-        Deference { set: false, possible: policy() == libc::SCHED_OTHER.into() }
+impl BatchPolicy {
+    fn new() -> BatchPolicy {
+        BatchPolicy { set: false, possible: policy() == libc::SCHED_OTHER.into() }
     }
 
     fn set(&mut self, set: bool) {
@@ -331,7 +331,7 @@ impl Deference {
     }
 }
 
-impl Drop for Deference {
+impl Drop for BatchPolicy {
     fn drop(&mut self) {
         // Unless somebody else has set another one since.
         if policy() == libc::SCHED_BATCH.into() {
@@ -467,7 +467,7 @@ mod tests {
             now += match manner {
                 Manner::Pause => PAUSE * 2,
                 Manner::Sleep => asked,
-                Manner::Look | Manner::Defer => looked,
+                Manner::Look | Manner::Batch => looked,
             };
             manner = pace.after(8000, now);
             count += u32::from(manner == Manner::Sleep);
@@ -489,13 +489,13 @@ mod tests {
     fn the_scheduling_policy_is_set_for_a_while() {
         thread::spawn(|| {
             let before = policy();
-            let mut deference = Deference::new();
-            deference.set(true);
-            assert!(!deference.possible || policy() == libc::SCHED_BATCH.into());
-            deference.set(false);
+            let mut batch_policy = BatchPolicy::new();
+            batch_policy.set(true);
+            assert!(!batch_policy.possible || policy() == libc::SCHED_BATCH.into());
+            batch_policy.set(false);
             assert_eq!(policy(), before);
-            deference.set(true);
-            drop(deference);
+            batch_policy.set(true);
+            drop(batch_policy);
             assert_eq!(policy(), before);
         })
         .join()
@@ -508,7 +508,7 @@ mod tests {
         let mut pace = Pace::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (pace.last, pace.last, 0.0);
         while now - begin < Duration::from_secs(1) {
-            let deferring = pace.manner == Manner::Defer;
+            let deferring = pace.manner == Manner::Batch;
             let (moved, took) = if deferring { (moved, took) } else { (100, Duration::from_micros(20)) };
             now += took;
             share += if deferring { took.as_secs_f64() } else { 0.0 };

@@ -353,9 +353,10 @@ const SHAPES_BITS: u32 = 5;
 struct Shape {
     /// Where lines end.
     ends: u64,
-    /// Bytes stored, and of these the ones of the line then in progress; 0 before the word has come a second time.
+    /// Bytes stored; 0 before the word has come a second time.
     stored: usize,
-    begun: usize,
+    /// Of these, bytes of the line that goes on in the next word.
+    unfinished: usize,
     /// How many words of other shapes came for this place since it was filled.
     missed: u8,
     /// The bytes stored, by their place in the word or, from 64 on, in the header.
@@ -376,12 +377,12 @@ static HEADER_WORD: [u8; WORD] = {
 
 impl Shapes {
     fn new() -> Self {
-        Self([Shape { ends: 0, stored: 0, begun: 0, missed: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
+        Self([Shape { ends: 0, stored: 0, unfinished: 0, missed: 0, indices: [[0; WORD]; MOST_STORES] }; SHAPES])
     }
 
     #[inline(always)]
     fn slot(&mut self, ends: u64) -> &mut Shape {
-        // The golden ratio spreads bits that are alike.
+        // Fibonacci hashing.
         &mut self.0[(ends.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHAPES_BITS)) as usize]
     }
 
@@ -421,7 +422,7 @@ impl Shape {
             }
         }
         self.stored = WORD + self.ends.count_ones() as usize * header_len(false);
-        self.begun = header_len(false) + self.ends.leading_zeros() as usize;
+        self.unfinished = header_len(false) + self.ends.leading_zeros() as usize;
     }
 
     /// Returns where the line then in progress begins, header included, and where it goes on.
@@ -443,7 +444,7 @@ impl Shape {
                 }
             }
             let to = to.add(self.stored);
-            (to.sub(self.begun), to)
+            (to.sub(self.unfinished), to)
         }
     }
 }
