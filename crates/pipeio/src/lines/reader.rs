@@ -438,9 +438,9 @@ struct Trial {
 impl ReadSize {
     /// The pages a pipe keeps.
     const KEPT: usize = 2 * PAGE;
-    /// Reads of all there is, and of two pages, to see which is faster, and reads before the next trial.
+    /// Reads of all there is, and of two pages, to see which is faster, and reads of either before the next trial.
     const TRIAL: [u32; 2] = [64, 256];
-    const SETTLED: u32 = 8 << 10;
+    const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
     /// How much faster two pages have to be: a writer of more may be slow just while all is asked for.
     const GAIN: f64 = 1.1;
 
@@ -472,8 +472,9 @@ impl ReadSize {
             (self.bytes, trial.left) = (Self::KEPT, Self::TRIAL[1]);
         } else {
             trial.settled = true;
-            (self.bytes, trial.left) =
-                (if speed > Self::GAIN * trial.speed_of_largest { Self::KEPT } else { self.largest }, Self::SETTLED);
+            let two_pages = speed > Self::GAIN * trial.speed_of_largest;
+            self.bytes = if two_pages { Self::KEPT } else { self.largest };
+            trial.left = Self::SETTLED[usize::from(two_pages)];
         }
     }
 }
@@ -559,13 +560,15 @@ mod tests {
             let mut now = Instant::now() + Duration::from_secs(1);
             size.learn(1, || now);
             let mut asked = Vec::new();
-            for _ in 0..2 * (ReadSize::TRIAL[0] + ReadSize::TRIAL[1] + ReadSize::SETTLED) {
+            for _ in 0..2
+                * (ReadSize::TRIAL[0] + ReadSize::TRIAL[1] + ReadSize::SETTLED[usize::from(faster == ReadSize::KEPT)])
+            {
                 asked.push(size.bytes);
                 now += Duration::from_micros(if size.bytes == most { all } else { two_pages });
                 size.learn(size.bytes, || now);
             }
             let share = asked.iter().filter(|&&bytes| bytes == faster).count() as f64 / asked.len() as f64;
-            assert!(share > 0.95, "{faster}: {share}");
+            assert!(share > 0.85, "{faster}: {share}");
             let tried = asked.chunk_by(|a, b| a == b).count();
             assert!((4..=5).contains(&tried), "{tried}");
         }
