@@ -506,22 +506,22 @@ mod tests {
     /// and else 100 bytes in 20 microseconds.
     fn deferred(moved: usize, took: Duration) -> f64 {
         let mut pace = Pace::new(true, Some(1 << 20));
-        let (begin, mut now, mut share) = (pace.last, pace.last, 0.0);
+        let (begin, mut now, mut share) = (pace.last, pace.last, Duration::ZERO);
         while now - begin < Duration::from_secs(1) {
             let deferring = pace.manner == Manner::Batch;
             let (moved, took) = if deferring { (moved, took) } else { (100, Duration::from_micros(20)) };
             now += took;
-            share += if deferring { took.as_secs_f64() } else { 0.0 };
+            share += if deferring { took } else { Duration::ZERO };
             pace.after(moved, now);
         }
-        share
+        share.as_secs_f64()
     }
 
     #[test]
     fn on_one_cpu_a_writer_goes_on_until_the_pipe_is_full() {
-        assert!(deferred(1 << 20, Duration::from_micros(400)) > 0.99);
-        // Also where that takes long.
-        assert!(deferred(1 << 20, Duration::from_millis(20)) > 0.99);
+        // Nothing else is tried, also where that takes long.
+        assert!(deferred(1 << 20, Duration::from_micros(400)) >= 1.0);
+        assert!(deferred(1 << 20, Duration::from_millis(20)) >= 1.0);
     }
 
     #[test]
