@@ -20,7 +20,7 @@ use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use self::flow::Naps;
+use self::flow::{MANY, Naps};
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
@@ -295,6 +295,20 @@ fn capacity(fd: BorrowedFd<'_>, kind: Kind, wanted: Capacity, raised: usize) -> 
     pipe::capacity(fd).map(Some)
 }
 
+/// Moves the position in an open file on, and returns where it was. The kernel keeps whole what write(2) and this do to the position,
+/// but splice(2) reads it first and sets it in the end: of what another process writes in between, either would be lost.
+fn reserve(file: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
+    let end = seek(file, SeekFrom::Current(bytes as i64))?;
+    Ok(end - bytes as u64)
+}
+
+/// Moves the position back to `place`, behind which `left` bytes could not be written, unless somebody has written there.
+fn give_back(file: BorrowedFd<'_>, place: u64, left: usize) {
+    if seek(file, SeekFrom::Current(0)) == Ok(place + left as u64) {
+        let _ = seek(file, SeekFrom::Start(place));
+    }
+}
+
 /// A pipe that nobody else has.
 fn private_pipe() -> io::Result<Pipe> {
     let pipe = Pipe::new()?;
@@ -338,7 +352,7 @@ impl Passage<'_> {
         for &method in ways {
             let moved = match method {
                 Method::Splice | Method::SpliceThroughPipe if self.kinds[0] == Kind::Pipe => self.pass_pipe(method),
-                Method::Splice | Method::SpliceThroughPipe => self.splice_through_pipe().map(|()| method),
+                Method::Splice | Method::SpliceThroughPipe => self.splice_through_pipe(),
                 Method::CopyFileRange => self.repeat(method, |from, to| copy_file_range(from, None, to, None, MOST)),
                 Method::Sendfile => self.repeat(method, |from, to| sendfile(to, from, None, MOST)),
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
@@ -424,15 +438,33 @@ impl Passage<'_> {
         retry(fd, direction, &mut self.calls, call)
     }
 
-    /// Fills a pipe of our own and empties it again.
-    fn splice_through_pipe(&mut self) -> Result<(), Stop> {
+    /// Fills a pipe of our own and empties it again. What a socket has in small pieces is copied: each would take as much room in a
+    /// pipe as a page. Says by which way it went.
+    fn splice_through_pipe(&mut self) -> Result<Method, Stop> {
         let between = private_pipe()?;
+        let mut buffer = Region::new(BUFFER, Pages::Base)?;
+        let is_file = self.kinds[0] == Kind::File;
+        let (mut many, mut used) = (is_file, Method::ReadWrite);
         loop {
-            match self.pass_through(&between, 0)? {
-                0 => return Ok(()),
-                _ => self.let_gather(),
+            let moved = if many {
+                used = Method::SpliceThroughPipe;
+                self.pass_through(&between, 0)?
+            } else {
+                self.copy_once(&mut buffer).map_err(Stop::Failed)?
+            };
+            if moved == 0 {
+                return Ok(used);
             }
+            many = is_file || moved >= MANY;
+            self.let_gather();
         }
+    }
+
+    /// Reads once and writes that. 0 at the end.
+    fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
+        let got = self.read(self.input, buffer.bytes_mut())?;
+        self.write_all(&buffer.bytes()[..got])?;
+        Ok(got)
     }
 
     /// Passes on what one call brings into the pipe `between`, before which it is [looked](Self::look) for so often.
@@ -443,8 +475,11 @@ impl Passage<'_> {
             None => self.once(input, Direction::In, || splice(input, None, &between.writer, None, MOST, BLOCK))?,
         };
         let mut left = moved;
+        let is_file = self.kinds[1] == Kind::File;
+        let mut place = is_file.then(|| reserve(output, moved).ok()).flatten();
         while left > 0 {
-            let given = self.once(output, Direction::Out, || splice(&between.reader, None, output, None, left, BLOCK));
+            let given = self
+                .once(output, Direction::Out, || splice(&between.reader, None, output, place.as_mut(), left, BLOCK));
             match given.map_err(Stop::from) {
                 Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
                 Ok(given) => {
@@ -454,17 +489,22 @@ impl Passage<'_> {
                 }
                 Err(Stop::Refused(errno)) => {
                     // What the output does not take by splice is written.
-                    self.drain(between.reader.as_fd(), left).map_err(Stop::Failed)?;
+                    self.drain(between.reader.as_fd(), left, place).map_err(Stop::Failed)?;
                     return Err(Stop::Refused(errno));
                 }
-                Err(failed) => return Err(failed),
+                Err(failed) => {
+                    if let Some(place) = place {
+                        give_back(output, place, left);
+                    }
+                    return Err(failed);
+                }
             }
         }
         Ok(moved)
     }
 
-    /// Writes the `left` bytes that are still in the pipe between.
-    fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize) -> io::Result<()> {
+    /// Writes the `left` bytes that are still in the pipe between, from `place` on in a file.
+    fn drain(&mut self, between: BorrowedFd<'_>, mut left: usize, mut place: Option<u64>) -> io::Result<()> {
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
         while left > 0 {
             let length = left.min(BUFFER);
@@ -472,8 +512,18 @@ impl Passage<'_> {
             if got == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.write_all(&buffer.bytes()[..got])?;
-            left -= got;
+            let mut bytes = &buffer.bytes()[..got];
+            while let Some(place) = place.as_mut().filter(|_| !bytes.is_empty()) {
+                let output = self.output;
+                let taken = self.once(output, Direction::Out, || rustix::io::pwrite(output, bytes, *place));
+                let taken = taken.inspect_err(|_| give_back(output, *place, left))?;
+                self.bytes += taken as u64;
+                *place += taken as u64;
+                left -= taken;
+                bytes = &bytes[taken..];
+            }
+            self.write_all(bytes)?;
+            left -= bytes.len();
         }
         Ok(())
     }
@@ -483,14 +533,10 @@ impl Passage<'_> {
             return self.pass_messages();
         }
         let mut buffer = Region::new(BUFFER, Pages::Base)?;
-        loop {
-            let got = self.read(self.input, buffer.bytes_mut())?;
-            if got == 0 {
-                return Ok(());
-            }
-            self.write_all(&buffer.bytes()[..got])?;
+        while self.copy_once(&mut buffer)? > 0 {
             self.let_gather();
         }
+        Ok(())
     }
 
     /// Waits a little for more, without sleeping.

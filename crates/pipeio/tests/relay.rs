@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
 use pipeio::relay::{Capacity, Choice, End, Method, Relay, Report};
@@ -388,6 +389,66 @@ fn pages_move_where_they_can() {
     ] {
         let report = pass(from, to, &text, false, Relay::new());
         assert_eq!((report.method, report.fallbacks), (method, vec![]), "{from:?} to {to:?}");
+    }
+}
+
+/// As in a shell's `{ one | relay & two | relay; } > file`.
+#[test]
+fn who_shares_an_open_file_loses_nothing() {
+    const SIZE: usize = 16 << 20;
+    for kind in [Kind::Pipe, Kind::Unix] {
+        let mut file = unnamed();
+        thread::scope(|scope| {
+            for byte in [b'a', b'b'] {
+                let (input, writer): (OwnedFd, OwnedFd) = match kind {
+                    Kind::Unix => UnixStream::pair().map(|(near, far)| (near.into(), far.into())).unwrap(),
+                    _ => Pipe::new().map(|pipe| (pipe.reader.into(), pipe.writer.into())).unwrap(),
+                };
+                feed(writer, vec![byte; SIZE]);
+                let file = &file;
+                scope.spawn(move || assert_eq!(Relay::new().run(input, file).unwrap().bytes, SIZE as u64));
+            }
+            for _ in 0..1000 {
+                (&file).write_all(&[b'c'; 57]).unwrap();
+            }
+        });
+        assert_eq!(file.stream_position().unwrap(), 2 * SIZE as u64 + 57_000);
+        file.rewind().unwrap();
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        let counts = [b'a', b'b', b'c'].map(|byte| content.iter().filter(|&&there| there == byte).count());
+        assert_eq!(counts, [SIZE, SIZE, 57_000], "{kind:?}");
+    }
+}
+
+/// As many as there is room for in the pipe as it comes, where `cat` would put them into one piece.
+#[test]
+fn small_pieces_from_a_socket_take_little_room_in_a_pipe() {
+    for (near, input) in [UnixStream::pair().map(|(a, b)| (OwnedFd::from(a), OwnedFd::from(b))).unwrap(), {
+        let (near, far) = tcp();
+        (near.into(), far.into())
+    }] {
+        let output = Pipe::new().unwrap();
+        let mut near = File::from(near);
+        thread::scope(|scope| {
+            scope.spawn(|| Relay::new().capacity(Capacity::Keep).run(input, output.writer).unwrap());
+            // What there is no room for is never taken.
+            rustix::io::ioctl_fionbio(&near, true).unwrap();
+            let mut sent = 0;
+            for _ in 0..3000 {
+                sent += near.write(b"eleven bit\n").unwrap_or(0);
+                thread::sleep(Duration::from_micros(20));
+            }
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while pipe::fill(&output.reader).unwrap() < 33_000 && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+            let held = pipe::fill(&output.reader).unwrap();
+            drop(near);
+            let reader = collect(output.reader);
+            assert_eq!(reader.join().unwrap().len(), sent);
+            assert_eq!((sent, held), (33_000, 33_000));
+        });
     }
 }
 

@@ -31,7 +31,7 @@ use crate::memory::{Pages, Region};
 use crate::wait::LOOKS;
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
-const MANY: usize = 32 << 10;
+pub(super) const MANY: usize = 32 << 10;
 
 /// A pipe that holds less than this is full before a pause is over.
 const ROOM: usize = 256 << 10;
@@ -95,8 +95,7 @@ impl Passage<'_> {
                     },
                 }
             } else {
-                let got = self.read(self.input, buffer.bytes_mut()).map_err(Stop::Failed)?;
-                self.write_all(&buffer.bytes()[..got]).map_err(Stop::Failed)?;
+                let got = self.copy_once(&mut buffer).map_err(Stop::Failed)?;
                 // A packet is a page at most. Moved into another pipe it would stay one, whose rest is lost to a reader of
                 // less.
                 packets &= got <= page_size();
@@ -315,10 +314,15 @@ struct BatchPolicy {
 
 impl BatchPolicy {
     fn new() -> BatchPolicy {
-        BatchPolicy { set: false, possible: policy() == libc::SCHED_OTHER.into() }
+        BatchPolicy { set: false, possible: true }
     }
 
     fn set(&mut self, set: bool) {
+        if self.possible && set != self.set {
+            let [usual, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
+            // Unless somebody else has set another one since.
+            self.possible = policy() == if set { usual } else { batch }.into();
+        }
         if self.possible && set != self.set {
             let policy = if set { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
             // Of all the parameters both policies have this one only, which is 0.
@@ -333,10 +337,7 @@ impl BatchPolicy {
 
 impl Drop for BatchPolicy {
     fn drop(&mut self) {
-        // Unless somebody else has set another one since.
-        if policy() == libc::SCHED_BATCH.into() {
-            self.set(false);
-        }
+        self.set(false);
     }
 }
 
@@ -497,6 +498,16 @@ mod tests {
             batch_policy.set(true);
             drop(batch_policy);
             assert_eq!(policy(), before);
+            let mut batch_policy = BatchPolicy::new();
+            batch_policy.set(true);
+            let priority: libc::c_int = 0;
+            // SAFETY: the number is there for the call, which reads it.
+            unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+            batch_policy.set(false);
+            assert_eq!(policy(), libc::SCHED_IDLE.into(), "what somebody else has set stays");
+            batch_policy.set(true);
+            drop(batch_policy);
+            assert_eq!(policy(), libc::SCHED_IDLE.into());
         })
         .join()
         .unwrap();
