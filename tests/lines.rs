@@ -357,7 +357,7 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn an_input_that_is_closed_is_said_to_be() {
-    // A shell's `<&-`: the descriptor is there, but write-only, as std opens /dev/null in place of a closed one.
+    // As the start makes it of a closed one, too.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));

@@ -255,6 +255,23 @@ fn without_standard_output_there_is_an_error() {
     assert!(Command::new(PIPEMARK).arg("list").stdout(null).status().unwrap().success());
 }
 
+/// It isn't an empty one.
+#[test]
+fn without_standard_input_there_is_an_error() {
+    for words in [&["relay"][..], &["lines"], &["sink"]] {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" <&-", "sh", PIPEMARK]).args(words);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("Bad file descriptor"), "{words:?}: {said}");
+        // Without room for what takes their place.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec prlimit --nofile=2 \"$@\" <&- >&- 2>&-", "sh", PIPEMARK]).args(words);
+        assert_eq!(command.status().unwrap().code(), Some(1), "{words:?}");
+    }
+}
+
 #[test]
 fn a_reader_of_errors_may_leave() {
     let (reader, writer) = std::io::pipe().unwrap();
