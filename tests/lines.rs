@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::program::{PIPEMARK, left_out};
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, fcntl_setfl};
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 fn lines(words: &[&str]) -> Command {
@@ -362,6 +362,45 @@ fn an_input_that_is_closed_is_said_to_be() {
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: the input can't be read: Bad file descriptor"), "{output:?}");
+}
+
+/// No reader could be told from no writer, and what others wrote would be taken.
+#[test]
+fn a_pipe_is_not_read_through_its_writing_end() {
+    for threads in ["1", "3"] {
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"of others\n").unwrap();
+        let output = lines(&["--threads", threads]).stdin(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains("the input can't be read: Bad file descriptor"), "{output:?}");
+        let mut there = Vec::new();
+        reader.read_to_end(&mut there).unwrap();
+        assert_eq!(there, b"of others\n");
+    }
+}
+
+/// More of them than a message may have.
+#[test]
+fn short_lines_are_written_to_a_socket_of_messages() {
+    let content = b"abcdefg\n".repeat(1 << 20);
+    for kind in [SocketType::SEQPACKET, SocketType::DGRAM] {
+        let (from_filter, stdout) =
+            rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+        let (stdin, mut writer) = std::io::pipe().unwrap();
+        let mut child = lines(&["identity"]).stdin(stdin).stdout(stdout).spawn().unwrap();
+        let feeder = thread::spawn({
+            let content = content.clone();
+            move || writer.write_all(&content)
+        });
+        let (mut all, mut message) = (Vec::new(), vec![0; 256 << 10]);
+        while all.len() < content.len() {
+            let (got, _) = rustix::net::recv(&from_filter, &mut message[..], RecvFlags::empty()).unwrap();
+            assert!(got > 0, "{kind:?}: {} bytes came", all.len());
+            all.extend_from_slice(&message[..got]);
+        }
+        feeder.join().unwrap().unwrap();
+        assert!(child.wait().unwrap().success() && all == content, "{kind:?}");
+    }
 }
 
 #[test]

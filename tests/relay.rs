@@ -100,6 +100,11 @@ fn a_reader_that_leaves_early_ends_it_as_it_ends_cat() {
         ));
         assert_eq!(text(&output.stdout), "y\n141 141 0\n3\n");
         assert_eq!(text(&output.stderr), "");
+        // Where the signal is ignored it can't be what ends it.
+        let output =
+            shell(&format!("trap '' PIPE; yes 2>&- | $RELAY --method {method} | head -n 1; echo ${{PIPESTATUS[1]}}"));
+        assert_eq!(text(&output.stdout), "y\n1\n");
+        assert!(text(&output.stderr).contains("Broken pipe"), "{}", text(&output.stderr));
     }
 }
 
@@ -203,18 +208,13 @@ fn a_pause_loses_nothing() {
 #[test]
 fn on_one_cpu_it_lets_its_writer_go_on() {
     // The policy is the 41st number in stat, and SCHED_BATCH is 3.
-    const SCRIPT: &str = "$RELAY <&0 & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
+    const SCRIPT: &str = "$RELAY < <(yes) >/dev/null & for _ in {1..100}; do policy=$(cut -d' ' -f41 /proc/$!/stat); [ $policy = 3 ] && break; sleep 0.05; done
         kill $!; echo $policy";
     let policy = |bound: &[&str]| {
         let mut words = [bound, &["bash", "-c", SCRIPT]].concat().into_iter();
         let mut command = Command::new(words.next().unwrap());
         command.args(words).env("RELAY", format!("exec {PIPEMARK} relay"));
-        let mut shell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("bash starts");
-        let _input = shell.stdin.take();
-        let mut said = String::new();
-        shell.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        shell.wait().unwrap();
-        said
+        text(&command.output().expect("bash starts").stdout)
     };
     let cpus = rustix::thread::sched_getaffinity(None).unwrap();
     let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu)).unwrap().to_string();

@@ -13,14 +13,15 @@
 //! not yet been read. [`Choice::ReadWrite`] copies, and so ends their influence.
 
 use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+use std::{io, mem};
 
 use rustix::fs::{FileType, OFlags, SeekFrom, copy_file_range, fcntl_getfl, fstat, seek, sendfile};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use self::flow::{MANY, Naps};
+use self::flow::{ALONE, MANY, Naps};
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
@@ -233,7 +234,8 @@ impl Relay {
         let ways = if self.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
         // On one CPU nothing is gained: there a reader that wakes this process goes on.
         let naps = capacities[1].filter(|_| !one_cpu).map(Naps::new);
-        let mut passage = Passage { input, output, kinds, capacities, one_cpu, bytes: 0, calls: 0, naps };
+        let mut passage =
+            Passage { input, output, kinds, capacities, one_cpu, bytes: 0, calls: 0, last: Instant::now(), naps };
         let mut fallbacks = Vec::new();
         let (method, end) = passage.run(ways, &mut fallbacks)?;
         Ok(Report { bytes: passage.bytes, calls: passage.calls, method, fallbacks, capacities, end })
@@ -341,6 +343,8 @@ struct Passage<'a> {
     one_cpu: bool,
     bytes: u64,
     calls: u64,
+    /// When [more was waited for](Passage::let_gather) last.
+    last: Instant,
     /// For an output that is a pipe.
     naps: Option<Naps>,
 }
@@ -539,9 +543,11 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Waits a little for more, without sleeping.
-    fn let_gather(&self) {
-        if matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
+    /// Waits a little for more, without sleeping, if the last piece was not [alone](ALONE).
+    fn let_gather(&mut self) {
+        let now = Instant::now();
+        let alone = now - mem::replace(&mut self.last, now) > ALONE;
+        if !alone && matches!(self.kinds[0], Kind::Stream | Kind::Pipe) {
             look_for_more(self.input);
         }
     }

@@ -5,7 +5,7 @@ use std::{error, fmt, io};
 /// What a transform's own failure travels in.
 pub type Failure = Box<dyn error::Error + Send + Sync>;
 
-/// Why a run of lines failed. Everything before the failure has reached the output, unless the output is what failed.
+/// Why a run of lines failed. Every whole line before the failure has reached the output, unless the output is what failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

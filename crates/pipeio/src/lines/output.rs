@@ -204,7 +204,9 @@ impl<'b> Output<'b> {
     ///
     /// If that was before something that was taken back already.
     pub fn back_to(&mut self, mark: Mark<'b>) {
-        assert!(mark.end <= self.store.end && mark.lent <= self.lent.len(), "a mark of what was taken back");
+        let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
+        let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
+        assert!(there, "a mark of what was taken back");
         self.store.end = mark.end;
         self.lent.truncate(mark.lent);
     }
@@ -293,6 +295,21 @@ mod tests {
         output.lend(&long);
         output.back_to(mark);
         assert_eq!(content(&output), b"keep");
+    }
+
+    #[test]
+    #[should_panic = "a mark of what was taken back"]
+    fn a_mark_does_not_outlive_what_it_is_behind() {
+        let long = vec![b'x'; LEND];
+        let mut output = Output::new(Store::new(1).unwrap());
+        let begin = output.mark();
+        output.extend(b"first");
+        output.lend(&long);
+        let late = output.mark();
+        output.back_to(begin);
+        output.extend(b"longer than first");
+        output.lend(&long);
+        output.back_to(late);
     }
 
     #[test]

@@ -121,6 +121,10 @@ impl<'fd> Reader<'fd> {
         let cannot_read = |errno: Errno| Error::Read(errno.into());
         let kind = FileType::from_raw_mode(rustix::fs::fstat(input).map_err(cannot_read)?.st_mode);
         let flags = fcntl_getfl(input).map_err(cannot_read)?;
+        if flags.contains(OFlags::WRONLY) {
+            // A pipe's could be read through a descriptor of our own, and waited for without end.
+            return Err(cannot_read(Errno::BADF));
+        }
         let cancel = cancel.filter(|_| kind != FileType::RegularFile);
         if kind == FileType::Socket && cancel.is_some() {
             // One that is not connected would be waited for without end, where a read says so.

@@ -19,6 +19,10 @@ const PIECES: usize = 1024;
 /// Less than this is copied: a pipe has a slot for each page, and a page lent costs a fault to replace.
 const WORTH_GIVING: usize = 32 << 10;
 
+/// What a message has at most where the output has no room for all in one, and below what it isn't tried.
+const MOST_OF_A_MESSAGE: usize = 64 << 10;
+const LEAST_MESSAGE: usize = 512;
+
 /// How output reaches a pipe. Anything else than a pipe is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SendMethod {
@@ -42,6 +46,8 @@ pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
     kind: FileType,
     send: SendMethod,
+    /// Bytes that a call takes at most: a socket that keeps messages apart has no room for any length.
+    most: usize,
     pub(super) bytes: u64,
     pub(super) given_away: u64,
     pub(super) writes: u64,
@@ -53,7 +59,7 @@ impl<'fd> Writer<'fd> {
         // What isn't for writing is left to write(2) to refuse: vmsplice(2) would read from it, into our memory.
         let can_take = kind == FileType::Fifo && !Access::of(output).map_err(Error::Write)?.reads_only;
         let send = if can_take { send } else { SendMethod::Write };
-        Ok(Self { output, kind, send, bytes: 0, given_away: 0, writes: 0 })
+        Ok(Self { output, kind, send, most: usize::MAX, bytes: 0, given_away: 0, writes: 0 })
     }
 
     /// Whether a write never waits for a reader.
@@ -104,7 +110,10 @@ impl<'fd> Writer<'fd> {
             self.writes += 1;
             let written = fault::point().and_then(|()| match pieces {
                 // A call for one piece takes 0.1 µs less than one for a list of one.
-                [piece] => rustix::io::write(self.output, piece),
+                [piece] => rustix::io::write(self.output, &piece[..piece.len().min(self.most)]),
+                [piece, ..] if self.most < usize::MAX => {
+                    rustix::io::write(self.output, &piece[..piece.len().min(self.most)])
+                }
                 _ => rustix::io::writev(self.output, &pieces[..pieces.len().min(PIECES)]),
             });
             match written {
@@ -116,6 +125,9 @@ impl<'fd> Writer<'fd> {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => until_ready(self.output, Direction::Out).map_err(Error::Write)?,
                 Err(Errno::PIPE) => return Ok(Readers::Gone),
+                Err(Errno::MSGSIZE) if self.most > LEAST_MESSAGE => {
+                    self.most = if self.most == usize::MAX { MOST_OF_A_MESSAGE } else { self.most / 2 };
+                }
                 Err(error) => return Err(Error::Write(error.into())),
             }
         }

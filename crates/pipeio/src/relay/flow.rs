@@ -28,7 +28,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use super::ways::Kind;
 use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
-use crate::wait::LOOKS;
+use crate::wait::{LOOKS, look_for_more};
 
 /// What is worth a move of pages. Less is copied, for pages with little in them take as much room in a pipe as full ones.
 pub(super) const MANY: usize = 32 << 10;
@@ -43,6 +43,10 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// wake this process for each takes 4 % of its time.
 const LONG_PAUSE: Duration = Duration::from_micros(200);
 const STEADY: Duration = Duration::from_millis(1);
+
+/// A piece so long after the last comes alone: nothing is gained by looking for more, and to yield the CPU while others compute
+/// would hold up the next one for as long as their share of time lasts.
+pub(super) const ALONE: Duration = Duration::from_millis(2);
 
 /// How often in a row more has to come soon before a pause is made.
 const IN_A_ROW: u32 = 4;
@@ -77,10 +81,10 @@ impl Passage<'_> {
         let mut batch_policy = self.one_cpu.then(BatchPolicy::new);
         let discards = self.kinds[1] == Kind::Null;
         let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
-        let mut looks = 0;
+        let (mut looks, mut manner) = (0, Manner::Sleep);
         loop {
             if let Some(batch_policy) = &mut batch_policy {
-                batch_policy.set(pace.manner == Manner::Batch);
+                batch_policy.set(manner == Manner::Batch);
             }
             let moved = if (many || discards) && !packets {
                 used = method;
@@ -110,15 +114,16 @@ impl Passage<'_> {
                 continue;
             }
             many = moved >= MANY;
-            match pace.after(moved, Instant::now()) {
+            manner = pace.after(moved, Instant::now());
+            match manner {
                 Manner::Pause if moved >= MANY => pause(self.input, LONG_PAUSE),
                 Manner::Pause => {
-                    self.let_gather();
+                    look_for_more(self.input);
                     pause(self.input, PAUSE);
                     many = true;
                 }
                 Manner::Look if (many || discards) && !packets => looks = LOOKS,
-                Manner::Look => self.let_gather(),
+                Manner::Look => look_for_more(self.input),
                 Manner::Sleep | Manner::Batch => {}
             }
         }
@@ -254,7 +259,7 @@ impl Pace {
                     self.end_window(now, false);
                 }
             }
-            return self.manner;
+            return if took > ALONE { Manner::Sleep } else { self.manner };
         }
         if !paused && (steady || !large) {
             self.in_a_row = if steady { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
@@ -265,7 +270,7 @@ impl Pace {
             self.end_window(now, large);
         }
         if self.in_a_row < IN_A_ROW || (large && !steady) {
-            return Manner::Look;
+            return if took > ALONE { Manner::Sleep } else { Manner::Look };
         }
         self.paused = self.manner == Manner::Pause;
         self.manner
@@ -549,6 +554,18 @@ mod tests {
     #[test]
     fn what_comes_now_and_then_is_not_waited_for() {
         assert_eq!(pauses(1000, PAUSE * 2, 80, 4000).0, 0);
+    }
+
+    #[test]
+    fn more_is_not_looked_for_after_what_comes_alone() {
+        for one_cpu in [false, true] {
+            let mut pace = Pace::new(one_cpu, Some(1 << 20));
+            let mut now = pace.last;
+            for took in [ALONE * 5, PAUSE * 10].into_iter().cycle().take(1000) {
+                now += took;
+                assert_eq!(pace.after(100, now) == Manner::Sleep, took > ALONE, "{one_cpu} {took:?}");
+            }
+        }
     }
 
     #[test]

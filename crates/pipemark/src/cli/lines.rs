@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
 use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
+use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
 use super::console::{check_stdout, say};
@@ -245,8 +246,12 @@ fn end_last_line(file: &File, options: &LinesOptions) -> Result<(), Stop> {
     let length = file.metadata()?.len();
     // What is no regular file has no length.
     if length > 0 && file.read_at(&mut last, length - 1).is_ok() && last[0] != end {
-        io::stdout().write_all(&[end])?;
-        io::stdout().flush()?;
+        // Unlike std's standard output, the relay waits where that is non-blocking.
+        let (reader, mut writer) = io::pipe()?;
+        writer.write_all(&[end])?;
+        drop(writer);
+        let relay = Relay::new().method(relay::Choice::ReadWrite).capacity(Capacity::Keep);
+        relay.run(reader, rustix::stdio::stdout())?;
     }
     Ok(())
 }

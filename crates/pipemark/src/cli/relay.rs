@@ -1,11 +1,12 @@
 //! `pipemark relay`: standard input to standard output as fast as the system can. A tool for pipelines, and a stage of
 //! chains; it measures nothing.
 
-use std::io;
 use std::time::Instant;
+use std::{io, process};
 
 use clap::Args;
 use pipeio::relay::{Capacity, Choice, End, Relay, Report};
+use pipeio_harness::start::sigpipe_was_ignored;
 use signal_hook::consts::SIGPIPE;
 
 use super::console::{check_stdout, say};
@@ -55,6 +56,10 @@ pub fn run(options: &RelayOptions) -> Ending {
         say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
     }
     if report.end == End::Output {
+        // The signal would not end it, or is not wanted.
+        if sigpipe_was_ignored() || process::id() == 1 {
+            return Err(Stop::failed("standard input could not be passed to standard output: Broken pipe"));
+        }
         // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
         let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
     }
