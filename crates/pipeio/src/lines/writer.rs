@@ -1,10 +1,10 @@
 //! From outputs to a descriptor.
 
 use std::io::{ErrorKind, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::FileType;
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::pipe::{IoSliceRaw, SpliceFlags};
 
 use super::error::Error;
@@ -44,6 +44,9 @@ pub(super) enum Readers {
 #[derive(Debug)]
 pub(super) struct Writer<'fd> {
     output: BorrowedFd<'fd>,
+    /// What memory is given away through: nobody can put a pipe's read end in its place, from which vmsplice(2) would read
+    /// into our memory.
+    own: Option<OwnedFd>,
     kind: FileType,
     send: SendMethod,
     /// Bytes that a call takes at most: a socket that keeps messages apart has no room for any length.
@@ -56,10 +59,18 @@ pub(super) struct Writer<'fd> {
 impl<'fd> Writer<'fd> {
     pub(super) fn new(output: BorrowedFd<'fd>, send: SendMethod) -> Result<Self, Error> {
         let kind = FileType::from_raw_mode(rustix::fs::fstat(output).map_err(|e| Error::Write(e.into()))?.st_mode);
-        // What isn't for writing is left to write(2) to refuse: vmsplice(2) would read from it, into our memory.
-        let can_take = kind == FileType::Fifo && !Access::of(output).map_err(Error::Write)?.reads_only;
+        let own = if kind == FileType::Fifo && send == SendMethod::GiveAway {
+            fcntl_dupfd_cloexec(output, 0).ok()
+        } else {
+            None
+        };
+        // What isn't for writing is left to write(2) to refuse.
+        let can_take = match &own {
+            Some(own) => !Access::of(own.as_fd()).map_err(Error::Write)?.reads_only,
+            None => false,
+        };
         let send = if can_take { send } else { SendMethod::Write };
-        Ok(Self { output, kind, send, most: usize::MAX, bytes: 0, given_away: 0, writes: 0 })
+        Ok(Self { output, own, kind, send, most: usize::MAX, bytes: 0, given_away: 0, writes: 0 })
     }
 
     /// Whether a write never waits for a reader.
@@ -136,12 +147,13 @@ impl<'fd> Writer<'fd> {
 
     fn give_away(&mut self, bytes: &[u8]) -> Result<Given, Error> {
         let mut given = 0;
+        let Some(own) = &self.own else { return Ok(Given::Refused) };
         while given < bytes.len() {
             let rest = [IoSliceRaw::from_slice(&bytes[given..])];
             self.writes += 1;
             // SAFETY: the bytes are readable, and the descriptor is not one for reading only. The pipe's references outlive this call, but what a reader sees through
             // them is not changed: `Output::give_away` makes sure that the bytes are never written to again.
-            let call = || unsafe { rustix::pipe::vmsplice(self.output, &rest, SpliceFlags::empty()) };
+            let call = || unsafe { rustix::pipe::vmsplice(own, &rest, SpliceFlags::empty()) };
             match fault::point().and_then(|()| call()) {
                 Ok(some) => {
                     given += some;
