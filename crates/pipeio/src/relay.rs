@@ -553,14 +553,18 @@ impl Passage<'_> {
     }
 
     fn read(&mut self, from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
-        match got {
-            // The last program has closed the terminal behind this end.
-            Err(error) if self.kinds[0] == Kind::TerminalMaster && Errno::from_io_error(&error) == Some(Errno::IO) => {
-                Ok(0)
+        let closed =
+            |got: &io::Result<usize>| got.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::IO));
+        let mut got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
+        if self.kinds[0] == Kind::TerminalMaster && closed(&got) {
+            // The last program has closed the terminal behind this end. What it wrote just before may have been on its way
+            // still: the kernel looks for that first, and whether it is closed then (n_tty_read).
+            got = self.once(from, Direction::In, || rustix::io::read(from, &mut *buffer));
+            if closed(&got) {
+                return Ok(0);
             }
-            got => got,
         }
+        got
     }
 
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
