@@ -357,14 +357,14 @@ fn the_four_programs_agree_on_text_and_stop_at_other_bytes() {
 
 #[test]
 fn an_input_that_is_closed_is_said_to_be() {
-    // As the start makes it of a closed one, too.
+    // The program's start opens the same in place of a closed one.
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: the input can't be read: Bad file descriptor"), "{output:?}");
 }
 
-/// No reader could be told from no writer, and what others wrote would be taken.
+/// What others wrote would be taken out of it.
 #[test]
 fn a_pipe_is_not_read_through_its_writing_end() {
     for threads in ["1", "3"] {
@@ -379,7 +379,7 @@ fn a_pipe_is_not_read_through_its_writing_end() {
     }
 }
 
-/// More of them than a message may have.
+/// They are more than fits into one message.
 #[test]
 fn short_lines_are_written_to_a_socket_of_messages() {
     let content = b"abcdefg\n".repeat(1 << 20);

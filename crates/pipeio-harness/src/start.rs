@@ -1,7 +1,8 @@
 //! The start of a program, in place of Rust's own. That polls the standard descriptors, and a pipe that has been polled wakes its
 //! reader at each write from then on (`poll_usage` in fs/pipe.c): in front of `relay`, writes of 8 KiB took 4 % longer for it on one
 //! CPU. Like Rust's start, this one opens /dev/null in place of closed standard descriptors and ignores SIGPIPE; it also remembers
-//! both. Unlike Rust's, it lets reads of a closed standard input fail, and doesn't say which thread's stack overflowed, and the main thread has no name in the message of a panic.
+//! both. Unlike after Rust's, reading a closed standard input fails; nothing says which thread's stack overflowed; and the main
+//! thread has no name in the message of a panic.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::io::{self, Write};

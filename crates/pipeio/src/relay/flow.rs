@@ -323,20 +323,14 @@ impl BatchPolicy {
     }
 
     fn set(&mut self, set: bool) {
-        if self.possible && set != self.set {
-            let [usual, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
-            // Unless somebody else has set another one since.
-            self.possible = policy() == if set { usual } else { batch }.into();
+        if !self.possible || set == self.set {
+            return;
         }
-        if self.possible && set != self.set {
-            let policy = if set { libc::SCHED_BATCH } else { libc::SCHED_OTHER };
-            // Of all the parameters both policies have this one only, which is 0.
-            let priority: libc::c_int = 0;
-            // SAFETY: the number is there for the call, which reads it.
-            let refused = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } != 0;
-            self.possible = !refused;
-            self.set = set;
-        }
+        let [usual, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
+        let (from, to) = if set { (usual, batch) } else { (batch, usual) };
+        // Unless somebody else has set another one since.
+        self.possible = policy() == from.into() && set_policy(to);
+        self.set = set;
     }
 }
 
@@ -344,6 +338,14 @@ impl Drop for BatchPolicy {
     fn drop(&mut self) {
         self.set(false);
     }
+}
+
+/// Sets the calling thread's scheduling policy, if that is allowed.
+fn set_policy(policy: libc::c_int) -> bool {
+    // Of all the parameters, the policies used here have this one only, which is 0.
+    let priority: libc::c_int = 0;
+    // SAFETY: the number is there for the call, which reads it.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 /// The calling thread's scheduling policy, with its flags.
@@ -505,9 +507,7 @@ mod tests {
             assert_eq!(policy(), before);
             let mut batch_policy = BatchPolicy::new();
             batch_policy.set(true);
-            let priority: libc::c_int = 0;
-            // SAFETY: the number is there for the call, which reads it.
-            unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) };
+            set_policy(libc::SCHED_IDLE);
             batch_policy.set(false);
             assert_eq!(policy(), libc::SCHED_IDLE.into(), "what somebody else has set stays");
             batch_policy.set(true);
