@@ -2,25 +2,10 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), no_main)]
 
-mod available;
-mod child;
 mod cli;
-mod compare;
-mod content;
-mod entrant;
-mod export;
-mod findings;
-mod host;
-mod link;
-mod model;
-mod plan;
-mod render;
-mod run;
-mod sheet;
-mod stats;
 mod store;
-mod tui;
-mod watch;
+
+use pipemark_host::child::{self, guard};
 
 #[global_allocator]
 static ALLOCATOR: pipeio_harness::memory::OrExit = pipeio_harness::memory::OrExit;
@@ -34,9 +19,9 @@ fn run_program() -> u8 {
     // Ends and stages of runs start thousands of times: nothing comes before them.
     let mut words = pipeio_harness::start::words().to_vec();
     match words.get(1) {
-        Some(verb) if verb == run::END_VERB => return run::end(),
-        Some(verb) if verb == run::SUPERVISOR_VERB => return run::supervisor(),
-        Some(verb) if verb == child::guard::GUARD_VERB => return child::guard::main(&words, run::remove_left),
+        Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),
+        Some(verb) if verb == pipemark_run::SUPERVISOR_VERB => return pipemark_run::supervisor(),
+        Some(verb) if verb == guard::GUARD_VERB => return guard::main(&words, pipemark_run::remove_left),
         Some(verb) if verb == child::STAGE_VERB => match child::become_foreign(&words) {
             Ok(own) => words = own,
             Err(code) => return code,
@@ -44,6 +29,6 @@ fn run_program() -> u8 {
         _ => {}
     }
     let code = cli::main(words);
-    child::guard::end_all();
+    guard::end_all();
     code
 }

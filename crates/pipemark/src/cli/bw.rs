@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::measure::FlagOptions;
-use super::parameters::{KeySet, refuse_twice};
-use super::{Ending, Stop};
-use crate::model::{Key, Mode, Value};
-use crate::plan::{Plan, parse_duration};
+use pipemark_console::{Ending, Stop};
+use pipemark_model::{Key, Mode, Value, parse_duration};
+use pipemark_run::plan::Plan;
+
+use crate::cli::measure::FlagOptions;
+use crate::cli::parameters::{KeySet, refuse_twice};
 
 /// What `bw` varies.
 #[derive(Debug, Clone)]
@@ -97,10 +98,11 @@ mod tests {
 
     use clap::Parser;
 
+    use pipemark_model::{Job, SendMethod};
+    use pipemark_run::plan::Runs;
+
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::model::{Job, SendMethod};
-    use crate::plan::Runs;
 
     fn plan_of(flags: &str) -> Result<Plan, String> {
         let words = ["pipemark", "bw"].into_iter().chain(flags.split_whitespace());

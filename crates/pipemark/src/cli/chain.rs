@@ -3,11 +3,12 @@
 
 use clap::Args;
 
-use super::measure::FlagOptions;
-use super::parameters::{KeySet, count};
-use super::{Ending, Stop};
-use crate::model::{Key, MAX_LENGTH, Value};
-use crate::plan::Plan;
+use pipemark_console::{Ending, Stop, count};
+use pipemark_model::{Key, MAX_LENGTH, Value};
+use pipemark_run::plan::Plan;
+
+use crate::cli::measure::FlagOptions;
+use crate::cli::parameters::KeySet;
 
 /// The longest of the lengths that are measured where none are given.
 const USUAL_LENGTH: u32 = 64;
@@ -72,9 +73,10 @@ fn lengths(most: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use clap::Parser;
 
+    use pipemark_model::{Place, RecvMethod};
+
     use super::*;
     use crate::cli::{Cli, Verb};
-    use crate::model::{Place, RecvMethod};
 
     fn plan_of(flags: &[&str]) -> Result<Plan, String> {
         let words = ["pipemark", "chain"].iter().chain(flags);

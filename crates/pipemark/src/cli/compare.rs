@@ -2,15 +2,16 @@
 
 use clap::Args;
 
-use super::console::say;
-use super::noise_floor;
-use super::output::{DbOption, ExportOptions, Format};
-use super::parameters::{Choice, one_of, refuse_twice};
-use super::{Ending, Stop, exit, read};
-use crate::compare::{Diff, Party};
-use crate::model::{Better, Settings, Value};
-use crate::sheet::{self, neutral};
-use crate::stats::verdict::{Criterion, Verdict};
+use pipemark_console::verdict::{criterion, threshold, verdict_code};
+use pipemark_console::{Choice, Ending, ExportOptions, Format, Stop, exit, one_of, say};
+use pipemark_model::{Better, Settings, Value, neutral};
+use pipemark_report::sheet;
+use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::verdict::Verdict;
+
+use crate::cli::output::DbOption;
+use crate::cli::parameters::refuse_twice;
+use crate::cli::{noise_floor, read};
 
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
@@ -57,30 +58,6 @@ const FAIL_ON: [Choice<Option<Verdict>>; 5] = [
     ("better", Some(Verdict::Better), "A trial is better: code 13"),
     ("same", Some(Verdict::Same), "A trial is the same: code 14"),
 ];
-
-/// The code that `--fail-on` ends with for this verdict.
-pub fn verdict_code(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Worse => exit::WORSE,
-        Verdict::CantTell => exit::CANT_TELL,
-        Verdict::Better => exit::BETTER,
-        Verdict::Same => exit::SAME,
-    }
-}
-
-/// `5%` as 0.05.
-pub fn threshold(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').map(str::trim).and_then(|number| number.parse::<f64>().ok());
-    match number {
-        Some(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err(format!("'{}' is not a threshold; use per cent from 0% to under 100%, such as 5%", neutral(text))),
-    }
-}
-
-/// By what a change is judged.
-pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
-    threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
-}
 
 /// Compares, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> Ending {
@@ -143,18 +120,4 @@ fn report(options: &CompareOptions) -> Result<Diff, Stop> {
     let new = Party { name: other, documents: new.as_deref().unwrap_or(base.documents), settings: &options.new };
     let criterion = |better| criterion(options.threshold, better);
     Diff::of(base, new, &history, &criterion).map_err(|refusal| Stop::usage(neutral(&refusal.to_string())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_are_per_cent() {
-        assert_eq!(threshold("5%"), Ok(0.05));
-        assert_eq!(threshold("0.5 %"), Ok(0.005));
-        for text in ["5", "0.05", "-1%", "100%", "NaN%", "inf%", "%", ""] {
-            assert!(threshold(text).is_err(), "{text}");
-        }
-    }
 }

@@ -7,8 +7,9 @@ use std::path::Path;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::console::check_stdout;
-use super::{Cli, Ending, Stop};
+use pipemark_console::{Ending, Stop, check_stdout};
+
+use crate::cli::Cli;
 
 /// What `completions` takes.
 #[derive(Debug, Clone, Args)]

@@ -1,9 +1,8 @@
 //! `pipemark gen`: the missing source of a pipeline, on standard output.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -12,10 +11,9 @@ use pipeio_harness::send::{self, Method, Sender};
 use pipeio_harness::wait::{Direction, Wait};
 use rustix::fs::FileType;
 
-use super::console::check_stdout;
-use super::{Ending, Stop};
-use crate::content::{Payload, Stream};
-use crate::model::{ByteSize, bounded};
+use pipemark_console::{Ending, Stop, check_stdout};
+use pipemark_model::{ByteSize, bounded};
+use pipemark_run::content::{Payload, Stream};
 
 /// What `gen` takes.
 #[derive(Debug, Clone, Args)]

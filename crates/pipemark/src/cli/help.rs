@@ -3,12 +3,11 @@
 
 use clap::{Args, CommandFactory, Parser};
 
-use super::console::check_stdout;
-use super::output::terminal;
-use super::{Cli, Ending, Stop, command};
-use crate::export::Destination;
-use crate::model::nearest;
-use crate::sheet::{self, neutral};
+use crate::cli::manual::manual;
+use pipemark_console::{Destination, Ending, Stop, check_stdout, terminal};
+use pipemark_model::{nearest, neutral};
+
+use crate::cli::{Cli, command};
 
 /// A page, or a section of one.
 struct Topic {
@@ -79,7 +78,7 @@ pub fn run(options: &HelpOptions) -> Ending {
     let print = |text: String| Ok(Destination::Stdout.write("help", Ok(text))?);
     let Some(first) = options.words.first() else { return print(overview()) };
     if let (Some(topic), [_]) = (named(first), &options.words[..]) {
-        return print(terminal().render(&sheet::manual(topic.page, topic.section)));
+        return print(terminal().render(&manual(topic.page, topic.section)));
     }
     if Cli::command().find_subcommand(first).is_none() {
         let verbs = Cli::command();
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_suite_has_a_page() {
-        for (suite, _) in crate::plan::EMBEDDED {
+        for (suite, _) in pipemark_run::plan::EMBEDDED {
             let help = || Cli::command().find_subcommand_mut(suite).map(|verb| verb.render_long_help().to_string());
             let page = match suite {
                 "languages" => "pipemark help entrants",
@@ -122,7 +121,7 @@ mod tests {
     #[test]
     fn every_topic_has_text_that_fits() {
         for topic in &TOPICS {
-            let text = terminal().render(&sheet::manual(topic.page, topic.section));
+            let text = terminal().render(&manual(topic.page, topic.section));
             assert!(text.lines().count() > 5, "{}: {text}", topic.name);
             let verb = Cli::command().find_subcommand(topic.name).is_some();
             assert!(!verb, "{} is a verb, which has its own help", topic.name);

@@ -2,11 +2,10 @@
 
 use clap::Args;
 
-use super::Ending;
-use super::output::{FormatOption, destination};
-use crate::export::{self, Destination};
-use crate::host;
-use crate::sheet;
+use pipemark_console::{Destination, Ending, FormatOption, destination};
+use pipemark_show::json_line;
+
+use crate::cli::machine::host as machine_sheet;
 
 /// What `host` takes.
 #[derive(Debug, Clone, Args)]
@@ -20,23 +19,22 @@ pub struct HostOptions {
 
 /// Shows the machine, or writes it as JSON.
 pub fn run(options: &HostOptions) -> Ending {
-    let machine = host::survey();
+    let machine = pipemark_host::survey();
     let json = serde_json::to_string_pretty(&machine)?;
     match &options.json {
-        None => options.format.print(&sheet::host(&machine), Some(&json))?,
-        Some(destination) => destination.write("JSON", Ok(export::json_line(&json)))?,
+        None => options.format.print(&machine_sheet(&machine), Some(&json))?,
+        Some(destination) => destination.write("JSON", Ok(json_line(&json)))?,
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::host;
-    use crate::model::Host;
+    use pipemark_model::Host;
 
     #[test]
     fn json_reads_back_as_the_same_machine() {
-        let host = host::survey();
+        let host = pipemark_host::survey();
         let json = serde_json::to_string_pretty(&host).unwrap();
         assert_eq!(serde_json::from_str::<Host>(&json).unwrap(), host);
     }

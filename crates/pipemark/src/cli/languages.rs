@@ -7,15 +7,16 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 
-use super::output::{FormatOption, OutputOptions};
-use super::schedule::ScheduleOptions;
-use super::{Ending, Stop, exit, measure, suite_file};
-use crate::child::RunError;
-use crate::entrant::{Entrants, Rebuild, Step};
-use crate::model::{Filter, Key, Language, Program, Value};
-use crate::plan::{Plan, Scale};
-use crate::run::Progress;
-use crate::sheet::{self, LanguageChoice, neutral};
+use pipemark_console::{Ending, FormatOption, Progress, Stop, exit};
+use pipemark_entrants::{Entrants, Rebuild, Step};
+use pipemark_host::child::RunError;
+use pipemark_model::{Filter, Key, Language, Program, Value, neutral};
+use pipemark_run::plan::{Plan, Scale};
+
+use crate::cli::choices::{self, LanguageChoice};
+use crate::cli::output::OutputOptions;
+use crate::cli::schedule::ScheduleOptions;
+use crate::cli::{measure, suite_file};
 
 /// The name of the suite that `languages run` runs.
 const SUITE: &str = "languages";
@@ -116,7 +117,7 @@ fn list(options: &ListOptions) -> Ending {
         })
     };
     let listed: Vec<LanguageChoice> = languages.iter().filter_map(listed).collect();
-    Ok(options.format.print(&sheet::languages(&listed), None)?)
+    Ok(options.format.print(&choices::languages(&listed), None)?)
 }
 
 fn build(chosen: &Chosen) -> Ending {
@@ -165,7 +166,7 @@ fn measured(options: &RunOptions) -> Ending {
     suite.of_languages(&languages);
     suite.verify(Value::parse(Key::Verify, &options.verify).map_err(|error| error.to_string())?);
     suite.schedule = options.schedule.choices().or(suite.schedule);
-    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE))?;
+    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(Stop::usage)?;
     plan.precede_with_memory_copy();
     let plans = [plan];
     let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;

@@ -16,10 +16,8 @@ use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
 use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
-use super::console::{check_stdout, say};
-use super::parameters::{Choice, one_of};
-use super::{Ending, Stop};
-use crate::model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
+use pipemark_console::{Choice, Ending, Stop, check_stdout, one_of, say};
+use pipemark_model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
 
 /// What `lines` takes.
 #[derive(Debug, Clone, Args)]
@@ -116,7 +114,7 @@ fn range(text: &str) -> Result<Range<u64>, String> {
     let (low, high) = text.split_once(':').ok_or("a range is LOW:HIGH, such as 0:64m, 64m:128m or 128m:")?;
     let side = |text: &str, default| match text {
         "" => Ok(default),
-        _ => text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: crate::model::BadValue| error.to_string()),
+        _ => text.parse().map(|ByteSize(bytes)| bytes).map_err(|error: pipemark_model::BadValue| error.to_string()),
     };
     let (low, high) = (side(low, 0)?, side(high, u64::MAX)?);
     if low > high {

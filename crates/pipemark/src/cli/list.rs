@@ -2,13 +2,12 @@
 
 use clap::Args;
 
-use super::Ending;
-use super::output::FormatOption;
-use crate::available::missing;
-use crate::host;
-use crate::model::{Host, Job, Key, LinkKind, Place, Settings, Value};
-use crate::plan::{EMBEDDED, Suite};
-use crate::sheet::{self, Choice};
+use pipemark_console::{Ending, FormatOption, Stop};
+use pipemark_model::{Host, Job, Key, LinkKind, Place, Settings, Value};
+use pipemark_run::available::missing;
+use pipemark_run::plan::{EMBEDDED, Suite};
+
+use crate::cli::choices::{Choice, choices};
 
 /// The parameters whose words are listed.
 const LISTED: [(Key, &str); 6] = [
@@ -31,9 +30,13 @@ pub struct ListOptions {
 pub fn run(options: &ListOptions) -> Ending {
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
-        suites.push(choice(name, &Suite::parse(&format!("suites/{name}.toml"), text)?.title, None));
+        suites.push(choice(
+            name,
+            &Suite::parse(&format!("suites/{name}.toml"), text).map_err(Stop::usage)?.title,
+            None,
+        ));
     }
-    Ok(options.format.print(&sheet::choices(&sections(&host::survey(), suites)), None)?)
+    Ok(options.format.print(&choices(&sections(&pipemark_host::survey(), suites)), None)?)
 }
 
 fn choice(name: &str, about: &str, missing: Option<String>) -> Choice {
@@ -60,19 +63,20 @@ fn missing_here(key: Key, word: &str, host: &Host) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use pipemark_model::Permission;
+    use pipemark_show::{Characters, Colour, Terminal};
+
     use super::*;
-    use crate::model::Permission;
-    use crate::render::{Characters, Colour, Terminal};
 
     fn text(host: &Host, suites: &[(&str, &str)]) -> String {
         let suites = suites.iter().map(|(name, about)| choice(name, about, None)).collect();
-        let sheet = sheet::choices(&sections(host, suites));
+        let sheet = choices(&sections(host, suites));
         Terminal { width: 80, colour: Colour::Never, characters: Characters::Unicode }.render(&sheet)
     }
 
     #[test]
     fn every_word_is_listed_within_80_columns() {
-        let host = crate::host::survey();
+        let host = pipemark_host::survey();
         let text = text(&host, &[("quick", "pipes in half a minute"), ("block-size", &"long ".repeat(40))]);
         let words = LISTED.into_iter().flat_map(|(key, _)| key.words()).map(|(word, _)| word);
         for word in words.chain(["quick", "block-size"]) {
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_not_here_says_why() {
-        let mut host = crate::host::survey();
+        let mut host = pipemark_host::survey();
         host.permissions = vec![Permission { name: "vmsplice".to_owned(), missing: Some("refused".to_owned()) }];
         host.topology.truncate(1);
         host.huge_pages = Some("never".to_owned());

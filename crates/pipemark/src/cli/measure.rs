@@ -6,19 +6,19 @@ use std::sync::Arc;
 use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
-use super::console::{catch_interrupts, say, say_error};
-use super::output::{Format, OutputOptions, keep, printed};
-use super::parameters::{KeySet, ParameterFlags};
-use super::schedule::ScheduleOptions;
-use super::{Ending, Stop, exit};
-use crate::child::Interrupt;
-use crate::entrant::Entrants;
-use crate::host;
-use crate::model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
-use crate::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
-use crate::run::{self, Progress};
+use pipemark_console::{Ending, Format, Stop, catch_interrupts, exit, say, say_error};
+use pipemark_entrants::Entrants;
+use pipemark_host::child::Interrupt;
+use pipemark_model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
+use pipemark_report::findings;
+use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
+
+use crate::cli::history::tables::sessions as sessions_sheet;
+use crate::cli::output::{OutputOptions, document_as, keep, printed};
+use crate::cli::parameters::{KeySet, ParameterFlags};
+use crate::cli::progress::Reporter;
+use crate::cli::schedule::ScheduleOptions;
 use crate::store::Id;
-use crate::{findings, sheet, stats};
 
 /// What a verb takes that makes an experiment of flags.
 #[derive(Debug, Clone, Args)]
@@ -36,7 +36,7 @@ impl<K: KeySet> FlagOptions<K> {
     pub fn plan(&self, design: Design) -> Result<Plan, Stop> {
         self.output.targets().check()?;
         let verb = design.name.clone();
-        Ok(Suite::of_flags(&verb, self.schedule.choices(), design).expand(Scale::ONE)?)
+        Suite::of_flags(&verb, self.schedule.choices(), design).expand(Scale::ONE).map_err(Stop::usage)
     }
 
     /// Measures a plan without entrants.
@@ -80,28 +80,25 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
     let measured: Vec<(Document, Option<Id>)> = documents.into_iter().map(keep).collect();
     let written = output.targets().write(|format| match measured.as_slice() {
         [(document, kept)] if sessions == 1 => printed(format, output.all, document, *kept),
-        all if format == Format::Json => all.iter().map(|(document, _)| format.of_document(document)).collect(),
-        all => format.of_sheet(&sheet::sessions(&all.iter().map(|(document, _)| document).collect::<Vec<_>>()), None),
+        all if format == Format::Json => all.iter().map(|(document, _)| document_as(format, document)).collect(),
+        all => format.of_sheet(&sessions_sheet(&all.iter().map(|(document, _)| document).collect::<Vec<_>>()), None),
     });
     measured.iter().try_for_each(|(document, _)| verdict(document, written.is_ok()))
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
     let started = jiff::Zoned::now().timestamp().to_string();
-    let machine = host::survey();
-    let before = host::Reading::now();
+    let machine = pipemark_host::survey();
+    let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
         // What is known before anything was measured.
-        host::warnings(&machine, &before, &before).iter().for_each(|warning| say(format_args!("! {warning}")));
+        pipemark_host::warnings(&machine, &before, &before).iter().for_each(|warning| say(format_args!("! {warning}")));
     }
     let mut outcomes: Vec<Outcome> = Vec::new();
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
         let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
-        let mut progress = match lines {
-            true => Progress::in_lines(),
-            false => Progress::new(output.export.quiet),
-        };
+        let mut progress = Reporter::new(lines, output.export.quiet);
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).left_out(Stopped::Interrupted)));
             continue;
@@ -112,17 +109,17 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         };
         let mut rest = plan.clone();
         rest.trials.retain(|trial| known(trial, &outcomes).is_none());
-        let measurement = run::measure(&rest, &machine, entrants, interrupt, &mut progress);
-        progress.finish();
+        let measurement = pipemark_run::measure(&rest, &machine, entrants, interrupt, &mut progress);
+        drop(progress);
         partial = measurement.partial;
         elapsed_ns += Nanos::from(measurement.elapsed).0;
         let all = [outcomes.as_slice(), &measurement.outcomes].concat();
         let of_trial = |trial: &Trial| Some(Outcome { trial: trial.clone(), ..known(trial, &all)? });
         outcomes.extend(plan.trials.iter().filter_map(of_trial));
     }
-    let after = host::Reading::now();
-    let trials = stats::records::records(outcomes);
-    let memory_copy = stats::records::memory_copy(&trials);
+    let after = pipemark_host::Reading::now();
+    let trials = pipemark_stats::records::records(outcomes);
+    let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Document {
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
@@ -141,7 +138,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,
-        warnings: host::warnings(&machine, &before, &after),
+        warnings: pipemark_host::warnings(&machine, &before, &after),
         host: machine,
         ..empty_document()
     }

@@ -3,16 +3,15 @@
 /// What the long help of a verb ends with.
 macro_rules! examples {
     ($verb:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/help/", $verb, ".txt")).trim_end()
+        include_str!(concat!("help/", $verb, ".txt")).trim_end()
     };
 }
 
-mod ab;
 mod bw;
 mod chain;
+mod choices;
 mod compare;
 mod completions;
-mod console;
 mod r#gen;
 mod help;
 mod history;
@@ -20,10 +19,13 @@ mod host;
 mod languages;
 mod lines;
 mod list;
+mod machine;
+mod manual;
 mod measure;
 mod noise_floor;
 mod output;
 mod parameters;
+mod progress;
 mod read;
 mod relay;
 mod report;
@@ -31,18 +33,16 @@ mod run;
 mod schedule;
 mod sink;
 mod suite_file;
-mod tune;
-mod watch;
-mod why;
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use pipemark_console::{Ending, end, say};
 
-use console::{Ending, Stop, end, exit, say};
+use pipemark_model::hides;
 
-use crate::sheet::hides;
+use output::keep_watched;
 
 #[derive(Parser)]
 #[command(
@@ -65,10 +65,10 @@ pub struct Cli {
 }
 
 macro_rules! verbs {
-    ($($(#[$about:meta])+ $verb:ident($options:ty) $name:literal: $run:path;)*) => {
+    ($($(#[$about:meta])+ $verb:ident($options:ty) $name:literal $help:expr, $run:expr;)*) => {
         #[derive(Subcommand)]
         enum Verb {
-            $($(#[$about])+ #[command(after_long_help = examples!($name))] $verb($options),)*
+            $($(#[$about])+ #[command(after_long_help = $help)] $verb($options),)*
         }
 
         impl Verb {
@@ -83,7 +83,7 @@ macro_rules! verbs {
 
             fn run(&self) -> Ending {
                 match self {
-                    $(Verb::$verb(options) => $run(options),)*
+                    $(Verb::$verb(options) => ($run)(options),)*
                 }
             }
         }
@@ -93,45 +93,45 @@ macro_rules! verbs {
 // What it is for, what it takes, its examples, and what does it.
 verbs! {
     /// Run suites: predefined experiments
-    Run(run::RunOptions) "run": run::run;
+    Run(run::RunOptions) "run" examples!("run"), run::run;
     /// Measure the throughput of a pipe, or of a matrix of pipes
-    Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw": bw::bw;
+    Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw" examples!("bw"), bw::bw;
     /// Measure round trips: how long a block takes there and back
-    Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency": bw::latency;
+    Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency" examples!("latency"), bw::latency;
     /// Compare programs of nine languages that stream the same bytes
-    Languages(languages::LanguagesOptions) "languages": languages::run;
+    Languages(languages::LanguagesOptions) "languages" examples!("languages"), languages::run;
     /// Compare two measurements: better, worse, the same, or can't tell
-    Compare(Box<compare::CompareOptions>) "compare": compare::run;
+    Compare(Box<compare::CompareOptions>) "compare" examples!("compare"), compare::run;
     /// Time a pipeline of yours, or two in turns: which is faster?
-    Ab(ab::AbOptions) "ab": ab::run;
+    Ab(pipemark_ab::ab::AbOptions) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
     /// Show what was measured before, and how it changed
-    History(history::HistoryOptions) "history": history::run;
+    History(history::HistoryOptions) "history" examples!("history"), history::run;
     /// Put the number of spaces before each line, or apply another TRANSFORM, to files or standard input
-    Lines(lines::LinesOptions) "lines": lines::run;
+    Lines(lines::LinesOptions) "lines" examples!("lines"), lines::run;
     /// Write lines or bytes to standard output: a pipeline's source
-    Gen(r#gen::GenOptions) "gen": r#gen::run;
+    Gen(r#gen::GenOptions) "gen" examples!("gen"), r#gen::run;
     /// Read standard input, measure its rate and check it: a pipeline's end
-    Sink(sink::SinkOptions) "sink": sink::run;
+    Sink(sink::SinkOptions) "sink" examples!("sink"), sink::run;
     /// Measure what one more process in a pipeline costs
-    Chain(Box<chain::ChainOptions>) "chain": chain::run;
+    Chain(Box<chain::ChainOptions>) "chain" examples!("chain"), chain::run;
     /// Find out what holds your pipeline back
-    Why(why::WhyOptions) "why": why::run;
+    Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &keep_watched);
     /// Show a running pipeline on a live screen
-    Watch(watch::WatchOptions) "watch": watch::run;
+    Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &keep_watched);
     /// Try larger pipes in a running pipeline, and keep what helps
-    Tune(tune::TuneOptions) "tune": tune::run;
+    Tune(pipemark_watch::verbs::tune::TuneOptions) "tune" pipemark_watch::verbs::tune::EXAMPLES, |options| pipemark_watch::verbs::tune::run(options, &keep_watched);
     /// Write results as an HTML page, or draw them in the terminal
-    Report(report::ReportOptions) "report": report::run;
+    Report(report::ReportOptions) "report" examples!("report"), report::run;
     /// List suites, links, senders and receivers, and what is missing here
-    List(list::ListOptions) "list": list::run;
+    List(list::ListOptions) "list" examples!("list"), list::run;
     /// Pass standard input to standard output as fast as the system can
-    Relay(relay::RelayOptions) "relay": relay::run;
+    Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
     /// Show what matters about this machine
-    Host(host::HostOptions) "host": host::run;
+    Host(host::HostOptions) "host" examples!("host"), host::run;
     /// Explain a verb or a topic, such as method, units or findings
-    Help(help::HelpOptions) "help": help::run;
+    Help(help::HelpOptions) "help" examples!("help"), help::run;
     /// Print shell completions
-    Completions(completions::CompletionsOptions) "completions": completions::completions;
+    Completions(completions::CompletionsOptions) "completions" examples!("completions"), completions::completions;
 }
 
 /// What verbs are for: the order of help.
@@ -181,7 +181,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
-        .then_some(i32::from(why::FAILED));
+        .then_some(i32::from(pipemark_watch::verbs::why::FAILED));
     // To describe all verbs takes nearly as long as cat takes to start: that is left for errors and help.
     let alone = words.get(1).and_then(|verb| Verb::alone(verb.to_str()?));
     let matches = alone.and_then(|verb| verb.try_get_matches_from(&words).ok());

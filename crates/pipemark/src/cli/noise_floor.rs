@@ -1,21 +1,19 @@
 //! `pipemark compare --aa`: one trial against itself in several sessions, and from that the smallest change that could be seen.
 
 use clap::Args;
+use serde::Serialize;
 
-use super::console::catch_interrupts;
-use super::output::ExportOptions;
-use super::parameters::count;
-use super::{Ending, Stop, exit};
-use crate::compare::{Floor, NoiseFloor};
-use crate::entrant::Entrants;
-use crate::host;
-use crate::model::{Host, Sample, Status, Value};
-use crate::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
-use crate::run::{self, Progress};
-use crate::sheet;
-use crate::stats::compare::{CompareError, Pairing, compare};
-use crate::stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
-use crate::stats::verdict::{Criterion, Verdict};
+use pipemark_console::verdict::{interval, verdict_in_words};
+use pipemark_console::{Ending, ExportOptions, Stop, catch_interrupts, count, exit};
+use pipemark_entrants::Entrants;
+use pipemark_model::{Host, Sample, Status, Value, digits, signed_percent};
+use pipemark_run::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
+use pipemark_show::{Cell, Column, Note, Sheet, Style, Table};
+use pipemark_stats::compare::{CompareError, Comparison, Pairing, compare};
+use pipemark_stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
+use pipemark_stats::verdict::{Criterion, Verdict};
+
+use crate::cli::progress::Reporter;
 
 /// Numbers of sessions that people choose.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];
@@ -38,7 +36,7 @@ pub struct NoiseFloorOptions {
 /// Measures and says.
 pub fn run(options: &NoiseFloorOptions, criterion: Criterion, output: &ExportOptions) -> Ending {
     let floors = measure(plan(options)?, options, criterion, output.quiet)?;
-    output.write(&sheet::noise_floor(&floors), &serde_json::to_string(&floors)?)
+    output.write(&sheet(&floors), &serde_json::to_string(&floors)?)
 }
 
 /// The trial twice: in two experiments, because within one each trial is another.
@@ -46,7 +44,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
     let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
-    let mut plan = suite.expand(Scale::ONE)?;
+    let mut plan = suite.expand(Scale::ONE).map_err(Stop::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
     // Trials with one id are measured once.
@@ -59,11 +57,11 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 /// Both sides in all sessions.
 fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<NoiseFloor, Stop> {
     let interrupt = catch_interrupts()?;
-    let machine = host::survey();
-    let mut progress = Progress::new(quiet);
+    let machine = pipemark_host::survey();
+    let mut progress = Reporter::new(false, quiet);
     let mut sides: [Vec<Vec<f64>>; 2] = Default::default();
     for _ in 0..options.sessions {
-        let measurement = run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);
+        let measurement = pipemark_run::measure(&plan, &machine, &Entrants::default(), &interrupt, &mut progress);
         if measurement.partial {
             return Err(Stop::with(exit::INTERRUPTED, "interrupted; a noise floor needs all of its rounds"));
         }
@@ -77,7 +75,7 @@ fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, qu
         }
         plan.schedule.seed = plan.schedule.seed.wrapping_add(1);
     }
-    progress.finish();
+    drop(progress);
     floors(&plan, &machine, options, criterion, &sides).map_err(Stop::failed)
 }
 
@@ -125,4 +123,61 @@ fn floors(
         between_sessions: own.sqrt().exp_m1(),
         floors: SESSIONS.map(floor).into(),
     })
+}
+
+/// What `compare --aa --json` writes.
+#[derive(Debug, Serialize)]
+pub struct NoiseFloor {
+    pub schema: &'static str,
+    /// The trial's id.
+    pub trial: String,
+    pub kernel: String,
+    pub cpu: String,
+    pub sessions: u32,
+    pub rounds: u32,
+    pub criterion: Criterion,
+    /// The trial against itself, in turns in each session.
+    pub itself: Comparison,
+    /// How many pairs of sessions there are, and of how many of them a comparison of runs says better or worse.
+    pub pairs: usize,
+    pub differ_by_runs: usize,
+    /// By how much a session usually differs from the mean of all, a fraction.
+    pub between_sessions: f64,
+    pub floors: Vec<Floor>,
+}
+
+/// The smallest change that so many sessions of each side see 9 times of 10, a fraction.
+#[derive(Debug, Serialize)]
+pub struct Floor {
+    pub sessions: usize,
+    pub two_files: f64,
+    pub in_turns: f64,
+}
+
+/// A trial against itself, and for numbers of sessions the smallest change that two files, and turns in each session,
+/// would show.
+fn sheet(floor: &NoiseFloor) -> Sheet {
+    let mut sheet = Sheet::default();
+    let (change, verdict) = (signed_percent(floor.itself.change), verdict_in_words(floor.itself.verdict));
+    sheet
+        .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
+    let between = format!(
+        "Sessions differ by {} % from their mean. Of {} pairs of them, runs alone would call {} better or worse.",
+        digits(floor.between_sessions * 100.0),
+        floor.pairs,
+        floor.differ_by_runs
+    );
+    sheet.text(Style::Plain, [format!("In turns: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
+    sheet.heading(2, "The smallest change in speed that is seen 9 times of 10");
+    let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
+    let table = Table::of(&floor.floors)
+        .column(Column::figures("sessions", "sessions"), |one| Cell::of(one.sessions.to_string(), one.sessions))
+        .column(Column::figures("two_files", "in two files"), |one| change(one.two_files))
+        .column(Column::figures("in_turns", "in turns"), |one| change(one.in_turns));
+    sheet.grid(table.grid());
+    sheet.notes([Note::plain(
+        "In two files: so many sessions of each, one file after the other, as --sessions makes them. In turns: both in each \
+         session, as ab does.",
+    )]);
+    sheet
 }

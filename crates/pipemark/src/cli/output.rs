@@ -1,146 +1,36 @@
-//! Where results go and in which format, and how they are kept: the options that verbs share.
+//! How documents are written and kept: the options that measuring verbs share.
 
-use std::collections::HashSet;
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::Args;
 use clap::builder::PathBufValueParser;
-use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::console::{say, say_error};
-use super::{Ending, Stop, exit};
-use crate::export::{self, Destination, OutputError};
-use crate::model::{Document, Stopped};
-use crate::render::{self, Attachment, Characters, Colour, Terminal};
-use crate::sheet::{self, Sheet};
+use pipemark_console::{Destination, ExportOptions, Format, Stop, Targets, destination, say, terminal};
+use pipemark_model::{Document, Nanos, Stopped};
+use pipemark_report::{export, sheet};
+use pipemark_show::{Attachment, html};
+
+use pipemark_watch::PipelineReport;
+
+use crate::cli::measure;
 use crate::store::{History, Id};
 
-/// How results are written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
-    #[default]
-    #[value(alias = "table")]
-    Text,
-    /// GitHub's Markdown
-    Markdown,
-    /// A page
-    Html,
-    /// A heading and a line for each row
-    Csv,
-    /// One line with everything
-    Json,
-    /// A gauge for each estimate; an export only, like the next
-    #[value(skip)]
-    OpenMetrics,
-    /// A figure for each trial
-    #[value(skip)]
-    Benchmark,
-}
-
-impl Format {
-    /// What it is called in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Text => "text",
-            Format::Markdown => "Markdown",
-            Format::Html => "page",
-            Format::Csv => "CSV",
-            Format::Json => "JSON",
-            Format::OpenMetrics => "OpenMetrics",
-            Format::Benchmark => "benchmark JSON",
-        }
+/// A document in a format.
+///
+/// # Errors
+/// When a figure of it is not a number.
+pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
+    match format {
+        Format::Text | Format::Markdown => format.of_sheet(&sheet::document(document), None),
+        Format::Html => page(std::slice::from_ref(document)),
+        Format::Csv => export::csv(document),
+        Format::Json => export::json(document),
+        Format::OpenMetrics => export::openmetrics(document),
+        Format::Benchmark => export::benchmark_json(document),
     }
-
-    /// A sheet in this format. `json` is the record that it was made of; without, JSON has the rows of its tables.
-    pub fn of_sheet(self, sheet: &Sheet, json: Option<&str>) -> io::Result<String> {
-        match self {
-            Format::Text => Ok(terminal().render(sheet)),
-            Format::Markdown => Ok(render::markdown(sheet)),
-            Format::Html => render::html(sheet, &[]),
-            Format::Csv => export::sheet_as_csv(sheet),
-            Format::Json => Ok(json.map_or_else(|| export::sheet_as_json(sheet), export::json_line)),
-            Format::OpenMetrics | Format::Benchmark => unreachable!("exports of documents"),
-        }
-    }
-
-    /// A measurement in this format.
-    pub fn of_document(self, document: &Document) -> io::Result<String> {
-        match self {
-            Format::Text | Format::Markdown => self.of_sheet(&sheet::document(document), None),
-            Format::Html => page(std::slice::from_ref(document)),
-            Format::Csv => export::csv(document),
-            Format::Json => export::json(document),
-            Format::OpenMetrics => export::openmetrics(document),
-            Format::Benchmark => export::benchmark_json(document),
-        }
-    }
-}
-
-/// How results are printed: for every verb that prints any.
-#[derive(Debug, Clone, Default, Args)]
-pub struct FormatOption {
-    /// How to print results
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub format: Format,
-}
-
-impl FormatOption {
-    /// Prints a sheet, as [`Format::of_sheet`] has it.
-    ///
-    /// # Errors
-    /// When standard output takes no more.
-    pub fn print(&self, sheet: &Sheet, json: Option<&str>) -> Result<(), OutputError> {
-        Destination::Stdout.write(self.format.name(), self.format.of_sheet(sheet, json))
-    }
-}
-
-/// The terminal that standard output is; elsewhere COLUMNS columns, or 80.
-pub fn terminal() -> Terminal {
-    terminal_of(&io::stdout())
-}
-
-/// The terminal that a stream is, likewise.
-pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
-    let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
-    let asked = || set("COLUMNS")?.parse().ok();
-    // NO_COLOR is set to anything: no-color.org.
-    let coloured = stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
-    // The first of these that is set decides (locale(7)); where none is, as in containers, terminals know UTF-8.
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
-    let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
-    Terminal {
-        width: columns.ok().or_else(asked).filter(|&columns| columns > 0).unwrap_or(80),
-        colour: if coloured { Colour::Always } else { Colour::Never },
-        characters: if unicode { Characters::Unicode } else { Characters::Ascii },
-    }
-}
-
-/// A variable of the environment that is not empty.
-fn set(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-/// Where results go besides what is printed: for verbs that measure or compare.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Output")]
-pub struct ExportOptions {
-    /// Write everything as JSON to FILE, or to standard output for '-'
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    json: Option<Destination>,
-    /// Write one line per trial as CSV
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    csv: Option<Destination>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
-    markdown: Option<Destination>,
-    #[command(flatten)]
-    format: FormatOption,
-    /// Print no tables and no progress, only errors and what goes to FILE or '-'
-    #[arg(long, short)]
-    pub quiet: bool,
 }
 
 /// Where measurements go, and whether they are kept.
@@ -162,116 +52,12 @@ pub struct OutputOptions {
     pub keep: KeepOptions,
 }
 
-impl ExportOptions {
-    /// What is to be written where.
-    pub fn targets(&self) -> Targets<'_> {
-        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet };
-        targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
-        targets
-    }
-
-    /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
-    ///
-    /// # Errors
-    /// When one of them can't be written, which is said.
-    pub fn write(&self, sheet: &Sheet, json: &str) -> Ending {
-        self.targets().write(|format| format.of_sheet(sheet, Some(json)))
-    }
-}
-
 impl OutputOptions {
     /// What is to be written where.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = self.export.targets();
         targets.add(&[(&self.openmetrics, Format::OpenMetrics), (&self.benchmark_json, Format::Benchmark)]);
         targets
-    }
-}
-
-/// What is to be written where, in order: the exports, and what is printed.
-pub struct Targets<'a> {
-    exports: Vec<(&'a Destination, Format)>,
-    format: Format,
-    quiet: bool,
-}
-
-impl<'a> Targets<'a> {
-    fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
-        self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
-    }
-
-    /// Where the exports go.
-    pub fn destinations(&self) -> Vec<&'a Destination> {
-        self.exports.iter().map(|(destination, _)| *destination).collect()
-    }
-
-    /// The format in which results are printed, if they are: not where an export takes standard output.
-    pub fn printed(&self) -> Option<Format> {
-        let taken = self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
-        let unwanted = self.quiet && self.format == Format::Text;
-        (!taken && !unwanted).then_some(self.format)
-    }
-
-    /// All of them, what is printed last.
-    fn all(&self) -> impl Iterator<Item = (&'a Destination, Format)> {
-        let printed = self.printed().map(|format| (&Destination::Stdout, format));
-        self.exports.iter().copied().chain(printed)
-    }
-
-    /// Asked before anything is measured: whether two exports would be written into each other.
-    ///
-    /// # Errors
-    /// A sentence.
-    pub fn check(&self) -> Result<(), String> {
-        let mut seen = HashSet::new();
-        match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {
-            None if seen.contains(&Destination::Stdout) && self.format != Format::Text => {
-                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
-            }
-            None => Ok(()),
-            Some((Destination::Stdout, _)) => {
-                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
-            }
-            Some((file, _)) => Err(format!("two exports want the file '{file}'; give each its own")),
-        }
-    }
-
-    /// Asked before several sessions are measured: whether each form can hold them.
-    ///
-    /// # Errors
-    /// A sentence.
-    pub fn check_sessions(&self) -> Result<(), String> {
-        let mut forms = self.all().map(|(_, form)| form);
-        match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
-            None => Ok(()),
-            Some(form) => Err(format!(
-                "{} holds one session, and --sessions makes several; use --json, or 'pipemark history show' for each",
-                form.name()
-            )),
-        }
-    }
-
-    /// Asked before anything is measured: whether the files can be written.
-    ///
-    /// # Errors
-    /// When one can't.
-    pub fn check_files(&self) -> Result<(), OutputError> {
-        self.all().try_for_each(|(destination, format)| destination.check(format.name()))
-    }
-
-    /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
-    ///
-    /// # Errors
-    /// When one of them can't be written.
-    pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> Ending {
-        let mut ending = Ok(());
-        for (destination, format) in self.all() {
-            if let Err(error) = destination.write(format.name(), content(format)) {
-                say_error(error);
-                ending = Err(Stop::code(exit::FAILED));
-            }
-        }
-        ending
     }
 }
 
@@ -311,17 +97,35 @@ fn label(text: &str) -> Result<String, String> {
 /// Keeps the document. A measurement is not lost because its history cannot be written: that is a sentence, no failure.
 pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
     let save = || -> Result<Id, Stop> {
-        let json = Format::Json.of_document(document)?;
+        let json = document_as(Format::Json, document)?;
         Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
     };
     let kept = (!options.no_save).then(save)?;
     kept.inspect_err(|error| say(format_args!("pipemark: this measurement is not kept in the history: {error}"))).ok()
 }
 
+/// Keeps what was seen of a pipeline.
+pub fn keep_watched(report: &PipelineReport) {
+    let elapsed = Duration::from_secs_f64(report.seconds);
+    let Ok(watched) = report.record() else { return };
+    let document = Document {
+        suite: "why".to_owned(),
+        title: report.pipeline.clone(),
+        started: jiff::Timestamp::now().checked_sub(elapsed).unwrap_or_default().to_string(),
+        elapsed_ns: Nanos::from(elapsed).0,
+        host: pipemark_host::survey(),
+        watched: Some(watched),
+        ..measure::empty_document()
+    };
+    if let Some(id) = keep(&document, &KeepOptions::default()) {
+        say(format_args!("recorded as run {id}: 'pipemark report {id}' draws it"));
+    }
+}
+
 /// A document as it is printed: as text one screen of it, unless all was asked for.
 pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>) -> io::Result<String> {
     if format != Format::Text || all {
-        return format.of_document(document);
+        return document_as(format, document);
     }
     // Ctrl-C leaves rows that have nothing in them.
     let mut document = document.clone();
@@ -357,7 +161,7 @@ pub fn page(documents: &[Document]) -> io::Result<String> {
         })
     };
     let attachments = documents.iter().enumerate().map(attachment).collect::<io::Result<Vec<_>>>()?;
-    render::html(&sheet::report(documents), &attachments)
+    html(&sheet::report(documents), &attachments)
 }
 
 /// With figures of six digits, which take half of the space.
@@ -370,13 +174,4 @@ fn rounded(json: Value) -> Value {
         Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, rounded(value))).collect(),
         other => other,
     }
-}
-
-/// A file, or `-`.
-pub fn destination(text: &str) -> Result<Destination, String> {
-    if text.is_empty() {
-        return Err("an empty file name; use a file, or - for standard output".to_owned());
-    }
-    let Ok(destination) = text.parse();
-    Ok(destination)
 }

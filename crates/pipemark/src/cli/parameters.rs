@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use crate::model::{Key, Value};
-use crate::plan::{Axis, Design};
+use pipemark_model::{Key, Value};
+use pipemark_run::plan::{Axis, Design};
 
 /// The parameters that a verb takes, as it is typed by people.
 pub trait KeySet: Clone + Send + Sync + 'static {
@@ -139,25 +139,4 @@ pub fn refuse_twice(flag: &str, values: &[Value]) -> Result<(), String> {
     let twice =
         values.iter().enumerate().find(|(n, value)| values[..*n].iter().any(|other| other.key() == value.key()));
     twice.map_or(Ok(()), |(_, value)| Err(format!("{flag} names '{}' twice; leave one out", value.key())))
-}
-
-/// A word, what it stands for, and what help says of it.
-pub type Choice<T> = (&'static str, T, &'static str);
-
-/// Reads one of these words.
-pub fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(all.iter().map(|&(word, _, help)| PossibleValue::new(word).help(help)))
-        .map(|word| all.iter().find(|(known, ..)| *known == word).expect("one of these").1)
-}
-
-/// Reads a whole number within bounds, with an error in words.
-pub fn count<N>(low: u64, high: u64) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
-where
-    N: TryFrom<u64>,
-{
-    move |text| {
-        let number = text.parse().ok().filter(|number| (low..=high).contains(number));
-        let refused = || format!("'{text}' is not a whole number from {low} to {high}");
-        number.and_then(|number| N::try_from(number).ok()).ok_or_else(refused)
-    }
 }

@@ -6,12 +6,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Stop;
-use super::output::DbOption;
-use crate::export::Destination;
-use crate::model::{Document, SCHEMA};
-use crate::sheet::neutral;
-use crate::store::{Filter, History, Id};
+use pipemark_console::{Destination, Stop};
+use pipemark_model::{Document, SCHEMA, neutral};
+
+use crate::cli::output::DbOption;
+use crate::store::{Filter, History, Id, parse};
 
 /// The largest file that is read: 10,000 trials of 30 runs each have less.
 const MOST_BYTES: u64 = 512 << 20;
@@ -159,7 +158,7 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
         match form.schema.as_deref() {
             Some(SCHEMA) => {
                 let text = &json[start..end];
-                documents.push((serde_json::from_str(text).map_err(damaged)?, text.to_owned()));
+                documents.push((parse(text).map_err(damaged)?, text.to_owned()));
             }
             Some(other) => {
                 return Err(format!(

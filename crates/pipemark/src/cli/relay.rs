@@ -9,10 +9,8 @@ use pipeio::relay::{Capacity, Choice, End, Relay, Report};
 use pipeio_harness::start::sigpipe_was_ignored;
 use signal_hook::consts::SIGPIPE;
 
-use super::console::{check_stdout, say};
-use super::parameters::{self, one_of};
-use super::{Ending, Stop};
-use crate::model::{BadValue, ByteSize, Nanos, Throughput, bounded};
+use pipemark_console::{Ending, Stop, check_stdout, one_of, say};
+use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
 
 /// What `relay` takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,7 +26,7 @@ pub struct RelayOptions {
     stats: bool,
 }
 
-const METHODS: [parameters::Choice<Choice>; 2] = [
+const METHODS: [pipemark_console::Choice<Choice>; 2] = [
     ("fastest", Choice::Fastest, "The fastest way between the two that the kernel permits"),
     ("read-write", Choice::ReadWrite, "Only read and write: every byte is copied"),
 ];

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use super::console::say;
-use super::output::{DbOption, destination, page, terminal};
-use super::{Ending, Stop, read};
-use crate::export::Destination;
-use crate::model::Document;
-use crate::sheet::{self, neutral};
+use pipemark_console::{Destination, Ending, Stop, destination, say, terminal};
+use pipemark_model::{Document, neutral};
+use pipemark_report::sheet;
+
+use crate::cli::output::{DbOption, page};
+use crate::cli::read;
 
 /// The most documents that can be told apart on one page.
 const MOST_FILES: usize = 12;

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use super::languages::{self, EntrantOptions};
-use super::output::OutputOptions;
-use super::schedule::ScheduleOptions;
-use super::{Ending, Stop, measure, suite_file};
-use crate::plan::{Plan, Scale};
+use pipemark_console::{Ending, Stop};
+use pipemark_run::plan::{Plan, Scale};
+
+use crate::cli::languages::{self, EntrantOptions};
+use crate::cli::output::OutputOptions;
+use crate::cli::schedule::ScheduleOptions;
+use crate::cli::{measure, suite_file};
 
 /// What `run` takes.
 #[derive(Debug, Clone, Args)]
@@ -43,7 +45,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
-        plans.push(suite.expand(options.scale.unwrap_or(Scale::ONE))?);
+        plans.push(suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(Stop::usage)?);
     }
     // Records and baselines are found by the experiment's name.
     let mut names = HashSet::new();

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::parameters::count;
-use crate::plan::{ScheduleChoices, parse_duration};
+use pipemark_console::count;
+use pipemark_model::parse_duration;
+use pipemark_run::plan::ScheduleChoices;
 
 /// How often and how long.
 #[derive(Debug, Clone, Default, Args)]

@@ -13,14 +13,12 @@ use pipeio_harness::recv::{self, Method, Receiver};
 use pipeio_harness::wait::Wait;
 use rustix::fs::FileType;
 
-use super::console::catch_interrupts;
-use super::output::{Format, FormatOption};
-use super::parameters::{Choice, one_of};
-use super::{Ending, Stop, exit, r#gen};
-use crate::content::{Check, Payload};
-use crate::model::{ByteSize, Nanos, Throughput, bounded};
-use crate::run::Progress;
-use crate::sheet::{Cell, Column, Grid, Sheet, Style};
+use pipemark_console::{Choice, Ending, Format, FormatOption, Progress, Stop, catch_interrupts, exit, one_of};
+use pipemark_model::{ByteSize, Nanos, Throughput, bounded};
+use pipemark_run::content::{Check, Payload};
+use pipemark_show::{Cell, Column, Grid, Sheet, Style};
+
+use crate::cli::r#gen;
 
 /// What `sink` takes.
 #[derive(Debug, Clone, Args)]

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
 
-use crate::model::{did_you_mean, without_number};
-use crate::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
+use pipemark_model::{did_you_mean, without_number};
+use pipemark_run::plan::{EMBEDDED, MAX_SUITE_BYTES, Suite, embedded};
 
 /// The suite called `word`: a file if the word holds a slash or ends with `.toml`, otherwise one of the program's own.
 ///

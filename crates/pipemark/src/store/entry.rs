@@ -5,8 +5,10 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use super::HistoryError;
-use crate::model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
+use pipemark_model::{Document, LinkKind, Mode, Nanos, Record, Status, Throughput};
+use pipemark_watch::PipelineReport;
+
+use crate::store::HistoryError;
 
 /// A run of the history. Numbers are given once: what is deleted leaves a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,7 +49,7 @@ pub enum Outcome {
     NotVerified,
 }
 
-crate::model::named!(Outcome: Ok Partial Failed NotVerified);
+pipemark_model::named!(Outcome: Ok Partial Failed NotVerified);
 
 /// A run, as listings show it.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +113,8 @@ impl Entry {
             headline: document
                 .watched
                 .as_ref()
-                .map_or_else(|| headline(trials()), |watched| watched.verdict.text.clone()),
+                .and_then(|watched| PipelineReport::from_record(watched).ok())
+                .map_or_else(|| headline(trials()), |watched| watched.verdict.text),
         })
     }
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-use super::PATIENCE;
-use crate::model::without_number;
+use pipemark_model::without_number;
+
+use crate::store::PATIENCE;
 
 /// What went wrong with which file: a sentence that says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -72,5 +73,11 @@ impl From<rusqlite::Error> for HistoryError {
             }
             _ => format!("can't be used: {error}"),
         })
+    }
+}
+
+impl From<HistoryError> for pipemark_console::Stop {
+    fn from(error: HistoryError) -> Self {
+        pipemark_console::Stop::failed(error)
     }
 }

@@ -1,16 +1,15 @@
 //! Where the history is, and that the place is the user's own: nothing is written through a symbolic link or into what
 //! others could have put there, and what is made is for the user alone from its first moment.
 
-use std::env;
 use std::fs::{self, DirBuilder, Metadata, OpenOptions};
-use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use rustix::process::geteuid;
 
-use super::HistoryError;
-use super::error::shown;
+use crate::store::HistoryError;
+use crate::store::error::shown;
 
 /// The history's place by the XDG base directory specification.
 ///

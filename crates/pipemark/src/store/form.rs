@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::HistoryError;
+use crate::store::HistoryError;
 
 /// "pipe": tells the history from databases of other programs.
 const APPLICATION: i64 = 0x7069_7065;

@@ -15,7 +15,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior, params};
 
-use crate::model::{Document, Job};
+use pipemark_model::{Document, Job};
+use pipemark_watch::PipelineReport;
 
 pub use entry::{Entry, Filter, Id, Outcome};
 pub use error::HistoryError;
@@ -46,12 +47,21 @@ pub struct History {
 /// A trial that some run of the history has measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownTrial {
-    /// Its stable key, as [`crate::model::Record`] has it.
+    /// Its stable key, as [`pipemark_model::Record`] has it.
     pub key: String,
     /// What the key stands for.
     pub job: Job,
     /// How many of the runs looked at have measured it.
     pub runs: u32,
+}
+
+/// Reads a document, and the pipeline in it that was watched.
+pub fn parse(json: &str) -> serde_json::Result<Document> {
+    let document: Document = serde_json::from_str(json)?;
+    if let Some(watched) = &document.watched {
+        PipelineReport::from_record(watched)?;
+    }
+    Ok(document)
 }
 
 impl History {
@@ -156,7 +166,7 @@ impl History {
     /// The document of one run.
     pub fn document(&self, id: Id) -> Result<Option<Document>, HistoryError> {
         let Some(json) = self.json(id)? else { return Ok(None) };
-        serde_json::from_str(&json).map(Some).map_err(|error| {
+        parse(&json).map(Some).map_err(|error| {
             let what = format!(
                 "has a run {id} that can't be read: {error}; 'pipemark history export {id}' writes it as it is"
             );

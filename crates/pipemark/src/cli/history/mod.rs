@@ -1,5 +1,6 @@
 //! `pipemark history`: what was measured before, listed, shown, exported, brought in, forgotten, and over time.
 
+pub mod tables;
 mod trend;
 
 use std::io::{self, IsTerminal, Write};
@@ -10,12 +11,11 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-use super::console::say;
-use super::output::{DbOption, Format, FormatOption, destination, printed};
-use super::parameters::count;
-use super::{Ending, Stop, exit, read};
-use crate::export::Destination;
-use crate::sheet::{self, neutral};
+use pipemark_console::{Destination, Ending, Format, FormatOption, Stop, count, destination, exit, say};
+use pipemark_model::neutral;
+
+use crate::cli::output::{DbOption, printed};
+use crate::cli::read;
 use crate::store::{Filter, History, Id};
 
 /// What `history` takes.
@@ -167,7 +167,7 @@ fn list(options: &ListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    Ok(options.format.print(&sheet::measurements(&entries, all), None)?)
+    Ok(options.format.print(&tables::measurements(&entries, all), None)?)
 }
 
 fn show(options: &ShowOptions) -> Ending {
@@ -218,7 +218,7 @@ fn delete(options: &DeleteOptions) -> Ending {
 
 fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
-    let table = Format::Text.of_sheet(&sheet::measurements(&entries, entries.len()), None)?;
+    let table = Format::Text.of_sheet(&tables::measurements(&entries, entries.len()), None)?;
     write!(io::stderr(), "{table}Delete for good? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use super::{FilterOptions, present};
-use crate::cli::compare::{criterion, threshold, verdict_code};
-use crate::cli::output::{DbOption, FormatOption};
-use crate::cli::parameters::count;
-use crate::cli::{Ending, Stop};
-use crate::compare::disturbances;
-use crate::model::{Better, Document, Sample, Settings, Value};
-use crate::sheet::{self, TrendPoint, neutral};
-use crate::stats::changes::change_points;
-use crate::stats::sessions::Session;
-use crate::stats::verdict::{Criterion, Verdict};
+use crate::cli::history::tables;
+use pipemark_console::verdict::{criterion, threshold, verdict_code};
+use pipemark_console::{Ending, FormatOption, Stop, count};
+use pipemark_model::{Better, Document, Sample, Settings, Value, neutral};
+use pipemark_stats::changes::change_points;
+use pipemark_stats::diff::disturbances;
+use pipemark_stats::sessions::Session;
+use pipemark_stats::verdict::{Criterion, Verdict};
+
+use crate::cli::history::tables::TrendPoint;
+use crate::cli::history::{FilterOptions, present};
+use crate::cli::output::DbOption;
 use crate::store::{Entry, Filter, KnownTrial};
 
 /// What `trend` takes.
@@ -74,9 +75,9 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
         trials.iter().map(|trial| (trial.clone(), points(&trial.key, &runs, trials.len(), &criterion))).collect();
     let sheet = match (found.as_slice(), one) {
         ([(trial, points)], Some(_)) if !options.trial.is_empty() => {
-            sheet::trend(&trial.key, trial.job.mode().figure().0, points)
+            tables::trend(&trial.key, trial.job.mode().figure().0, points)
         }
-        _ => sheet::trials(&found),
+        _ => tables::trials(&found),
     };
     options.format.print(&sheet, None)?;
     let newest = |points: &[TrendPoint]| points.iter().rev().find_map(|point| Some(point.change?.verdict));
@@ -185,8 +186,9 @@ fn differences(base: &Document, new: &Document) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use pipemark_model::Job;
+
     use super::*;
-    use crate::model::Job;
 
     fn known(words: &str) -> KnownTrial {
         let values = words.split_whitespace().map(|word| Value::parse_pair(word).unwrap());

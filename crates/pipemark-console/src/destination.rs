@@ -1,0 +1,310 @@
+//! Where results are written: standard output, whose reader may leave, or a file, which is complete or not there.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use pipeio_harness::start::stdout_was_closed;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::NamedTempFile;
+
+use pipemark_model::neutral;
+
+/// `FILE`, or `-` for standard output.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// A file: replaced as a whole where it is a plain file, written into where it is a device or a FIFO.
+    File(PathBuf),
+}
+
+impl FromStr for Destination {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            // Where standard output is a plain file, replacing it under its own name would lose what is in it.
+            "-" | "/dev/stdout" => Destination::Stdout,
+            _ => Destination::File(text.into()),
+        })
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::Stdout => f.write_str("standard output"),
+            Destination::File(path) => f.write_str(&neutral(&path.to_string_lossy())),
+        }
+    }
+}
+
+/// Something could not be written; the text is a sentence for the person at the terminal.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the {what} to {destination}: {cause}; {}. What was written elsewhere is whole", self.advice())]
+pub struct OutputError {
+    /// What was to be written, such as `JSON`.
+    what: &'static str,
+    destination: Destination,
+    #[source]
+    cause: io::Error,
+}
+
+impl OutputError {
+    fn advice(&self) -> &'static str {
+        match (self.cause.kind(), &self.destination) {
+            (io::ErrorKind::InvalidData, _) => "this is an error in pipemark, please report it",
+            (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded, _) => "free some space or write elsewhere",
+            (io::ErrorKind::NotFound, _) => "make the folder first or write elsewhere",
+            (_, Destination::Stdout) => "write to a FILE instead",
+            (_, Destination::File(_)) => "choose another file, or - for standard output",
+        }
+    }
+}
+
+impl Destination {
+    /// Finds out whether a file could be written here, so that nobody measures for a minute in vain.
+    ///
+    /// # Errors
+    /// When the folder does not exist or may not be written to, or the path is a folder.
+    pub fn check(&self, what: &'static str) -> Result<(), OutputError> {
+        let Destination::File(path) = self else { return stdout_is_open().map_err(|cause| self.error(what, cause)) };
+        let outcome = match Target::of(path) {
+            Ok(Target::Replaced(path)) => Draft::beside(&path).map(drop),
+            Ok(Target::WrittenInto(path)) => writable(&path),
+            Err(error) => Err(error),
+        };
+        outcome.map_err(|cause| self.error(what, cause))
+    }
+
+    /// Writes `content`, called `what` in messages. A reader of standard output that has left (EPIPE) is no error: it has
+    /// what it wanted.
+    ///
+    /// # Errors
+    /// When there is no content, or it could not be written; a plain file is then as it was before, and no temporary file
+    /// is left.
+    pub fn write(&self, what: &'static str, content: io::Result<String>) -> Result<(), OutputError> {
+        let write = |content: String| match self {
+            Destination::Stdout => {
+                stdout_is_open()?;
+                let mut out = io::stdout().lock();
+                quiet_if_left(out.write_all(content.as_bytes()).and_then(|()| out.flush()))
+            }
+            Destination::File(path) => to_file(path, content.as_bytes()),
+        };
+        content.and_then(write).map_err(|cause| self.error(what, cause))
+    }
+
+    /// Whether writing here would replace the file at `path`.
+    pub fn is_file(&self, path: &Path) -> bool {
+        let Destination::File(own) = self else { return false };
+        let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
+        matches!((identity(own), identity(path)), (Ok(own), Ok(other)) if own == other)
+    }
+
+    fn error(&self, what: &'static str, cause: io::Error) -> OutputError {
+        OutputError { what, destination: self.clone(), cause }
+    }
+}
+
+fn stdout_is_open() -> io::Result<()> {
+    if stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
+}
+
+/// How a path is written to.
+enum Target {
+    /// As a whole, by a rename within its folder; symbolic links are followed already.
+    Replaced(PathBuf),
+    /// A device, FIFO or the like: replacing it would be wrong.
+    WrittenInto(PathBuf),
+}
+
+impl Target {
+    fn of(path: &Path) -> io::Result<Target> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(metadata) if metadata.is_file() => {
+                // A rename would succeed on a file that its owner protected.
+                writable(path)?;
+                Ok(Target::Replaced(fs::canonicalize(path)?))
+            }
+            Ok(_) => Ok(Target::WrittenInto(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Target::Replaced(path.to_owned())),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A file on its way to a name. Until it is complete it has none, where the file system allows that, so that nothing is
+/// left of it whatever happens to this process.
+enum Draft {
+    Unnamed(File),
+    Named(NamedTempFile),
+}
+
+impl Draft {
+    /// In the folder of `path`: a name cannot be given on another file system.
+    fn beside(path: &Path) -> io::Result<Draft> {
+        let folder = folder(path);
+        // Asked first, because tempfile's own error names the temporary file, which means nothing to whoever chose another.
+        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+        let known = fs::metadata(path).ok().map(|known| known.permissions());
+        // The process's umask takes its part, as for any new file.
+        let mode = Mode::from_raw_mode(0o666);
+        match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
+            Ok(file) => {
+                let file = File::from(file);
+                if let Some(permissions) = known {
+                    file.set_permissions(permissions)?;
+                }
+                Ok(Draft::Unnamed(file))
+            }
+            // Not every file system knows unnamed files. What else may be wrong shows again.
+            Err(_) => {
+                let permissions = known.unwrap_or_else(|| Permissions::from_mode(0o666));
+                Ok(Draft::Named(name().permissions(permissions).tempfile_in(folder)?))
+            }
+        }
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            Draft::Unnamed(file) => file,
+            Draft::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Gives the file its name, in place of the one that had it.
+    fn publish(self, path: &Path) -> io::Result<()> {
+        let file = match self {
+            Draft::Named(file) => return file.persist(path).map(drop).map_err(|error| error.error),
+            Draft::Unnamed(file) => file,
+        };
+        let descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = |to: &Path| rustix::fs::linkat(CWD, &descriptor, CWD, to, AtFlags::SYMLINK_FOLLOW);
+        match link(path) {
+            // Only a rename replaces, and it needs a name to begin with.
+            Err(Errno::EXIST) => {
+                let named = name().make_in(folder(path), |to| link(to).map_err(io::Error::from))?;
+                named.persist(path).map(drop).map_err(|error| error.error)
+            }
+            outcome => outcome.map_err(io::Error::from),
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// How temporary files are called.
+fn name() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pipemark-").suffix(".tmp");
+    builder
+}
+
+/// Whether this process may write to a device or FIFO. Opening a FIFO to find out would wait for its reader.
+fn writable(path: &Path) -> io::Result<()> {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+}
+
+fn to_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    match Target::of(path)? {
+        Target::WrittenInto(path) => quiet_if_left(File::options().write(true).open(path)?.write_all(content)),
+        Target::Replaced(path) => {
+            let mut draft = Draft::beside(&path)?;
+            draft.file().write_all(content)?;
+            // Some file systems find out that they are full only now.
+            draft.file().sync_all()?;
+            draft.publish(&path)
+        }
+    }
+}
+
+fn quiet_if_left(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        let destination = Destination::File(path.clone());
+        destination.check("JSON").unwrap();
+        assert!(names(folder.path()).is_empty(), "the check leaves nothing");
+        destination.write("JSON", Ok("whole".to_owned())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+
+        let error = destination.write("JSON", Err(io::ErrorKind::StorageFull.into())).unwrap_err().to_string();
+        assert!(error.contains("out.json") && error.contains("free some space"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole", "a failure keeps what was there");
+        assert_eq!(names(folder.path()), ["out.json"]);
+    }
+
+    #[test]
+    fn a_full_device_is_a_sentence() {
+        let destination = Destination::File("/dev/full".into());
+        destination.check("CSV").unwrap();
+        let error = destination.write("CSV", Ok("x".to_owned())).unwrap_err().to_string();
+        let begin = "cannot write the CSV to /dev/full: No space left on device";
+        assert!(error.starts_with(begin) && error.contains("free some space"), "{error}");
+        assert!(fs::metadata("/dev/full").is_ok());
+    }
+
+    #[test]
+    fn links_and_permissions_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        Destination::File(link.clone()).write("JSON", Ok("new".to_owned())).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_fifo_is_written_into_and_its_reader_may_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || File::open(path).unwrap().read(&mut [0; 16]).unwrap()
+        });
+        // Larger than the pipe, so the reader is gone before the last byte.
+        Destination::File(path.clone()).write("JSON", Ok("x".repeat(4 << 20))).unwrap();
+        assert!(reader.join().unwrap() > 0);
+        assert!(!fs::metadata(&path).unwrap().is_file(), "still a FIFO");
+    }
+
+    #[test]
+    fn what_cannot_work_is_said_before_measuring() {
+        for path in ["/nonexistent/folder/out.json", "/", "/dev/null/x"] {
+            let error = Destination::File(path.into()).check("JSON").unwrap_err().to_string();
+            assert!(error.contains(path) && !error.contains(".tmp"), "{error}");
+        }
+    }
+}

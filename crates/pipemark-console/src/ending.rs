@@ -1,0 +1,151 @@
+//! What all verbs do alike: how they end, what they then say, and their exit codes.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+
+use pipeio_harness::start::stdout_was_closed;
+
+use pipemark_host::child::{Interrupt, guard};
+use pipemark_model::hides;
+
+use crate::destination::OutputError;
+
+/// Exit codes, the same for every verb.
+pub mod exit {
+    /// A trial failed, or a result could not be written.
+    pub const FAILED: u8 = 1;
+    /// Bad usage: flags, suites or values that make no sense. clap's own.
+    pub const USAGE: u8 = 2;
+    /// Data did not verify.
+    pub const NOT_VERIFIED: u8 = 3;
+    /// A verdict of `compare` or `ab` that `--fail-on` asked for, and likewise below.
+    pub const WORSE: u8 = 10;
+    /// A trial that is on one side only, or was not measured on both.
+    pub const MISSING: u8 = 11;
+    /// See [`WORSE`].
+    pub const CANT_TELL: u8 = 12;
+    /// See [`WORSE`].
+    pub const BETTER: u8 = 13;
+    /// See [`WORSE`].
+    pub const SAME: u8 = 14;
+    /// Interrupted; what was measured until then is kept.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// How a verb ends.
+pub type Ending = Result<(), Stop>;
+
+/// Why a verb ends with a code other than 0, and what is to be said about it, if it hasn't been said.
+#[derive(Debug)]
+pub struct Stop {
+    code: u8,
+    sentence: Option<String>,
+}
+
+impl Stop {
+    /// With a sentence.
+    pub fn with(code: u8, sentence: impl Display) -> Stop {
+        Stop { code, sentence: Some(sentence.to_string()) }
+    }
+
+    /// What was typed makes no sense.
+    pub fn usage(sentence: impl Display) -> Stop {
+        Stop::with(exit::USAGE, sentence)
+    }
+
+    /// Something went wrong.
+    pub fn failed(sentence: impl Display) -> Stop {
+        Stop::with(exit::FAILED, sentence)
+    }
+
+    /// With nothing more to say.
+    pub fn code(code: u8) -> Stop {
+        Stop { code, sentence: None }
+    }
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.sentence.as_deref().unwrap_or_default())
+    }
+}
+
+/// What was typed is wrong: all that says so is a sentence.
+impl From<String> for Stop {
+    fn from(sentence: String) -> Stop {
+        Stop::usage(sentence)
+    }
+}
+
+impl From<OutputError> for Stop {
+    fn from(error: OutputError) -> Stop {
+        Stop::failed(error)
+    }
+}
+
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Stop {
+        Stop::failed(error)
+    }
+}
+
+/// Of standard output: a reader that left early is no error.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Stop::code(0),
+            _ => Stop::failed(error),
+        }
+    }
+}
+
+/// Says what there is to say, and gives the exit code.
+pub fn end(ending: Ending) -> u8 {
+    match ending {
+        Ok(()) => 0,
+        Err(Stop { code, sentence }) => {
+            if let Some(sentence) = sentence {
+                say_error(sentence);
+            }
+            code
+        }
+    }
+}
+
+/// Says what went wrong.
+pub fn say_error(sentence: impl Display) {
+    say(format_args!("error: {sentence}"));
+}
+
+/// Says something on standard error, where nothing of it does anything to a terminal. That nobody listens is no error.
+pub fn say(text: impl Display) {
+    let lines: Vec<String> = text.to_string().lines().map(harmless).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// A line as it is, but for what a terminal would act on.
+fn harmless(line: &str) -> String {
+    line.chars().map(|c| if hides(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
+}
+
+/// For who writes to standard output in other ways than by a [`crate::Destination`].
+///
+/// # Errors
+/// When it was closed at the start.
+pub fn check_stdout() -> Result<(), Stop> {
+    match stdout_was_closed() {
+        true => Err(Stop::failed("standard output is closed; redirect it, such as to /dev/null")),
+        false => Ok(()),
+    }
+}
+
+/// Takes over Ctrl-C for as long as something is measured, where it can be.
+pub fn catch_interrupts() -> Result<Interrupt, Stop> {
+    guard::start();
+    // Each end is this program again.
+    if !Path::new("/proc/self/exe").exists() {
+        return Err(Stop::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
+    }
+    Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
+}

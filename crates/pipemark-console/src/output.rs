@@ -1,0 +1,240 @@
+//! Where results go and in which format: the options that verbs share.
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+
+use clap::{Args, ValueEnum};
+
+use pipemark_show::{Characters, Colour, Sheet, Terminal, html, json_line, markdown, sheet_as_csv, sheet_as_json};
+
+use crate::destination::{Destination, OutputError};
+use crate::ending::{Ending, Stop, exit, say_error};
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// GitHub's Markdown
+    Markdown,
+    /// A page
+    Html,
+    /// A heading and a line for each row
+    Csv,
+    /// One line with everything
+    Json,
+    /// A gauge for each estimate; an export only, like the next
+    #[value(skip)]
+    OpenMetrics,
+    /// A figure for each trial
+    #[value(skip)]
+    Benchmark,
+}
+
+impl Format {
+    /// What it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Markdown => "Markdown",
+            Format::Html => "page",
+            Format::Csv => "CSV",
+            Format::Json => "JSON",
+            Format::OpenMetrics => "OpenMetrics",
+            Format::Benchmark => "benchmark JSON",
+        }
+    }
+
+    /// A sheet in this format. `json` is the record that it was made of; without, JSON has the rows of its tables.
+    pub fn of_sheet(self, sheet: &Sheet, json: Option<&str>) -> io::Result<String> {
+        match self {
+            Format::Text => Ok(terminal().render(sheet)),
+            Format::Markdown => Ok(markdown(sheet)),
+            Format::Html => html(sheet, &[]),
+            Format::Csv => sheet_as_csv(sheet),
+            Format::Json => Ok(json.map_or_else(|| sheet_as_json(sheet), json_line)),
+            Format::OpenMetrics | Format::Benchmark => unreachable!("exports of documents"),
+        }
+    }
+}
+
+/// How results are printed: for every verb that prints any.
+#[derive(Debug, Clone, Default, Args)]
+pub struct FormatOption {
+    /// How to print results
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub format: Format,
+}
+
+impl FormatOption {
+    /// Prints a sheet, as [`Format::of_sheet`] has it.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub fn print(&self, sheet: &Sheet, json: Option<&str>) -> Result<(), OutputError> {
+        Destination::Stdout.write(self.format.name(), self.format.of_sheet(sheet, json))
+    }
+}
+
+/// The terminal that standard output is; elsewhere COLUMNS columns, or 80.
+pub fn terminal() -> Terminal {
+    terminal_of(&io::stdout())
+}
+
+/// The terminal that a stream is, likewise.
+pub fn terminal_of(stream: &(impl AsFd + IsTerminal)) -> Terminal {
+    let columns = rustix::termios::tcgetwinsize(stream).map(|size| usize::from(size.ws_col));
+    let asked = || set("COLUMNS")?.parse().ok();
+    // NO_COLOR is set to anything: no-color.org.
+    let coloured = stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|kind| kind != "dumb");
+    // The first of these that is set decides (locale(7)); where none is, as in containers, terminals know UTF-8.
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).map(|locale| locale.to_ascii_lowercase());
+    let unicode = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
+    Terminal {
+        width: columns.ok().or_else(asked).filter(|&columns| columns > 0).unwrap_or(80),
+        colour: if coloured { Colour::Always } else { Colour::Never },
+        characters: if unicode { Characters::Unicode } else { Characters::Ascii },
+    }
+}
+
+/// A variable of the environment that is not empty.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Where results go besides what is printed: for verbs that measure or compare.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct ExportOptions {
+    /// Write everything as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json: Option<Destination>,
+    /// Write one line per trial as CSV
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    csv: Option<Destination>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    markdown: Option<Destination>,
+    #[command(flatten)]
+    format: FormatOption,
+    /// Print no tables and no progress, only errors and what goes to FILE or '-'
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl ExportOptions {
+    /// What is to be written where.
+    pub fn targets(&self) -> Targets<'_> {
+        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet };
+        targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
+        targets
+    }
+
+    /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
+    ///
+    /// # Errors
+    /// When one of them can't be written, which is said.
+    pub fn write(&self, sheet: &Sheet, json: &str) -> Ending {
+        self.targets().write(|format| format.of_sheet(sheet, Some(json)))
+    }
+}
+
+/// What is to be written where, in order: the exports, and what is printed.
+pub struct Targets<'a> {
+    exports: Vec<(&'a Destination, Format)>,
+    format: Format,
+    quiet: bool,
+}
+
+impl<'a> Targets<'a> {
+    /// Adds exports where they are wanted.
+    pub fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
+        self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
+    }
+
+    /// Where the exports go.
+    pub fn destinations(&self) -> Vec<&'a Destination> {
+        self.exports.iter().map(|(destination, _)| *destination).collect()
+    }
+
+    /// The format in which results are printed, if they are: not where an export takes standard output.
+    pub fn printed(&self) -> Option<Format> {
+        let taken = self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
+        let unwanted = self.quiet && self.format == Format::Text;
+        (!taken && !unwanted).then_some(self.format)
+    }
+
+    /// All of them, what is printed last.
+    fn all(&self) -> impl Iterator<Item = (&'a Destination, Format)> {
+        let printed = self.printed().map(|format| (&Destination::Stdout, format));
+        self.exports.iter().copied().chain(printed)
+    }
+
+    /// Asked before anything is measured: whether two exports would be written into each other.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {
+            None if seen.contains(&Destination::Stdout) && self.format != Format::Text => {
+                Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())
+            }
+            None => Ok(()),
+            Some((Destination::Stdout, _)) => {
+                Err("two exports want standard output ('-'); write one of them to a file".to_owned())
+            }
+            Some((file, _)) => Err(format!("two exports want the file '{file}'; give each its own")),
+        }
+    }
+
+    /// Asked before several sessions are measured: whether each form can hold them.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn check_sessions(&self) -> Result<(), String> {
+        let mut forms = self.all().map(|(_, form)| form);
+        match forms.find(|form| !matches!(form, Format::Json | Format::Text)) {
+            None => Ok(()),
+            Some(form) => Err(format!(
+                "{} holds one session, and --sessions makes several; use --json, or 'pipemark history show' for each",
+                form.name()
+            )),
+        }
+    }
+
+    /// Asked before anything is measured: whether the files can be written.
+    ///
+    /// # Errors
+    /// When one can't.
+    pub fn check_files(&self) -> Result<(), OutputError> {
+        self.all().try_for_each(|(destination, format)| destination.check(format.name()))
+    }
+
+    /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
+    ///
+    /// # Errors
+    /// When one of them can't be written.
+    pub fn write(&self, content: impl Fn(Format) -> io::Result<String>) -> Ending {
+        let mut ending = Ok(());
+        for (destination, format) in self.all() {
+            if let Err(error) = destination.write(format.name(), content(format)) {
+                say_error(error);
+                ending = Err(Stop::code(exit::FAILED));
+            }
+        }
+        ending
+    }
+}
+
+/// A file, or `-`.
+pub fn destination(text: &str) -> Result<Destination, String> {
+    if text.is_empty() {
+        return Err("an empty file name; use a file, or - for standard output".to_owned());
+    }
+    let Ok(destination) = text.parse();
+    Ok(destination)
+}

@@ -1,0 +1,105 @@
+//! How far a measurement is, in a line on a terminal.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+use rustix::termios::tcgetwinsize;
+use unicode_width::UnicodeWidthChar;
+
+use pipemark_model::neutral;
+
+/// What is over within this time needs no progress.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Characters of the bar.
+const BAR: usize = 20;
+
+/// The line. Dropped, it is cleared.
+#[derive(Debug)]
+pub struct Progress {
+    terminal: bool,
+    began: Instant,
+    drawn: bool,
+}
+
+impl Progress {
+    /// Nothing is shown where nobody looks or nobody wants it.
+    pub fn new(quiet: bool) -> Progress {
+        let able = stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|kind| kind != "dumb");
+        Progress { terminal: !quiet && able, began: Instant::now(), drawn: false }
+    }
+
+    /// `done` of about `total` runs are made and `trial` is next.
+    pub fn update(&mut self, done: u64, total: u64, trial: &str) {
+        let elapsed = self.began.elapsed();
+        if elapsed >= PATIENCE {
+            self.show(&sentence(elapsed, done, total.max(done), trial));
+        }
+    }
+
+    /// Shows a text in place of the one before.
+    pub fn show(&mut self, text: &str) {
+        if self.terminal {
+            let columns = tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let mut taken = 0;
+            let fits = |c: &char| {
+                taken += c.width().unwrap_or(0);
+                taken < columns
+            };
+            let _ = write!(stderr(), "\r\x1b[K{}", text.chars().take_while(fits).collect::<String>());
+            self.drawn = true;
+        }
+    }
+
+    /// Clears the line, so that others can write.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            let _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+
+    /// The end of it.
+    pub fn finish(self) {}
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// `█████▌  11 of 40 runs, about 23 s left · pipe write`.
+fn sentence(elapsed: Duration, done: u64, total: u64, trial: &str) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (done * 8 * BAR as u64).checked_div(total).unwrap_or(0) as usize;
+    let bar = "█".repeat(eighths / 8) + PARTS[eighths % 8];
+    let left = match remaining(elapsed, done, total) {
+        Some(left) => format!(", about {} s left", left.as_secs_f64().ceil()),
+        None => String::new(),
+    };
+    format!("{bar:BAR$} {done} of {total} runs{left} · {}", neutral(trial))
+}
+
+/// As long per run as until now.
+fn remaining(elapsed: Duration, done: u64, total: u64) -> Option<Duration> {
+    (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_how_far_it_is_and_how_long_it_takes() {
+        let text = sentence(Duration::from_millis(7_500), 10, 40, "write\x1b[2J read");
+        assert_eq!(text, format!("{:20} 10 of 40 runs, about 23 s left · write\\u{{1b}}[2J read", "█████"));
+        assert!(sentence(Duration::ZERO, 0, 0, "").contains("0 of 0 runs ·"));
+    }
+
+    #[test]
+    fn what_is_left_goes_by_the_runs_made() {
+        let ten = Duration::from_secs(10);
+        assert_eq!(remaining(ten, 10, 40), Some(Duration::from_secs(30)));
+        assert_eq!(remaining(ten, 0, 40), None);
+        assert_eq!(remaining(ten, 50, 40), Some(Duration::ZERO));
+    }
+}

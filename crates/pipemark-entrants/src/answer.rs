@@ -1,0 +1,132 @@
+//! Whether what an entrant printed may become a figure. Pure.
+
+use serde::Deserialize;
+
+use pipemark_host::child::RunError;
+
+use crate::stream::{Stream, checksum};
+
+/// The line of the contract.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    /// The language's name.
+    pub language: String,
+    /// Compiler or runtime with its version.
+    pub runtime: String,
+    /// Bytes that the child counted.
+    pub bytes: u64,
+    /// From ready to answered, by the entrant's clock, in nanoseconds.
+    pub ns: u64,
+    /// 16 hexadecimal digits.
+    pub checksum: String,
+    /// Of the pipe at the end, in bytes.
+    pub capacity: Option<u64>,
+}
+
+/// The most characters of an answer that are quoted.
+const MAX_QUOTE: usize = 200;
+/// The longest description of a runtime.
+const MAX_RUNTIME: usize = 200;
+
+/// The answer in `output`, if it is the one line of the contract, from the language called `name`, right about `stream`,
+/// and possible within a wall time of `wall_ns`.
+///
+/// # Errors
+/// The first thing that is wrong: `Failed` if it did not keep the contract, `Unverified` if it counted or summed other
+/// bytes than those of the stream.
+pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<Answer, RunError> {
+    let broken = |sentence: String| Err(RunError::Failed(sentence));
+    let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
+    if output.trim().is_empty() {
+        return broken("it ended well and printed no answer".to_owned());
+    }
+    let mut lines = output.lines();
+    let line = lines.next().unwrap_or_default();
+    let more = lines.count();
+    if more > 0 {
+        return broken(format!("it printed {} lines instead of one: {}", more + 1, quoted(output)));
+    }
+    let answer: Answer = match serde_json::from_str(line) {
+        Ok(answer) => answer,
+        Err(error) => return broken(format!("its answer is not that of the contract ({error}): {}", quoted(line))),
+    };
+    if answer.language != name {
+        return broken(format!("it says that it is {} and not {name}", quoted(&answer.language)));
+    }
+    if answer.runtime.trim().is_empty() || answer.runtime.chars().count() > MAX_RUNTIME {
+        return broken("it does not say in a few words what runs it".to_owned());
+    }
+    if answer.capacity == Some(0) {
+        return broken("it says that its pipe had a capacity of 0".to_owned());
+    }
+    if answer.bytes != stream.bytes {
+        return Err(RunError::Unverified(format!(
+            "{} bytes were to be streamed, and it counted {}",
+            stream.bytes, answer.bytes
+        )));
+    }
+    let expected = format!("{:016x}", checksum(stream));
+    if answer.checksum != expected {
+        return Err(RunError::Unverified(format!(
+            "the checksum is {expected}, and it computed {}",
+            quoted(&answer.checksum)
+        )));
+    }
+    if answer.ns == 0 || answer.ns > wall_ns {
+        return broken(format!("its clock says {} ns, and it ran for {wall_ns} ns in all", answer.ns));
+    }
+    Ok(answer)
+}
+
+/// The beginning of what a program printed, at most so many characters.
+pub fn quoted(text: &str, most: usize) -> String {
+    let mut start: String = text.chars().take(most).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Verify;
+
+    use super::*;
+
+    #[test]
+    fn only_the_contracts_line_is_an_answer() {
+        let stream = Stream { bytes: 0, block: 1, verify: Verify::Full, seed: 0, flip: None };
+        let line = r#"{"language": "C", "runtime": "gcc 12", "bytes": 0, "ns": 5, "checksum": "0000000000000001", "capacity": null}"#;
+        let judge = |text: &str| judge(text, "C", &stream, 10);
+        let answer = judge(&format!("{line}\n")).unwrap();
+        assert_eq!((answer.ns, answer.capacity), (5, None));
+        for (from, to, words) in [
+            (line, "", "printed no answer"),
+            (line, "\n", "printed no answer"),
+            ("{\"l", "hello\n{\"l", "2 lines"),
+            ("null}", "null}\nbye", "2 lines"),
+            ("null}", "null", "not that of the contract"),
+            ("\"ns\": 5, ", "", "missing field `ns`"),
+            ("\"C\"", "\"D\"", "'D' and not C"),
+            ("gcc 12", "", "what runs it"),
+            ("null", "0", "capacity of 0"),
+            ("\"ns\": 5", "\"ns\": 0", "clock says 0 ns"),
+            ("\"ns\": 5", "\"ns\": 11", "ran for 10 ns"),
+            ("\"ns\": 5", "\"ns\": -1", "not that of the contract"),
+        ] {
+            match judge(&line.replace(from, to)) {
+                Err(RunError::Failed(sentence)) => assert!(sentence.contains(words), "{sentence}"),
+                other => panic!("{to}: {other:?}"),
+            }
+        }
+        for (from, to, words) in
+            [("\"bytes\": 0", "\"bytes\": 7", "it counted 7"), ("00001", "00002", "the checksum is 0000000000000001")]
+        {
+            match judge(&line.replace(from, to)) {
+                Err(RunError::Unverified(sentence)) => assert!(sentence.contains(words), "{sentence}"),
+                other => panic!("{to}: {other:?}"),
+            }
+        }
+        assert!(matches!(judge(&"x".repeat(5000)), Err(RunError::Failed(sentence)) if sentence.len() < 400));
+    }
+}

@@ -1,0 +1,197 @@
+//! The one form of contestants, as entrants/README.md describes it: an entrant.toml is one language with its two programs,
+//! a filters.toml any number of filters of lines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use pipemark_model::Filter;
+
+/// The largest form that is read: ten times what any needs.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// A file of contestants.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// For people; of a language also what its answers say.
+    pub name: String,
+    /// What has to be here to build and run.
+    #[serde(default)]
+    pub tools: Vec<Tool>,
+    /// How programs are made of sources.
+    #[serde(default)]
+    pub build: Build,
+    /// A language's program as most would write it.
+    pub idiomatic: Option<Program>,
+    /// A language's program as fast as it gets.
+    pub tuned: Option<Program>,
+    /// Filters of lines.
+    #[serde(default)]
+    pub filter: BTreeMap<Filter, Program>,
+}
+
+/// A tool, and the question that proves that it is here.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// In braces, its place in commands.
+    pub name: String,
+    /// Ways to call it.
+    #[serde(rename = "try")]
+    pub ways: Vec<Vec<String>>,
+    /// What is added to a way to ask for the version; without it, being on the path is enough.
+    pub version: Option<Vec<String>>,
+    /// The first version that will do.
+    pub at_least: Option<String>,
+    /// The first version that will not do any more.
+    pub below: Option<String>,
+    /// What to tell a person who lacks it.
+    pub install: String,
+}
+
+/// How programs are built.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// In turn.
+    pub commands: Vec<Vec<String>>,
+}
+
+/// A program that takes part.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its command.
+    pub run: Vec<String>,
+    /// Half a sentence on how it is written.
+    pub about: String,
+    /// What a filter's output has to be.
+    #[serde(default)]
+    pub does: Does,
+    /// The unit behind the rate that a benchmark of others prints; it keeps no contract, and its bytes are not checked.
+    pub prints: Option<String>,
+    /// What a filter is compared with, of those that come with pipemark.
+    pub finding: Option<FindingForm>,
+}
+
+/// What a filter does with its lines, which is proven before it is timed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Does {
+    /// Puts the number of spaces in front of each line.
+    #[default]
+    Transform,
+    /// Passes them on as they are: a top line.
+    Copy,
+    /// Reads them and says how many bytes they were: the top line that others are compared with.
+    Count,
+}
+
+/// A comparison of two filters that is worth a sentence.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FindingForm {
+    /// The finding's name.
+    pub rule: String,
+    /// The other filter.
+    pub to: Filter,
+    /// The sentence; `{feed}` and `{figures}` are put in.
+    pub says: String,
+}
+
+impl Form {
+    /// Reads `file`.
+    ///
+    /// # Errors
+    /// A sentence with the file and where in it.
+    pub fn read(file: &Path) -> Result<Form, String> {
+        let mut text = String::new();
+        let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
+        opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        if text.len() as u64 > MAX_BYTES {
+            return Err(format!("{} is larger than 64 KiB, the limit for a form", file.display()));
+        }
+        Form::parse(&file.display().to_string(), &text)
+    }
+
+    /// Reads the text of a file called `name`.
+    ///
+    /// # Errors
+    /// A sentence with the file and where in it.
+    pub fn parse(name: &str, text: &str) -> Result<Form, String> {
+        let form: Form = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            format!("{name}:{line}: {}", error.message())
+        })?;
+        form.check().map_err(|sentence| format!("{name}: {sentence}"))?;
+        Ok(form)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for tool in &self.tools {
+            if tool.ways.iter().any(Vec::is_empty) || tool.ways.is_empty() {
+                return Err(format!("the tool '{}' has no way to call it", tool.name));
+            }
+            for bound in [&tool.at_least, &tool.below].into_iter().flatten() {
+                if super::tool::version_in(bound).as_deref() != Some(bound) {
+                    return Err(format!("'{bound}' is not a version of the tool '{}'", tool.name));
+                }
+            }
+        }
+        let programs = self.filter.values().chain(&self.idiomatic).chain(&self.tuned);
+        if self.build.commands.iter().chain(programs.map(|program| &program.run)).any(Vec::is_empty) {
+            return Err("a command without words".to_owned());
+        }
+        match (&self.idiomatic, &self.tuned, self.filter.is_empty()) {
+            (Some(program), None, true) if program.prints.is_some() => Ok(()),
+            (Some(_), Some(_), true) | (None, None, false) => Ok(()),
+            _ => Err("it needs either [idiomatic] and [tuned], or one or more [filter.NAME]".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+        name = "X"
+        [[tools]]
+        name = "x"
+        try = [["x"]]
+        version = ["--version"]
+        install = "x"
+        [build]
+        commands = []
+        [idiomatic]
+        run = ["{x}"]
+        about = "plain"
+        [tuned]
+        run = ["{x}"]
+        about = "fast"
+    "#;
+
+    #[test]
+    fn mistakes_are_shown_in_their_place() {
+        assert!(Form::parse("x.toml", WHOLE).is_ok());
+        for (from, to, words) in [
+            ("name = \"X\"", "nmae = \"X\"", ":2: unknown field `nmae`"),
+            ("[[\"x\"]]", "[]", "no way to call it"),
+            ("[\"{x}\"]", "[]", "a command without words"),
+            ("install = \"x\"", "install = \"x\"\nbelow = \"new\"", "'new' is not a version"),
+            ("[tuned]", "[tunde]", "unknown field `tunde`"),
+            ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),
+            ("[tuned]", "[filter.X]", "'X' is not the name of a filter"),
+        ] {
+            let error = Form::parse("x.toml", &WHOLE.replacen(from, to, 1)).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "#".repeat(70_000)).unwrap();
+        assert!(Form::read(file.path()).unwrap_err().contains("64 KiB"));
+    }
+}

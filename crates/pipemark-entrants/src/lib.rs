@@ -1,0 +1,244 @@
+//! Contestants: the languages and the filters of lines that are measured against each other. Finding their forms,
+//! detecting their tools, building them, and judging what a language answers. entrants/README.md is the contract. Running
+//! them is `run`'s part; nothing here knows a language or a filter by name.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod form;
+mod project;
+mod stream;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use form::{Form, Program as ProgramForm};
+
+use pipemark_host::child::RunError;
+use pipemark_model::{Filter, Language, Program, did_you_mean};
+
+pub use answer::{Answer, judge, quoted};
+pub use form::{Does, FindingForm};
+pub use project::{Project, Runnable};
+pub use stream::Stream;
+pub use tool::on_path;
+
+/// Where contestants are looked for when nobody says where.
+const FOLDER: &str = "entrants";
+
+/// The filters that come with the program, by their folders, as they are in the source tree.
+const EMBEDDED: [(&str, &str); 3] = [
+    ("tools", include_str!("../entrants/tools.toml")),
+    ("lines", include_str!("../entrants/lines.toml")),
+    ("spark", include_str!("../entrants/spark.toml")),
+];
+
+/// What is known of the filters that come with the program.
+pub static FILTERS: LazyLock<Vec<(Filter, ProgramForm)>> = LazyLock::new(|| {
+    let forms = EMBEDDED.iter().map(|(folder, text)| Form::parse(folder, text).expect("a test reads it"));
+    forms.flat_map(|form| form.filter).collect()
+});
+
+/// What a filter's output has to be, as far as is known of it by its name.
+pub fn does(filter: &Filter) -> Does {
+    FILTERS.iter().find(|(name, _)| name == filter).map_or(Does::Transform, |(_, form)| form.does)
+}
+
+/// The contestants that were found, and what became of them.
+#[derive(Default)]
+pub struct Entrants {
+    languages: BTreeMap<Language, Project>,
+    filters: Vec<Project>,
+    /// Where they were looked for, if there is such a folder.
+    root: Option<PathBuf>,
+}
+
+/// What became of one contestant's preparation, for whoever waits.
+#[derive(Debug, Clone)]
+pub enum Step<'a> {
+    /// Its tools are being looked for, then its programs built.
+    Begun(&'a str),
+    /// It is ready; whether anything had to be built.
+    Ready { name: &'a str, built: bool },
+    /// It cannot be run: what it needs isn't here, or it does not build.
+    Absent(&'a str, RunError),
+}
+
+/// When a contestant is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rebuild {
+    /// Whatever was built before.
+    Always,
+    /// Where its sources, commands or tools have changed since.
+    IfStale,
+}
+
+impl Entrants {
+    /// Reads the forms of all contestants in `folder`, or in the folder `entrants` of the working directory, and those of
+    /// the filters that come with the program.
+    ///
+    /// # Errors
+    /// A sentence, when the folder that was named cannot be used, or a form is wrong.
+    pub fn find(folder: Option<&Path>) -> Result<Entrants, String> {
+        let root = match (fs::canonicalize(folder.unwrap_or(Path::new(FOLDER))), folder) {
+            (Err(error), Some(folder)) => {
+                return Err(format!("the entrants' folder {} cannot be used: {error}", folder.display()));
+            }
+            (root, _) => root.ok(),
+        };
+        let mut entrants = Entrants { root: root.clone(), ..Entrants::default() };
+        let mut embedded = BTreeMap::from_iter(EMBEDDED);
+        if let Some(root) = root {
+            let unreadable = |error| format!("the entrants' folder {} cannot be read: {error}", root.display());
+            for entry in fs::read_dir(&root).map_err(unreadable)? {
+                let folder = entry.map_err(unreadable)?.path();
+                for file in ["entrant.toml", "filters.toml"].map(|name| folder.join(name)) {
+                    if file.is_file() {
+                        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                        embedded.remove(&*name);
+                        entrants.add(&name, Form::read(&file)?, Ok(folder.clone()))?;
+                    }
+                }
+            }
+            if entrants.languages.is_empty() && entrants.filters.is_empty() {
+                return Err(format!(
+                    "the folder {} holds no entrants: no FOLDER/entrant.toml or FOLDER/filters.toml",
+                    root.display()
+                ));
+            }
+        }
+        for (name, text) in embedded {
+            let missing = match folder {
+                Some(folder) => format!("there is no folder '{name}' in {}", folder.display()),
+                None => no_folder(&format!("{FOLDER}/{name}")),
+            };
+            entrants.add(name, Form::parse(name, text)?, Err(missing))?;
+        }
+        Ok(entrants)
+    }
+
+    fn add(&mut self, name: &str, form: Form, folder: Result<PathBuf, String>) -> Result<(), String> {
+        let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
+        let out = top.join("build").join(FOLDER).join(name);
+        if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {
+            return Err(format!("the filter '{double}' of the folder '{name}' is there already"));
+        }
+        let language = form.filter.is_empty();
+        let mut projects = Project::all_of(form, folder, out);
+        if language {
+            let language: Language = name.parse().map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
+            self.languages.extend(projects.pop().map(|project| (language, project)));
+        }
+        self.filters.append(&mut projects);
+        Ok(())
+    }
+
+    /// The languages that have a folder, by its name.
+    ///
+    /// # Errors
+    /// When there is no folder for any.
+    pub fn languages(&self) -> Result<&BTreeMap<Language, Project>, String> {
+        self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
+    }
+
+    fn project_of(&self, filter: &Filter) -> Option<&Project> {
+        self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
+    }
+
+    /// Whether there are such contestants.
+    ///
+    /// # Errors
+    /// That there is one not, and which may have been meant.
+    pub fn check<'a>(
+        &self,
+        languages: &[Language],
+        filters: impl IntoIterator<Item = &'a Filter>,
+    ) -> Result<(), String> {
+        let all: Vec<&str> = self.languages.keys().map(Language::as_str).collect();
+        for language in languages {
+            known("entrant", language.as_str(), &all)?;
+        }
+        let all: Vec<&str> = self.filters.iter().flat_map(|shop| shop.programs.keys()).map(String::as_str).collect();
+        filters.into_iter().try_for_each(|filter| known("filter", filter.as_str(), &all))
+    }
+
+    /// Looks for the tools of these languages and filters, builds what has to be built, and says so to `report`. What
+    /// fails is kept, not returned: it is the outcome of the trials that want it.
+    pub fn prepare(
+        &mut self,
+        languages: &BTreeSet<&Language>,
+        filters: &BTreeSet<&Filter>,
+        when: Rebuild,
+        mut report: impl FnMut(Step<'_>),
+    ) {
+        let languages = self.languages.iter_mut().filter(|(name, _)| languages.contains(name));
+        let named = languages.map(|(name, project)| (name.to_string(), project));
+        let of_filters = self.filters.iter_mut().filter_map(|project| {
+            let wanted = filters.iter().find(|filter| project.programs.contains_key(filter.as_str()))?;
+            Some((wanted.to_string(), project))
+        });
+        for (name, project) in named.chain(of_filters) {
+            report(Step::Begun(&name));
+            match project.prepare(when) {
+                Ok(built) => report(Step::Ready { name: &name, built }),
+                Err(error) => report(Step::Absent(&name, error)),
+            }
+        }
+    }
+
+    /// How to start a language's program.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
+        let Some(project) = self.languages.get(language) else {
+            let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
+            return Err(RunError::NotHere(format!("there is no entrant '{language}' in {place}")));
+        };
+        project.command(program.name())
+    }
+
+    /// How to start a filter of lines, and what its output has to be.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub fn filter(&self, filter: &Filter) -> Result<(Runnable, Does), RunError> {
+        let found = self.project_of(filter).and_then(|project| Some((project, project.programs.get(filter.as_str())?)));
+        let (project, form) = found.ok_or_else(|| RunError::NotHere(format!("there is no filter '{filter}'")))?;
+        Ok((project.command(filter.as_str())?, form.does))
+    }
+}
+
+fn no_folder(name: &str) -> String {
+    format!(
+        "there is no folder '{name}' here; start this in pipemark's source tree, or name the folder '{FOLDER}' with --entrants \
+         (packages have it in share/pipemark; copy it to where you may write)"
+    )
+}
+
+fn known(what: &str, name: &str, all: &[&str]) -> Result<(), String> {
+    if all.contains(&name) {
+        return Ok(());
+    }
+    let hint = did_you_mean(name, all.iter().copied());
+    Err(format!("there is no {what} '{name}'; there are {}{hint}", all.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_that_come_with_the_program_are_known_by_what_they_do() {
+        let does = |name: &str| does(&name.parse().unwrap());
+        assert_eq!(
+            ["sink", "pv", "streamer", "sed"].map(does),
+            [Does::Count, Does::Copy, Does::Transform, Does::Transform]
+        );
+        for form in FILTERS.iter().filter_map(|(_, form)| form.finding.as_ref()) {
+            assert!(FILTERS.iter().any(|(name, _)| *name == form.to) && form.says.contains("{figures}"), "{form:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Contestants that share a folder of sources: whether their tools are here, and building, when sources, commands or tools
+//! are not those that they were last built from.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+
+use pipemark_host::child::RunError;
+
+use crate::Rebuild;
+use crate::form::{Form, Program, Tool};
+use crate::tool::{self, Found};
+
+/// A cold Zig or Rust build takes half a minute on a slow machine.
+const LIMIT: Duration = Duration::from_secs(600);
+/// As much of a failed build's output as is quoted: its end, where compilers sum up.
+const MAX_QUOTE: u64 = 1500;
+/// Sources deeper than this are not looked at; ours are one folder deep.
+const MAX_DEPTH: u32 = 4;
+/// In a command, the folder of what is built.
+const OUT: &str = "{out}";
+
+/// Programs with what they need, and what became of them.
+pub struct Project {
+    /// What people call it.
+    pub name: String,
+    /// By the name that a trial has for each.
+    pub programs: BTreeMap<String, Program>,
+    tools: Vec<Tool>,
+    commands: Vec<Vec<String>>,
+    /// The sources, or why they are not here.
+    folder: Result<PathBuf, String>,
+    out: PathBuf,
+    /// The tools that it can be run with, or why it can't be; `None` before that is known.
+    state: Option<Result<Vec<Found>, RunError>>,
+}
+
+/// A program that can be started.
+#[derive(Debug, Clone)]
+pub struct Runnable {
+    /// What people call it, and what a language's answers say.
+    pub name: String,
+    /// The command.
+    pub words: Vec<String>,
+    /// Where its form is.
+    pub folder: PathBuf,
+    /// The unit of the rate that it prints, in place of an answer.
+    pub prints: Option<String>,
+}
+
+impl Project {
+    /// What `form` in `folder` describes; what is built goes to `out`. Filters that need no building are apart from the
+    /// others, each with its own tools.
+    pub fn all_of(form: Form, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
+        let all_tools = form.filter.is_empty();
+        let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
+        let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
+        let mut groups: Vec<BTreeMap<String, Program>> = vec![BTreeMap::from_iter(language)];
+        for (name, program) in form.filter {
+            let program = (name.to_string(), program);
+            match program.1.run.iter().any(|word| word.contains(OUT)) {
+                true => groups[0].extend([program]),
+                false => groups.push(BTreeMap::from_iter([program])),
+            }
+        }
+        let project = |(index, programs): (usize, BTreeMap<String, Program>)| {
+            let commands = if index == 0 { form.build.commands.clone() } else { Vec::new() };
+            let needed = |tool: &&Tool| {
+                let mut words = commands.iter().chain(programs.values().map(|program| &program.run)).flatten();
+                all_tools || words.any(|word| *word == format!("{{{}}}", tool.name))
+            };
+            let tools = form.tools.iter().filter(needed).cloned().collect();
+            let (folder, out) = (folder.clone(), out.clone());
+            Project { name: form.name.clone(), programs, tools, commands, folder, out, state: None }
+        };
+        groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
+    }
+
+    /// The tools, each with the first way that works.
+    ///
+    /// # Errors
+    /// Which tool is missing, why it is not accepted, and how to install it.
+    pub fn detect(&self) -> Result<Vec<Found>, String> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new("."));
+        self.tools.iter().map(|tool| tool.detect(folder)).collect()
+    }
+
+    /// Looks for the tools and builds what has to be built; returns whether anything had to be.
+    ///
+    /// # Errors
+    /// What is missing, or why it does not build; [`command`](Self::command) says so again.
+    pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
+        let ready = match &self.folder {
+            Err(reason) if !self.commands.is_empty() => Err(RunError::NotHere(reason.clone())),
+            _ => self.detect().map_err(RunError::NotHere),
+        };
+        let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(RunError::Failed)?, tools)));
+        let (built, tools) = (built.clone().map(|(built, _)| built), built.map(|(_, tools)| tools));
+        self.state = Some(tools);
+        built
+    }
+
+    /// How to start a program, with its tools and folders put in.
+    ///
+    /// # Errors
+    /// When it isn't here or could not be built.
+    pub fn command(&self, program: &str) -> Result<Runnable, RunError> {
+        let folder = self.folder.clone().unwrap_or_else(|_| PathBuf::from("."));
+        let tools = match &self.state {
+            None => return Err(RunError::NotHere(format!("{program} in {} was not built", folder.display()))),
+            Some(state) => state.as_ref().map_err(RunError::clone)?,
+        };
+        let program = self.programs.get(program);
+        let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
+        let words = self.expand(&program.run, tools);
+        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone() })
+    }
+
+    /// A tool may be more than one word.
+    fn expand(&self, words: &[String], tools: &[Found]) -> Vec<String> {
+        let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
+        let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
+            Some(tool) => tool.words.clone(),
+            // Whoever starts it: a process of a run has been this program before it becomes another.
+            None if word == "{pipemark}" => vec!["/proc/self/exe".to_owned()],
+            None if word == "{cpus}" => vec![thread::available_parallelism().map_or(1, usize::from).to_string()],
+            None => vec![word.replace(OUT, &self.out.to_string_lossy()).replace("{folder}", &folder)],
+        };
+        words.iter().flat_map(expanded).collect()
+    }
+
+    /// Builds it if that is due; returns whether it was.
+    ///
+    /// # Errors
+    /// Which command failed, with the end of its output.
+    fn build(&self, tools: &[Found], when: Rebuild) -> Result<bool, String> {
+        let folder = match &self.folder {
+            Ok(folder) if !self.commands.is_empty() => folder,
+            _ => return Ok(false),
+        };
+        let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
+        fs::create_dir_all(&self.out).map_err(failed)?;
+        // Two builds into one folder would find each other's half-written files.
+        let log = File::options().read(true).write(true).create(true).truncate(false).open(self.out.join("build.log"));
+        let mut log = log.map_err(failed)?;
+        flock(&log, FlockOperation::LockExclusive).map_err(|error| failed(error.into()))?;
+        let stamp_file = self.out.join("built-from");
+        let stamp =
+            self.stamp(folder, tools).map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
+        if when == Rebuild::IfStale && fs::read_to_string(&stamp_file).is_ok_and(|old| old == stamp) {
+            return Ok(false);
+        }
+        let _ = fs::remove_file(&stamp_file);
+        log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
+        for words in &self.commands {
+            let words = self.expand(words, tools);
+            let trouble = match tool::run(&words, folder, &log, LIMIT) {
+                Ok(status) if status.success() => continue,
+                Ok(status) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            let quote = end_of(&mut log).unwrap_or_default();
+            return Err(format!(
+                "it does not build: '{}': {trouble}; all of its output is in {}; the end of it: {quote}",
+                words.join(" "),
+                self.out.join("build.log").display()
+            ));
+        }
+        fs::write(&stamp_file, stamp).map_err(failed)?;
+        Ok(true)
+    }
+
+    /// Everything that a build depends on, as text.
+    fn stamp(&self, folder: &Path, tools: &[Found]) -> io::Result<String> {
+        let mut stamp = format!("{}\n", env!("CARGO_PKG_VERSION"));
+        for tool in tools {
+            stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));
+        }
+        stamp.push_str(&format!("{:?}\n", self.commands));
+        stamp_sources(folder, 0, &mut stamp)?;
+        Ok(stamp)
+    }
+}
+
+/// Adds path, size and time of change of every file below `folder`.
+fn stamp_sources(folder: &Path, depth: u32, stamp: &mut String) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::path);
+    for entry in entries {
+        let (path, about) = (entry.path(), entry.metadata()?);
+        if about.is_dir() && depth < MAX_DEPTH && entry.file_name() != "__pycache__" && entry.file_name() != "target" {
+            stamp_sources(&path, depth + 1, stamp)?;
+        } else if about.is_file() {
+            let changed = about.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+            stamp.push_str(&format!("{} {} {}\n", path.display(), about.len(), changed.as_nanos()));
+        }
+    }
+    Ok(())
+}
+
+fn end_of(log: &mut File) -> io::Result<String> {
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(MAX_QUOTE)))?;
+    let mut bytes = Vec::new();
+    log.take(MAX_QUOTE).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}

@@ -1,0 +1,174 @@
+//! What an entrant has to answer, computed here and in another way than any entrant does: the checksums of
+//! entrants/README.md.
+
+use pipemark_model::Verify;
+
+/// What multiplies the checksum from block to block: 2⁶⁴ over the golden ratio, made odd.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A stream of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// How many bytes.
+    pub bytes: u64,
+    /// Bytes per block, at least 1.
+    pub block: u64,
+    /// Which pattern: `xor` is the contract's `document`, all else its `position`.
+    pub verify: Verify,
+    /// Start of the pattern `position`.
+    pub seed: u32,
+    /// The byte that is inverted before it is sent.
+    pub flip: Option<u64>,
+}
+
+impl Stream {
+    /// The contract's word for the pattern.
+    pub fn pattern(&self) -> &'static str {
+        if self.verify == Verify::Xor { "document" } else { "position" }
+    }
+
+    fn inverted(&self) -> Option<u64> {
+        self.flip.filter(|&flip| flip < self.bytes)
+    }
+}
+
+/// The checksum of a stream.
+pub fn checksum(stream: &Stream) -> u64 {
+    match stream.verify {
+        Verify::Xor => document(stream),
+        _ => position(stream),
+    }
+}
+
+/// A whole period of 256 bytes is 0, so what counts is each block's remainder, and whether it occurs an odd number of
+/// times.
+fn document(stream: &Stream) -> u64 {
+    let xor = |length: u64| (0..length % 256).fold(0, |xor, byte| xor ^ byte);
+    let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
+    let blocks = if whole % 2 == 1 { xor(stream.block) } else { 0 };
+    let inverted = if stream.inverted().is_some() { 0xff } else { 0 };
+    blocks ^ xor(rest) ^ inverted
+}
+
+/// A whole block differs from others by its number alone, in the first two words, which each later sum has as well; all
+/// other blocks are summed word by word.
+fn position(stream: &Stream) -> u64 {
+    let noise = noise(stream);
+    let mut unnumbered = noise.clone();
+    let stamped = unnumbered.len().min(8);
+    unnumbered[..stamped].fill(0);
+    let (plain, words) = (sums(&unnumbered), stream.block.div_ceil(4) as u32);
+    let mut value = 1;
+    for number in 0..stream.bytes.div_ceil(stream.block) {
+        let start = number * stream.block;
+        let length = stream.block.min(stream.bytes - start);
+        let flip = stream.flip.and_then(|flip| flip.checked_sub(start)).filter(|&at| at < length);
+        let (a, b) = if flip.is_none() && length == stream.block && length >= 8 {
+            let (low, high) = (number as u32, (number >> 32) as u32);
+            let later = words.wrapping_mul(low).wrapping_add(words.wrapping_sub(1).wrapping_mul(high));
+            (plain.0.wrapping_add(low).wrapping_add(high), plain.1.wrapping_add(later))
+        } else {
+            sums(&block(&noise[..length as usize], number, flip))
+        };
+        value = FACTOR.wrapping_mul(value).wrapping_add(u64::from(b) << 32 | u64::from(a));
+    }
+    value
+}
+
+fn noise(stream: &Stream) -> Vec<u8> {
+    let mut state = stream.seed;
+    let length = stream.block.min(stream.bytes);
+    (0..length)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .collect()
+}
+
+/// A block as it is sent, with the byte inverted that is to be.
+fn block(noise: &[u8], number: u64, flip: Option<u64>) -> Vec<u8> {
+    let mut block = noise.to_vec();
+    let stamped = block.len().min(8);
+    block[..stamped].copy_from_slice(&number.to_le_bytes()[..stamped]);
+    if let Some(flip) = flip {
+        block[flip as usize] ^= 0xff;
+    }
+    block
+}
+
+fn sums(block: &[u8]) -> (u32, u32) {
+    let mut sums = (0u32, 0u32);
+    for chunk in block.chunks(4) {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        sums.0 = sums.0.wrapping_add(u32::from_le_bytes(word));
+        sums.1 = sums.1.wrapping_add(sums.0);
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The README's words, byte by byte.
+    fn plainly(stream: &Stream) -> u64 {
+        let mut value = u64::from(stream.verify != Verify::Xor);
+        let mut sent = 0;
+        for number in 0u64.. {
+            let length = stream.block.min(stream.bytes - sent);
+            if length == 0 {
+                return value;
+            }
+            let mut state = stream.seed;
+            let mut bytes: Vec<u8> = (0..length)
+                .map(|i| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    if stream.verify == Verify::Xor { i as u8 } else { (state >> 24) as u8 }
+                })
+                .collect();
+            if stream.verify != Verify::Xor {
+                for (byte, stamp) in bytes.iter_mut().zip(number.to_le_bytes()) {
+                    *byte = stamp;
+                }
+            }
+            if let Some(at) = stream.flip.and_then(|flip| flip.checked_sub(sent)).filter(|&at| at < length) {
+                bytes[at as usize] ^= 0xff;
+            }
+            sent += length;
+            if stream.verify == Verify::Xor {
+                value = bytes.iter().fold(value, |value, byte| value ^ u64::from(*byte));
+            } else {
+                let (a, b) = sums(&bytes);
+                value = value.wrapping_mul(FACTOR).wrapping_add(u64::from(b) << 32 | u64::from(a));
+            }
+        }
+        unreachable!()
+    }
+
+    proptest! {
+        #[test]
+        fn checksums_are_those_of_the_contract(
+            bytes in 0u64..3000,
+            block in prop_oneof![1u64..20, 1u64..4000],
+            seed in any::<u32>(),
+            flip in prop::option::of(0u64..3500),
+            verify in prop::sample::select(vec![Verify::Xor, Verify::Full]),
+        ) {
+            let stream = Stream { bytes, block, verify, seed, flip };
+            prop_assert_eq!(checksum(&stream), plainly(&stream));
+        }
+    }
+
+    #[test]
+    fn a_known_one() {
+        // As every entrant answers, and entrants/check.py computes.
+        let stream = Stream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
+        assert_eq!(checksum(&stream), plainly(&stream));
+        assert_eq!(checksum(&Stream { bytes: 0, ..stream }), 1);
+        assert_ne!(checksum(&Stream { flip: Some(65_540), ..stream }), checksum(&stream));
+    }
+}

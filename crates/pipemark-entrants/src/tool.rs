@@ -1,0 +1,179 @@
+//! Whether a tool is here: its version command is the proof.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, access};
+
+use pipemark_host::child::{Child, Group};
+
+use crate::form::Tool;
+
+/// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
+const LIMIT: Duration = Duration::from_secs(60);
+/// As much of a version command's output as is looked at.
+const MAX_OUTPUT: u64 = 16 << 10;
+
+/// A tool that is here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its name in the form.
+    pub name: String,
+    /// How to call it.
+    pub words: Vec<String>,
+    /// Its version; empty where nobody asks for it.
+    pub version: String,
+}
+
+impl Tool {
+    /// The first way to call this tool that works, from within `folder`.
+    ///
+    /// # Errors
+    /// What each way lacks, and how to install it.
+    pub fn detect(&self, folder: &Path) -> Result<Found, String> {
+        let mut reasons = Vec::new();
+        for words in &self.ways {
+            match self.version_by(words, folder) {
+                Ok(version) => return Ok(Found { name: self.name.clone(), words: words.clone(), version }),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Err(format!("{} is missing ({}); to install it: {}", self.name, reasons.join("; "), self.install))
+    }
+
+    fn version_by(&self, words: &[String], folder: &Path) -> Result<String, String> {
+        let call = words.join(" ");
+        let Some(question) = &self.version else {
+            return on_path(&words[0]).map(|_| String::new()).ok_or_else(|| format!("{call}: not found"));
+        };
+        let command: Vec<String> = words.iter().chain(question).cloned().collect();
+        let text = output_of(&command, folder).map_err(|reason| format!("{call}: {reason}"))?;
+        let version = version_in(&text).ok_or_else(|| format!("{call} prints no version"))?;
+        let bound = |bound: &Option<String>| bound.as_deref().map(parts);
+        if bound(&self.at_least).is_some_and(|least| parts(&version) < least) {
+            return Err(format!("{call} is {version}, older than {}", self.at_least.as_deref().unwrap_or_default()));
+        }
+        if bound(&self.below).is_some_and(|limit| parts(&version) >= limit) {
+            return Err(format!("{call} is {version}, not below {}", self.below.as_deref().unwrap_or_default()));
+        }
+        Ok(version)
+    }
+}
+
+fn output_of(command: &[String], folder: &Path) -> Result<String, String> {
+    let in_words = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "not found".to_owned(),
+        _ => error.to_string(),
+    };
+    let mut file: File = tempfile::tempfile().map_err(in_words)?;
+    let status = run(command, folder, &file, LIMIT).map_err(in_words)?;
+    let mut bytes = Vec::new();
+    file.rewind().map_err(in_words)?;
+    file.take(MAX_OUTPUT).read_to_end(&mut bytes).map_err(in_words)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    if status.success() {
+        return Ok(text);
+    }
+    let said = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it says nothing");
+    Err(format!("{status}: {said}"))
+}
+
+/// Runs `words` in `folder` to their end, with both outputs going to `output`: for versions and builds, not for measuring.
+///
+/// # Errors
+/// When it cannot be started, or has not ended within `limit`: then it is killed with all its processes.
+pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duration) -> io::Result<ExitStatus> {
+    let [program, arguments @ ..] = words else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let mut child = Child::start(program, &mut command, Group::Own)?;
+    child.wait(Instant::now() + limit, None).map_err(io::Error::other)?;
+    let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {limit:?}"));
+    child.end().map(|(status, _)| status).ok_or_else(late)
+}
+
+/// Where a shell would find `program`.
+pub fn on_path(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        // A file that can't be started says why when it is tried.
+        return Some(PathBuf::from(program)).filter(|file| file.exists());
+    }
+    let here = |file: &PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(here)
+}
+
+/// The first number in `text`, with what follows it after dots: `17.0.15`, `13`.
+pub(super) fn version_in(text: &str) -> Option<String> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let rest = &text[start..];
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    // A dot that ends a sentence or a second one in a row ends the number.
+    let number = rest[..end].split("..").next().unwrap_or_default().trim_end_matches('.');
+    Some(number.to_owned())
+}
+
+/// Numbers that compare as versions do. One too large for 64 bits is newer than any.
+fn parts(version: &str) -> Vec<u64> {
+    version.split('.').map(|part| part.parse().unwrap_or(u64::MAX)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_tools_print() {
+        for (text, version) in [
+            ("gcc (Debian 12.2.0-14) 12.2.0\n", "12.2.0"),
+            ("openjdk version \"17.0.15\" 2025-04-15", "17.0.15"),
+            ("go version go1.26.8 linux/amd64", "1.26.8"),
+            ("v20.20.2", "20.20.2"),
+            ("version 13.", "13"),
+        ] {
+            assert_eq!(version_in(text).as_deref(), Some(version), "{text}");
+        }
+        assert_eq!(version_in("no number"), None);
+        assert!(parts("1.9") < parts("1.21") && parts("0.17") <= parts("0.17.1") && parts("18.3") > parts("18"));
+    }
+
+    fn tool(ways: &[&[&str]], at_least: Option<&str>, below: Option<&str>) -> Tool {
+        Tool {
+            name: "tool".to_owned(),
+            ways: ways.iter().map(|way| way.iter().map(|&word| word.to_owned()).collect()).collect(),
+            version: Some(Vec::new()),
+            at_least: at_least.map(str::to_owned),
+            below: below.map(str::to_owned),
+            install: "apt install tool".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_first_way_that_works_is_taken() {
+        let here = Path::new("/");
+        let ways: &[&[&str]] = &[&["/no/such/tool"], &["false"], &["echo", "v2.5"], &["echo", "v3"]];
+        let found = tool(ways, Some("2"), Some("3")).detect(here).unwrap();
+        assert_eq!((found.words.join(" "), &*found.version), ("echo v2.5".to_owned(), "2.5"));
+        for (at_least, below, words) in [
+            (Some("2.6"), None, "older than 2.6"),
+            (None, Some("2.5"), "not below 2.5"),
+            (Some("9"), None, "not found"),
+        ] {
+            let error = tool(&ways[..3], at_least, below).detect(here).unwrap_err();
+            assert!(error.contains(words) && error.ends_with("to install it: apt install tool"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_hangs_is_ended() {
+        let folder = Path::new("/");
+        let file = tempfile::tempfile().unwrap();
+        let words: Vec<String> = ["sh", "-c", "sleep 1000 & sleep 1000"].map(str::to_owned).into();
+        let error = run(&words, folder, &file, Duration::from_millis(100)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,96 @@
+//! Ctrl-C and SIGTERM as a descriptor to wait on, and the waiting that they end.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::child::error::RunError;
+
+/// Becomes readable, and stays so, when the person asks to stop.
+pub struct Interrupt(UnixStream);
+
+impl Interrupt {
+    /// Takes over SIGINT, SIGTERM and SIGHUP for the rest of the process.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn catch() -> io::Result<Interrupt> {
+        let (ours, theirs) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;
+        }
+        Ok(Interrupt(ours))
+    }
+
+    /// From now on Ctrl-C and the like end the program with `code` a second later, whatever it is doing: what is left to
+    /// do is to write, and a FIFO or a terminal may make a writer wait for ever. Signals that came before do not count.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn end_the_program_with(self, code: u8) -> io::Result<()> {
+        const GRACE: Duration = Duration::from_secs(1);
+        let Interrupt(mut signals) = self;
+        signals.set_nonblocking(true)?;
+        while matches!(signals.read(&mut [0; 64]), Ok(1..)) {}
+        signals.set_nonblocking(false)?;
+        thread::Builder::new().spawn(move || {
+            if signals.read_exact(&mut [0]).is_ok() {
+                thread::sleep(GRACE);
+                std::process::exit(code.into());
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Whether that has happened.
+    pub fn requested(&self) -> bool {
+        self.requested_within(Duration::ZERO)
+    }
+
+    /// Waits for it; whether it has happened.
+    pub fn requested_within(&self, time: Duration) -> bool {
+        wait_readable(&[], Instant::now() + time, Some(self)).is_err()
+    }
+}
+
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until the deadline for the first of `fds` to have something to read, or to say that it ended. Its place.
+///
+/// # Errors
+/// When the person interrupts, which comes first, or they cannot be waited for.
+pub fn wait_readable(
+    fds: &[BorrowedFd<'_>],
+    deadline: Instant,
+    interrupt: Option<&Interrupt>,
+) -> Result<Option<usize>, RunError> {
+    let all = fds.iter().copied().chain(interrupt.map(AsFd::as_fd));
+    let mut polled: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 });
+        match poll(&mut polled, Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) if polled[fds.len()..].iter().any(|fd| !fd.revents().is_empty()) => {
+                return Err(RunError::Interrupted);
+            }
+            Ok(_) => return Ok(polled.iter().position(|fd| !fd.revents().is_empty())),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(not_waited(error.into())),
+        }
+    }
+}
+
+pub(super) fn not_waited(error: io::Error) -> RunError {
+    RunError::Failed(format!("the processes could not be watched: {error}"))
+}

@@ -1,0 +1,401 @@
+//! A process that pipemark started. Only here are processes started, waited for and reaped.
+//!
+//! [`Child::start`] takes a command, which is this program itself ([`ourselves`]) or any other, and the [`Group`] that it
+//! is to belong to. [`Child::start_foreign`] starts a foreign program so that it never outlives pipemark, on one CPU if
+//! asked for, and keeps the beginning of its standard error; it may be held before its first instruction, to be counted
+//! and timed from there ([`Child::wait_until_held`], [`Child::release`]).
+//!
+//! [`Child::wait`] waits until a deadline and reaps, [`wait_for_first`] waits for the first of several and leaves it to
+//! be reaped, and [`wait_readable`] waits for sockets and pipes. All of them end when the person interrupts. A dropped
+//! child is killed with its group, and reaped.
+
+pub mod error;
+pub mod guard;
+pub mod interrupt;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use interrupt::not_waited;
+use pipeio_harness::reap::{self, Reap};
+use pipeio_harness::usage::{Patience, Usage, reap};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, waitid,
+};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use pipemark_model::Cpu;
+
+pub use error::RunError;
+pub use interrupt::{Interrupt, wait_readable};
+
+/// The word that makes this program become a foreign one.
+pub const STAGE_VERB: &str = "__stage";
+
+/// How much is kept of what a foreign program says on standard error. What it writes beyond is refused, so that none
+/// fills the memory, and none waits for us to read.
+const STDERR: usize = 4096;
+
+/// The process group of a child.
+#[derive(Debug, Clone, Copy)]
+pub enum Group<'a> {
+    /// One of its own: Ctrl-C is for its parent, and what it starts ends with it.
+    Own,
+    /// That of another child, which has one of its own.
+    Of(&'a Child),
+    /// Its parent's.
+    Inherited,
+}
+
+/// When a foreign program begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// As soon as it can.
+    AtOnce,
+    /// When it is [released](Child::release).
+    Held,
+}
+
+/// The word of [`Begin::Held`].
+const HELD: &str = "held";
+
+/// A process that was started. Its number stays its own until it is reaped.
+#[derive(Debug)]
+pub struct Child {
+    name: String,
+    pid: Pid,
+    leads_group: bool,
+    stderr: Option<OwnedFd>,
+    end: Option<(ExitStatus, Usage)>,
+}
+
+/// The command that starts this program again, with a hidden verb.
+pub fn ourselves(verb: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("pipemark").arg(verb);
+    command
+}
+
+/// The command that starts this program in the place of a foreign one, whose words are the arguments to add. It arranges
+/// that it dies with its parent, where it runs and when, and then becomes the other: see [`become_foreign`].
+pub fn foreign(cpu: Option<Cpu>, begin: Begin) -> Command {
+    let mut command = ourselves(STAGE_VERB);
+    command
+        .arg(getpid().to_string())
+        .arg(cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()))
+        .arg(if begin == Begin::Held { HELD } else { "at-once" });
+    command
+}
+
+impl Child {
+    /// Starts a process, which people know as `name`.
+    ///
+    /// # Errors
+    /// When there is no process or memory to be had.
+    pub fn start(name: impl Into<String>, command: &mut Command, group: Group<'_>) -> io::Result<Child> {
+        match group {
+            Group::Own => command.process_group(0),
+            Group::Of(leader) => command.process_group(leader.pid.as_raw_nonzero().get()),
+            Group::Inherited => command,
+        };
+        guard::mark(command);
+        let pid = Pid::from_child(&command.spawn()?);
+        Ok(Child { name: name.into(), pid, leads_group: matches!(group, Group::Own), stderr: None, end: None })
+    }
+
+    /// Starts `words`, which people know as `name`, with these standard streams and in a group of its own. That a command
+    /// does not exist shows in its end.
+    ///
+    /// # Errors
+    /// When there is no process, descriptor or memory to be had.
+    pub fn start_foreign(
+        name: impl Into<String>,
+        words: &[String],
+        (input, output): (OwnedFd, OwnedFd),
+        cpu: Option<Cpu>,
+        begin: Begin,
+    ) -> io::Result<Child> {
+        // Sealed at its size, it takes so many bytes and no more.
+        let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&stderr, STDERR as u64)?;
+        fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
+        let mut command = foreign(cpu, begin);
+        command.args(words).stdin(input).stdout(output).stderr(stderr.try_clone()?);
+        let mut child = Child::start(name, &mut command, Group::Own)?;
+        child.stderr = Some(stderr);
+        Ok(child)
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// What people know it as.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it ended and what it used, with the children that it waited for; `None` until it is reaped.
+    pub fn end(&self) -> Option<(ExitStatus, Usage)> {
+        self.end
+    }
+
+    /// How it ended where `wanted` was another exit code, with what it said on standard error: `ended with exit code 2: no
+    /// such option`.
+    pub fn how_it_ended(&self, wanted: u8) -> String {
+        let how = match self.end.map(|(status, _)| (status, status.code())) {
+            None => "has not ended".to_owned(),
+            Some((_, Some(0))) if wanted == 0 => "ended before its input did".to_owned(),
+            Some((_, Some(code))) if wanted != 0 => format!("ended with exit code {code} instead of {wanted}"),
+            Some((status, _)) => how_ended(status),
+        };
+        let said = self.said();
+        if said.is_empty() { how } else { format!("{how}: {said}") }
+    }
+
+    /// What it used, if it ended well.
+    ///
+    /// # Errors
+    /// How it ended otherwise.
+    pub fn succeeded(&self) -> Result<Usage, RunError> {
+        match self.end {
+            Some((status, usage)) if status.success() => Ok(usage),
+            _ => Err(RunError::Failed(format!("{} {}", self.name, self.how_it_ended(0)))),
+        }
+    }
+
+    /// What it said on standard error, on one line.
+    fn said(&self) -> String {
+        let mut bytes = [0; STDERR];
+        let file = self.stderr.as_ref().and_then(|stderr| stderr.try_clone().ok()).map(File::from);
+        let got = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
+        let text = String::from_utf8_lossy(&bytes[..got]);
+        text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).replace('\n', "; ")
+    }
+
+    /// A descriptor that is readable when it has ended. None is kept: a chain may have more stages than descriptors.
+    ///
+    /// # Errors
+    /// When there is no descriptor to be had.
+    pub fn pidfd(&self) -> io::Result<OwnedFd> {
+        Ok(pidfd_open(self.pid, PidfdFlags::empty())?)
+    }
+
+    /// Waits until the deadline for its end, and reaps it with whatever it left in its group; whether that has been done.
+    ///
+    /// # Errors
+    /// When the person interrupts, or it cannot be waited for.
+    pub fn wait(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<bool, RunError> {
+        if wait_for_first([&*self], deadline, interrupt)?.is_some() {
+            self.end_now().map_err(not_waited)?;
+        }
+        Ok(self.end.is_some())
+    }
+
+    /// Waits until a child that was started held is ready to begin.
+    ///
+    /// # Errors
+    /// When it does not become so until the deadline, or the person interrupts.
+    pub fn wait_until_held(&self, deadline: Instant, interrupt: &Interrupt) -> Result<(), RunError> {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        loop {
+            match waitid(WaitId::Pid(self.pid), options) {
+                Ok(Some(status)) if status.stopped() => return Ok(()),
+                Ok(None) | Err(Errno::INTR) if Instant::now() < deadline => {}
+                _ => return Err(RunError::Failed(format!("{} did not become ready to begin", self.name))),
+            }
+            // There is nothing to poll for a stop.
+            wait_readable(&[], Instant::now() + Duration::from_micros(200), Some(interrupt))?;
+        }
+    }
+
+    /// Lets a held child begin.
+    pub fn release(&self) {
+        let _ = kill_process(self.pid, Signal::CONT);
+    }
+
+    /// Kills it with its group; it is left to be reaped.
+    pub fn kill(&self) {
+        if self.end.is_none() {
+            let _ = match self.leads_group {
+                true => kill_process_group(self.pid, Signal::KILL),
+                false => kill_process(self.pid, Signal::KILL),
+            };
+        }
+    }
+
+    /// Kills it with its group, unless it has been reaped, and reaps it.
+    ///
+    /// # Errors
+    /// None are known: it is a child of this process.
+    pub fn end_now(&mut self) -> io::Result<()> {
+        if self.end.is_none() {
+            // Before it is reaped: then its number, which is its group's as well, may belong to another.
+            self.kill();
+            self.end = reap(self.pid, Patience::Wait)?;
+        }
+        Ok(())
+    }
+
+    /// Reaps any child of this process that has ended, this one or another.
+    ///
+    /// # Errors
+    /// None are known besides those that [`Reap`] tells.
+    pub fn reap_this_or_any(&mut self) -> io::Result<Reap> {
+        let found = reap::reap()?;
+        if let Reap::Ended(reaped) = &found
+            && Pid::from_raw(reaped.pid.cast_signed()) == Some(self.pid)
+        {
+            self.end = Some((reaped.status, reaped.usage));
+        }
+        Ok(found)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.end_now();
+    }
+}
+
+/// How a process ended, after its name.
+pub fn how_ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(9)) => "was killed (SIGKILL): by someone, or by the system for want of memory".to_owned(),
+        (None, Some(31)) => "was killed by a system-call filter (SIGSYS)".to_owned(),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => format!("ended ({status})"),
+    }
+}
+
+/// Waits until the deadline for the first of `children` to end; it is left to be reaped. Its place among them.
+///
+/// # Errors
+/// When the person interrupts, or they cannot be waited for.
+pub fn wait_for_first<'c>(
+    children: impl IntoIterator<Item = &'c Child>,
+    deadline: Instant,
+    interrupt: Option<&Interrupt>,
+) -> Result<Option<usize>, RunError> {
+    let mut pidfds = Vec::new();
+    for (place, child) in children.into_iter().enumerate() {
+        if child.end.is_some() {
+            return Ok(Some(place));
+        }
+        pidfds.push(child.pidfd().map_err(not_waited)?);
+    }
+    wait_readable(&pidfds.iter().map(AsFd::as_fd).collect::<Vec<_>>(), deadline, interrupt)
+}
+
+/// In the child: becomes the program that `words` (the hidden verb, the parent's number, the CPU or -, when, and the
+/// command) say. Returns only if that is this program itself, with the words that it is to be called by, or if it failed.
+///
+/// # Errors
+/// The exit code, when the program could not be started; the reason is on standard error by then.
+pub fn become_foreign(words: &[OsString]) -> Result<Vec<OsString>, u8> {
+    let text = |nth: usize| words.get(nth).and_then(|word| word.to_str());
+    let (Some(parent), Some(cpu), Some(begin), [_, _, _, _, _, program, arguments @ ..]) =
+        (text(2).and_then(|word| word.parse().ok()), text(3), text(4), words)
+    else {
+        eprintln!("pipemark: '{STAGE_VERB}' is for pipemark itself; try pipemark --help");
+        return Err(2);
+    };
+    if !die_with(parent) {
+        return Err(1);
+    }
+    if let Ok(cpu) = cpu.parse()
+        && let Err(error) = pin(Cpu(cpu))
+    {
+        let _ = writeln!(std::io::stderr(), "{error}");
+        return Err(1);
+    }
+    if begin == HELD {
+        let _ = kill_process(getpid(), Signal::STOP);
+    }
+    if program == "relay" {
+        return Ok(["pipemark".into(), program.clone()].into_iter().chain(arguments.iter().cloned()).collect());
+    }
+    let error = Command::new(program).args(arguments).exec();
+    let _ = writeln!(std::io::stderr(), "could not be started: {error}");
+    // As a shell has it: not found, or found and not to be run.
+    Err(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// In the child: arranges that it never outlives its parent; whether that is still there. A parent that was gone before
+/// sends no signal.
+pub fn die_with(parent: u32) -> bool {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    getppid().is_some_and(|pid| pid.as_raw_nonzero().get().cast_unsigned() == parent)
+}
+
+/// Binds this process to one CPU and makes sure that it is.
+pub fn pin(cpu: Cpu) -> io::Result<Vec<Cpu>> {
+    let mut wanted = CpuSet::new();
+    wanted.set(usize::from(cpu.0));
+    sched_setaffinity(None, &wanted)
+        .map_err(|error| io::Error::new(io::Error::from(error).kind(), format!("CPU {cpu} cannot be used: {error}")))?;
+    let got = sched_getaffinity(None)?;
+    if got.count() != 1 || !got.is_set(usize::from(cpu.0)) {
+        return Err(io::Error::other(format!("CPU {cpu} was asked for and not given")));
+    }
+    Ok(vec![cpu])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn a_child_is_waited_for_until_the_deadline_and_no_longer() {
+        let mut child = Child::start("sh", &mut shell("sleep 60"), Group::Own).unwrap();
+        assert_eq!(child.wait(Instant::now() + Duration::from_millis(20), None), Ok(false));
+        child.kill();
+        assert_eq!(child.wait(soon(), None), Ok(true));
+        assert!(child.how_it_ended(0).starts_with("was killed (SIGKILL)"), "{}", child.how_it_ended(0));
+    }
+
+    #[test]
+    fn what_a_child_leaves_in_its_group_ends_with_it() {
+        let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+        let mut command = shell("sleep 60 & exit 3");
+        let mut child = Child::start("sh", command.stdout(theirs), Group::Own).unwrap();
+        drop(command);
+        assert_eq!(child.wait(soon(), None), Ok(true));
+        assert_eq!(child.how_it_ended(0), "ended with exit code 3");
+        // The pipe ends when nobody has it any more.
+        assert_eq!(wait_readable(&[ours.as_fd()], soon(), None), Ok(Some(0)));
+    }
+
+    #[test]
+    fn the_first_to_end_is_named_and_left_to_be_reaped() {
+        let mut children =
+            ["sleep 60", "exit 0"].map(|script| Child::start(script, &mut shell(script), Group::Own).unwrap());
+        assert_eq!(wait_for_first(&children, soon(), None), Ok(Some(1)));
+        assert!(children[1].end().is_none());
+        assert_eq!(children[1].wait(soon(), None), Ok(true));
+        assert!(children[1].end().is_some_and(|(status, _)| status.success()));
+    }
+}

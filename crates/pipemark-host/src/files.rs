@@ -1,0 +1,179 @@
+//! Reads the small text files in which Linux tells about itself. A file that is hidden, unreadable or odd is `None`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use pipemark_model::Cpu;
+
+/// No file of interest is longer; a mount table of hundreds of containers is the longest.
+const LONGEST: u64 = 256 << 10;
+
+/// The file system to read from: the machine's own, or a sample of another one.
+pub struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    /// This machine's files.
+    pub fn live() -> Files {
+        Files::below("/")
+    }
+
+    /// Files of a machine whose root directory is `root`.
+    pub fn below(root: impl Into<PathBuf>) -> Files {
+        Files { root: root.into() }
+    }
+
+    fn locate(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// The first `bytes` bytes of a file. The kernel makes some files as they are read, at a cost per line.
+    pub fn head(&self, path: impl AsRef<Path>, bytes: u64) -> Option<String> {
+        // Enough for most of them, in one read.
+        let mut text = Vec::with_capacity(4096);
+        File::open(self.locate(path)).ok()?.take(bytes).read_to_end(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The text of a file.
+    pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        self.head(path, LONGEST)
+    }
+
+    /// The only line of a file, without white space around it; `None` if it is empty.
+    pub fn line(&self, path: impl AsRef<Path>) -> Option<String> {
+        let text = self.text(path)?;
+        let line = text.trim();
+        (!line.is_empty()).then(|| line.to_owned())
+    }
+
+    /// The only value of a file.
+    pub fn value<T: FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
+        self.line(path)?.parse().ok()
+    }
+
+    /// The number after `key` and a blank, in a file of such lines.
+    pub fn entry(&self, path: impl AsRef<Path>, key: &str) -> Option<u64> {
+        let text = self.text(path)?;
+        text.lines().filter_map(|line| line.split_once(' ')).find(|(name, _)| *name == key)?.1.trim().parse().ok()
+    }
+
+    /// Whether there is such a file.
+    pub fn exist(&self, path: impl AsRef<Path>) -> bool {
+        self.locate(path).exists()
+    }
+
+    /// The names in a directory, sorted; none if it cannot be read.
+    pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let Ok(entries) = self.locate(path).read_dir() else { return Vec::new() };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// The CPUs of a list such as `0-3,8,10-11`; `None` where it is no list.
+pub fn cpu_list(text: &str) -> Option<Vec<Cpu>> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        cpus.extend((first..=last).take_while(|&cpu| cpu < Cpu::LIMIT).map(Cpu));
+    }
+    Some(cpus)
+}
+
+/// CPUs as a list such as `0-3,8`.
+pub fn show_cpu_list(cpus: &[Cpu]) -> String {
+    let runs = cpus.chunk_by(|a, b| a.0.checked_add(1) == Some(b.0));
+    let parts: Vec<String> = runs
+        .map(|run| match run {
+            [only] => only.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => unreachable!("chunk_by gives no empty chunks"),
+        })
+        .collect();
+    parts.join(",")
+}
+
+/// The value after `KEY:` in texts such as /proc/self/status and /proc/cpuinfo, where its first line has one.
+pub fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then(|| value.trim()).filter(|value| !value.is_empty())
+    })
+}
+
+#[cfg(test)]
+pub mod sample {
+    //! A file system with a few files in it, for tests.
+
+    use std::fs;
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use crate::files::Files;
+
+    /// Removed when dropped.
+    pub struct Tree {
+        root: PathBuf,
+        pub files: Files,
+    }
+
+    impl Tree {
+        pub fn new(contents: &[(&str, &str)]) -> Tree {
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let root = std::env::temp_dir().join(format!("pipemark-host-{}-{number}", std::process::id()));
+            for (path, text) in contents {
+                let path = root.join(path.trim_start_matches('/'));
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Tree { files: Files::below(&root), root }
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_read_and_shown_alike() {
+        for list in ["0", "0-3", "0-1,4,6-7", ""] {
+            assert_eq!(show_cpu_list(&cpu_list(list).unwrap()), list);
+        }
+        assert_eq!(cpu_list("0-65535").unwrap().len(), usize::from(Cpu::LIMIT));
+        assert_eq!(cpu_list("3-1"), Some(vec![]));
+        assert_eq!(cpu_list("zero"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_none() {
+        let files = Files::below("/nonexistent");
+        assert_eq!(files.text("/proc/stat"), None);
+        assert_eq!(files.value::<u64>("/proc/sys/fs/pipe-max-size"), None);
+        assert!(files.names("/sys/devices").is_empty());
+        assert!(!files.exist("/.dockerenv"));
+    }
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "model\t\t: 17\nmodel name\t: AMD EPYC\nflags\t\t:\n";
+        assert_eq!(field(text, "model name"), Some("AMD EPYC"));
+        assert_eq!(field(text, "model"), Some("17"));
+        assert_eq!(field(text, "flags"), None);
+    }
+}

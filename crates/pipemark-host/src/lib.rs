@@ -1,0 +1,142 @@
+//! The machine: what it is, what it allows and how busy it is ([`survey`], [`Reading`]); and the one place that starts
+//! processes and waits for them ([`child`]).
+
+pub mod child;
+mod cpus;
+mod files;
+mod limits;
+mod noise;
+mod permissions;
+mod virtualization;
+
+use files::Files;
+
+use pipemark_model::{Host, Pressure};
+
+pub use files::{field, show_cpu_list};
+pub use limits::{ControlGroups, Room};
+pub use noise::{Reading, warnings};
+pub use permissions::Facility;
+
+/// The limits of a kernel that hides its own: <linux/pipe_fs_i.h> and fs/pipe.c since Linux 4.5.
+const DEFAULT_PIPE_MAX_SIZE: u64 = 1 << 20;
+const DEFAULT_PIPE_USER_PAGES_SOFT: u64 = 16384;
+
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// Looks at this machine. Takes a few milliseconds; what is hidden or forbidden is left out.
+pub fn survey() -> Host {
+    let files = Files::live();
+    let uname = rustix::system::uname();
+    let text = |field: &std::ffi::CStr| field.to_string_lossy().into_owned();
+    let system = rustix::system::sysinfo();
+    let cpus = cpus::allowed(&files);
+    let cpuinfo = cpus::cpuinfo(&files);
+    let virtualization = virtualization::detect(&files, &cpuinfo);
+    let groups = ControlGroups::find(&files);
+    let pipe_max_size = pipe_max_size(&files);
+    let (pipe_limits_lifted, pipe_user_limits_lifted) = permissions::pipe_limits_lifted(&files, pipe_max_size);
+    let huge_page_size = files.value(format!("{HUGE_PAGES}/hpage_pmd_size"));
+    Host {
+        name: text(uname.nodename()),
+        kernel: format!("{} {}", text(uname.release()), text(uname.version())),
+        cpu: cpus::model(&files, &cpuinfo),
+        cpus: u32::try_from(cpus.len()).expect("at most 1024"),
+        topology: cpus::topology(&files, &cpus),
+        caches: cpus::caches(&files, cpus[0]),
+        governor: cpus::governor(&files, cpus[0]),
+        clock_source: files.line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        virtualized: virtualization.hypervisor,
+        virtualization: virtualization.names,
+        memory: system.totalram.saturating_mul(system.mem_unit.into()),
+        memory_limit: groups.memory(&files),
+        cpu_limit: groups.cpus(&files),
+        page_size: u64::try_from(rustix::param::page_size()).expect("a few KiB"),
+        huge_page_size,
+        huge_pages: huge_page_policy(&files, huge_page_size),
+        pipe_default_size: pipeio::pipe::Pipe::new().and_then(|pipe| pipe.capacity()).ok().map(|bytes| bytes as u64),
+        pipe_max_size,
+        pipe_user_pages_soft: files.value("/proc/sys/fs/pipe-user-pages-soft").unwrap_or(DEFAULT_PIPE_USER_PAGES_SOFT),
+        pipe_user_pages_hard: files.value("/proc/sys/fs/pipe-user-pages-hard").unwrap_or(0),
+        pipe_limits_lifted,
+        pipe_user_limits_lifted,
+        vmsplice_shares_pages: pipeio_harness::probe::vmsplice_shares_pages().ok(),
+        permissions: permissions::probe_all(&files),
+        // Fixed point with 16 bits behind the point, sysinfo(2).
+        load: system.loads[0] as f64 / 65536.0,
+        pressure: pressure(&files),
+    }
+}
+
+fn pipe_max_size(files: &Files) -> u64 {
+    files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
+}
+
+/// What control groups leave to this process now.
+pub fn room() -> Room {
+    let files = Files::live();
+    ControlGroups::find(&files).room(&files)
+}
+
+/// The policy that holds for private anonymous memory: since Linux 6.8 each size has its own, which may follow the
+/// common one.
+fn huge_page_policy(files: &Files, size: Option<u64>) -> Option<String> {
+    let chosen = |path: &str| Some(files.text(path)?.split_once('[')?.1.split_once(']')?.0.to_owned());
+    let own = size.and_then(|bytes| chosen(&format!("{HUGE_PAGES}/hugepages-{}kB/enabled", bytes >> 10)));
+    own.filter(|policy| policy != "inherit").or_else(|| chosen(&format!("{HUGE_PAGES}/enabled")))
+}
+
+fn pressure(files: &Files) -> Option<Pressure> {
+    let some = |path: &str| {
+        let text = files.text(path)?;
+        let line = text.lines().find(|line| line.starts_with("some "))?;
+        line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok())
+    };
+    Some(Pressure { cpu: some("/proc/pressure/cpu")?, memory: some("/proc/pressure/memory")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::sample::Tree;
+
+    #[test]
+    fn the_policy_of_the_size_goes_before_the_common_one() {
+        let common = (&*format!("{HUGE_PAGES}/enabled"), "always [madvise] never\n");
+        let own = format!("{HUGE_PAGES}/hugepages-2048kB/enabled");
+        let policy = |contents: &[(&str, &str)]| huge_page_policy(&Tree::new(contents).files, Some(2 << 20));
+        assert_eq!(policy(&[common]), Some("madvise".to_owned()));
+        assert_eq!(policy(&[common, (&own, "always [inherit] madvise never\n")]), Some("madvise".to_owned()));
+        assert_eq!(policy(&[common, (&own, "always inherit madvise [never]\n")]), Some("never".to_owned()));
+        assert_eq!(policy(&[]), None);
+    }
+
+    #[test]
+    fn pressure_is_the_share_of_the_last_ten_seconds() {
+        // Without the line "full", as Linux before 5.13 tells about CPUs.
+        let cpu = ("/proc/pressure/cpu", "some avg10=6.49 avg60=21.09 avg300=28.49 total=160505893\n");
+        let memory = (
+            "/proc/pressure/memory",
+            "some avg10=0.50 avg60=0.00 avg300=0.00 total=9\nfull avg10=0.25 avg60=0.00 avg300=0.00 total=7\n",
+        );
+        assert_eq!(pressure(&Tree::new(&[cpu, memory]).files), Some(Pressure { cpu: 6.49, memory: 0.5 }));
+        assert_eq!(pressure(&Tree::new(&[memory]).files), None);
+    }
+
+    #[test]
+    fn this_machine_has_what_every_machine_has() {
+        let host = survey();
+        assert!(host.cpus >= 1);
+        assert_eq!(host.topology.len(), host.cpus as usize);
+        assert!(host.memory > 1 << 20);
+        assert!(host.page_size.is_power_of_two());
+        assert!(host.pipe_max_size >= host.page_size);
+        assert!(host.pipe_default_size.is_some_and(|size| size >= host.page_size && size % host.page_size == 0));
+        assert!(!host.kernel.trim().is_empty() && !host.cpu.is_empty());
+        assert!(host.load >= 0.0 && host.load < 1e6);
+        assert!(host.caches.iter().all(|cache| cache.size > 0 && cache.shared_by > 0));
+        if host.pipe_limits_lifted {
+            assert!(host.pipe_user_limits_lifted);
+        }
+    }
+}

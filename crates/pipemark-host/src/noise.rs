@@ -1,0 +1,226 @@
+//! What disturbed a measurement: CPU time that others or the hypervisor took, pressure, throttling, a changing clock.
+//! Reading is apart from judging.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pipemark_model::{Cpu, Host, Warning};
+
+use crate::files::Files;
+use crate::limits::ControlGroups;
+
+/// Steal from this share on is worth a word, in per cent.
+const STEAL: f64 = 1.0;
+/// So many CPUs used by others are.
+const LOAD: f64 = 0.1;
+/// The kernel counts in ticks of 10 ms, and our processes' in another way than the machine's: so few say nothing.
+const LOAD_TICKS: u64 = 10;
+/// Waiting for a CPU before the start, in per cent.
+const CPU_PRESSURE: f64 = 5.0;
+/// Being held back by the control group, in per cent.
+const THROTTLED: f64 = 1.0;
+
+/// The counters at one moment.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    at: Instant,
+    cpus: BTreeMap<Cpu, Ticks>,
+    own: Option<u64>,
+    throttled: Option<Duration>,
+    times_throttled: u64,
+}
+
+/// What a CPU has done since boot, in clock ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ticks {
+    busy: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Reading {
+    /// Reads the counters now. Processes we started count as ours once they were waited for.
+    pub fn now() -> Reading {
+        let files = Files::live();
+        let groups = ControlGroups::find(&files);
+        Reading {
+            at: Instant::now(),
+            cpus: files.text("/proc/stat").map(|text| ticks(&text)).unwrap_or_default(),
+            own: files.text("/proc/self/stat").and_then(|text| own_ticks(&text)),
+            throttled: groups.throttled(&files),
+            times_throttled: groups.times_throttled(&files).unwrap_or(0),
+        }
+    }
+}
+
+/// The CPUs' lines of /proc/stat.
+fn ticks(stat: &str) -> BTreeMap<Cpu, Ticks> {
+    let parse = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split(' ');
+        // The first line, without a number, is the sum over all.
+        let cpu = Cpu(words.next()?.parse().ok()?);
+        let fields: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal, and two that user and nice include: proc_stat(5).
+        let &[user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
+        Some((cpu, Ticks { busy: user + nice + system + irq + softirq, idle: idle + iowait, steal }))
+    };
+    BTreeMap::from_iter(stat.lines().filter_map(parse))
+}
+
+/// The time of this process and of those it has waited for, from /proc/self/stat.
+fn own_ticks(stat: &str) -> Option<u64> {
+    // utime stime cutime cstime, the 14th to the 17th field: the name before the 3rd may hold blanks and parentheses.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').skip(11).take(4).map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+/// What disturbed a measurement that began with one reading and ended with the other, on the CPUs that `host` allows.
+pub fn warnings(host: &Host, start: &Reading, end: &Reading) -> Vec<Warning> {
+    let both = || host.topology.iter().filter_map(|own| Some((start.cpus.get(&own.cpu)?, end.cpus.get(&own.cpu)?)));
+    // Idle time may step back a little: proc_stat(5) on iowait.
+    let spent = |of: fn(&Ticks) -> u64| both().map(|(before, after)| of(after).saturating_sub(of(before))).sum::<u64>();
+    let [busy, idle, steal] = [spent(|ticks| ticks.busy), spent(|ticks| ticks.idle), spent(|ticks| ticks.steal)];
+    let (count, total) = (both().count() as f64, (busy + idle + steal) as f64);
+    let mut warnings = Vec::new();
+
+    let steal = steal as f64 / total * 100.0;
+    if total > 0.0 && steal > STEAL {
+        warnings.push(Warning::Steal { percent: steal });
+    }
+    if let (Some(before), Some(after)) = (start.own, end.own) {
+        let others = busy.saturating_sub(after.saturating_sub(before));
+        let busy = others as f64 / total * count;
+        if others > LOAD_TICKS && busy > LOAD {
+            warnings.push(Warning::Load { busy });
+        }
+    }
+    if let Some(pressure) = host.pressure.filter(|pressure| pressure.cpu > CPU_PRESSURE) {
+        warnings.push(Warning::CpuPressure { percent: pressure.cpu });
+    }
+    if let (Some(before), Some(after)) = (start.throttled, end.throttled) {
+        // The kernel adds up what all CPUs were held back.
+        let elapsed = end.at.saturating_duration_since(start.at).as_secs_f64() * count.max(1.0);
+        let percent = after.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
+        // An elapsed time of zero gives NaN, which is not above anything.
+        if percent > THROTTLED {
+            let times = end.times_throttled.saturating_sub(start.times_throttled);
+            warnings.push(Warning::Throttled { percent, times });
+        }
+    }
+    if let Some(governor) = host.governor.clone().filter(|governor| governor != "performance") {
+        warnings.push(Warning::Governor { governor });
+    }
+    if let Some(clock) = host.clock_source.clone().filter(|clock| SLOW_CLOCKS.contains(&clock.as_str())) {
+        warnings.push(Warning::SlowClock { clock });
+    }
+    warnings
+}
+
+/// Sources of time that take a microsecond or more to ask, by a system call and a device.
+const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "pit", "refined-jiffies"];
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{CpuTopology, Pressure};
+
+    use super::*;
+
+    const BEFORE: &str = "\
+cpu  300 0 300 2000 20 0 10 40 0 0
+cpu0 100 0 100 1000 10 0 5 20 0 0
+cpu1 100 0 100 1000 10 0 5 20 0 0
+cpu3 100 0 100 0 0 0 0 0 0 0
+intr 2943136 0 0
+ctxt 11379923
+";
+
+    fn host() -> Host {
+        let topology = [0, 1].map(|cpu| CpuTopology { cpu: Cpu(cpu), core: cpu.into(), package: 0, node: None });
+        Host { topology: topology.to_vec(), ..Host::default() }
+    }
+
+    fn reading(stat: &str, own: u64, at: Instant) -> Reading {
+        Reading { at, cpus: ticks(stat), own: Some(own), throttled: Some(Duration::ZERO), times_throttled: 3 }
+    }
+
+    /// Warnings after ten seconds in which CPU 0 and 1 did this (user, idle, steal) and our processes used `own` ticks.
+    fn after(user: u64, idle: u64, steal: u64, own: u64) -> Vec<Warning> {
+        let at = Instant::now();
+        let line = |cpu: u16| format!("cpu{cpu} {} 0 100 {} 10 0 5 {} 0 0\n", 100 + user, 1000 + idle, 20 + steal);
+        let stat = line(0) + &line(1) + "cpu3 999999 0 100 0 0 0 0 0 0 0\n";
+        warnings(&host(), &reading(BEFORE, 50, at), &reading(&stat, 50 + own, at + Duration::from_secs(10)))
+    }
+
+    #[test]
+    fn a_quiet_machine_is_no_warning() {
+        assert_eq!(after(500, 500, 0, 1000), []);
+        // Slightly more than we used: the kernel's own work.
+        assert_eq!(after(500, 500, 0, 950), []);
+        // More than the machine saw: counted in another way.
+        assert_eq!(after(500, 500, 0, 1010), []);
+        assert_eq!(after(0, 0, 0, 0), []);
+    }
+
+    #[test]
+    fn steal_is_a_share_of_the_allowed_cpus_time() {
+        assert_eq!(after(500, 450, 50, 1000), [Warning::Steal { percent: 5.0 }]);
+        assert_eq!(after(500, 495, 5, 1000), []);
+    }
+
+    #[test]
+    fn load_is_what_others_used_on_our_cpus() {
+        // CPU 3 was busy all the time, but it is not ours to use.
+        assert_eq!(after(500, 500, 0, 500), [Warning::Load { busy: 0.5 }]);
+        // Ten ticks are too few to say anything, however short the time was.
+        assert_eq!(after(10, 0, 0, 10), []);
+    }
+
+    #[test]
+    fn pressure_throttling_and_governor_are_named() {
+        let at = Instant::now();
+        let start = reading(BEFORE, 0, at);
+        let end = Reading {
+            at: at + Duration::from_secs(2),
+            throttled: Some(Duration::from_millis(500)),
+            times_throttled: 8,
+            ..start.clone()
+        };
+        let mut host = host();
+        host.pressure = Some(Pressure { cpu: 30.0, memory: 0.0 });
+        host.governor = Some("powersave".to_owned());
+        assert_eq!(
+            warnings(&host, &start, &end),
+            [
+                Warning::CpuPressure { percent: 30.0 },
+                Warning::Throttled { percent: 12.5, times: 5 },
+                Warning::Governor { governor: "powersave".to_owned() }
+            ]
+        );
+        host.pressure = Some(Pressure { cpu: 1.0, memory: 0.0 });
+        host.governor = Some("performance".to_owned());
+        host.clock_source = Some("tsc".to_owned());
+        assert_eq!(warnings(&host, &start, &start), []);
+        host.clock_source = Some("hpet".to_owned());
+        assert_eq!(warnings(&host, &start, &start), [Warning::SlowClock { clock: "hpet".to_owned() }]);
+    }
+
+    #[test]
+    fn hidden_counters_are_no_warning() {
+        let blind =
+            Reading { at: Instant::now(), cpus: ticks("nonsense"), own: None, throttled: None, times_throttled: 0 };
+        assert_eq!(warnings(&host(), &blind, &blind), []);
+        assert_eq!(ticks("cpu0 1 2 3\ncpux 1 2 3 4 5 6 7 8\n"), BTreeMap::new());
+    }
+
+    #[test]
+    fn our_own_time_grows_when_we_work() {
+        let before = Reading::now();
+        let start = Instant::now();
+        let mut sum = 0u64;
+        while Reading::now().own == before.own && start.elapsed() < Duration::from_secs(10) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(Reading::now().own > before.own, "{before:?}");
+        assert!(!before.cpus.is_empty());
+    }
+}

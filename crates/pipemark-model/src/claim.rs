@@ -1,0 +1,144 @@
+//! What a document concluded, as a question to measurements, and the answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::Job;
+use crate::parameter::{Key, Settings};
+use crate::value::word_enum;
+
+/// A conclusion of someone else's document, to be compared with what is measured here.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Claim {
+    /// A stable word for it; unique within its suite.
+    pub id: String,
+    /// Where it stands in the document: its section or table.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// What it says, in our words.
+    pub says: String,
+    /// The figure that was published with it, as it was given.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub published: String,
+    /// Why no measurement here can answer it; all that follows is then empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
+    /// The experiments that answer it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experiments: Vec<String>,
+    /// What is asked: `gain` (per cent over another trial), `ratio` (times as fast), `spread` (how far runs scatter, per cent),
+    /// or the CSV column of a figure; with `to` that figure's ratio.
+    #[serde(default)]
+    pub figure: String,
+    /// The trials that are asked: those with any of these settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<Settings>,
+    /// Each is held against the trial that differs from it in these; if there are none, against its baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Settings>,
+    /// Which of several trials has to be in the range.
+    #[serde(default)]
+    pub which: Which,
+    /// The claim holds from here on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// The claim holds up to here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// What was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}
+
+impl Claim {
+    /// Whether it is about a trial of an experiment.
+    pub fn asks(&self, experiment: &str, job: &Job) -> bool {
+        let settings = job.settings();
+        let fits = |of: &Settings| Key::iter().filter_map(|key| of.get(key)).all(|value| settings.has(&value));
+        self.experiments.iter().any(|own| own == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
+    }
+
+    /// Whether `other` is what `job` is held against: it has `to`, and all else as `job` has it, but for how much a run moves
+    /// where `to` doesn't say.
+    pub fn compares(&self, job: &Job, other: &Job) -> bool {
+        let Some(to) = &self.to else { return false };
+        let (own, other) = (job.settings(), other.settings());
+        let given = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
+        own != other
+            && Key::iter().filter(|key| given || !key.is_volume()).all(|key| match to.get(key) {
+                Some(value) => other.has(&value),
+                None => own.get(key) == other.get(key) || given && key.is_volume(),
+            })
+    }
+}
+
+word_enum! {
+    /// Which of several trials a claim is about.
+    pub enum Which {
+        /// All of them.
+        Each,
+        /// The one with the most.
+        Most,
+        /// The one with the least.
+        Least,
+    }
+}
+
+word_enum! {
+    /// What measurements say of a claim.
+    pub enum Verdict {
+        /// All that was asked lies in the claimed range for certain.
+        Holds,
+        /// The difference goes the other way for certain.
+        Reversed,
+        /// What was asked lies outside of the claimed range for certain.
+        DoesntHold,
+        /// Neither is certain.
+        CantTell,
+    }
+}
+
+impl Verdict {
+    /// As it is told.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Reversed => "reversed",
+            Verdict::DoesntHold => "doesn't hold",
+            Verdict::CantTell => "can't tell",
+        }
+    }
+}
+
+/// A claim's answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answer {
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was measured, in a few words.
+    pub here: String,
+    /// Each trial that was asked.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What one trial says of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Evidence {
+    /// Its experiment.
+    pub experiment: String,
+    /// Its id.
+    pub trial: String,
+    /// The trial that it is held against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The figure.
+    pub figure: f64,
+    /// Its 95 % interval; `None` where there are too few runs.
+    pub interval: Option<(f64, f64)>,
+    /// The interval that holds together with those of all claims of the document, which decides.
+    pub with_all_others: Option<(f64, f64)>,
+    /// What it alone says.
+    pub verdict: Verdict,
+}

@@ -1,0 +1,72 @@
+//! Which program of which language's folder streams the bytes, where it isn't pipemark's own ends that do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::word_enum;
+
+/// Makes a type of the names of contestants of one kind, which are known where contestants are read, not here.
+macro_rules! contestant_name {
+    ($type:ident, $what:literal, $description:literal) => {
+        #[doc = $description]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $type(String);
+
+        impl $type {
+            /// The name.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::bad_value::BadValue;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c);
+                let starts = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+                if !starts || text.len() > 40 || !text.chars().all(good) {
+                    let shown: String = text.chars().take(40).collect();
+                    return Err(Self::Err::new(format!("'{shown}' is not the name of a {}", $what)));
+                }
+                Ok($type(text.to_owned()))
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        $crate::value::serde_as_text!($type, $description);
+    };
+}
+pub(super) use contestant_name;
+
+contestant_name!(
+    Language,
+    "language; use lower-case letters and digits, such as c or cpp",
+    "the name of a folder of entrants, such as c or cpp"
+);
+
+word_enum! {
+    /// How an entrant is written.
+    pub enum Program {
+        /// What a good programmer of the language writes with its standard library.
+        Idiomatic,
+        /// The fastest that still writes, reads and checks every byte in that language.
+        Tuned,
+    }
+}
+
+/// What is known of one run of an entrant besides what is known of any run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EntrantStats {
+    /// Compiler or runtime with its version, as the program says.
+    pub runtime: String,
+    /// The most memory that its largest process had resident, in bytes; `None` where it is too little to be told from
+    /// that of the process that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rss: Option<u64>,
+}

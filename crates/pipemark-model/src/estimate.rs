@@ -1,0 +1,161 @@
+//! What the runs of a trial say of each figure, and its form in JSON.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value as Json};
+
+use crate::figure::Figure;
+
+/// What the samples of a trial say about one quantity: never a single number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Estimate {
+    /// The median of the middles of all pairs of samples (Hodges and Lehmann's estimate, the pseudomedian); in documents of method 1
+    /// the middle sample.
+    pub median: f64,
+    /// Lower end of its 95 % interval; `None` for fewer samples than can support one.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// The smallest sample.
+    pub min: f64,
+    /// The largest sample.
+    pub max: f64,
+    /// How many samples there are.
+    pub runs: u32,
+}
+
+/// The estimates of a trial: always of the throughput and the CPU time, of the rest where there is some.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimates(BTreeMap<Figure, Estimate>);
+
+impl Estimates {
+    /// These estimates; `None` without those that every trial has.
+    pub fn new(estimates: impl IntoIterator<Item = (Figure, Estimate)>) -> Option<Estimates> {
+        let estimates = BTreeMap::from_iter(estimates);
+        let all = [Figure::Throughput, Figure::CpuSecondsPerGib].iter().all(|figure| estimates.contains_key(figure));
+        all.then_some(Estimates(estimates))
+    }
+
+    /// The estimate of one figure, where there is one.
+    pub fn get(&self, figure: Figure) -> Option<&Estimate> {
+        self.0.get(&figure)
+    }
+
+    /// Adds one, or replaces it.
+    pub fn set(&mut self, figure: Figure, estimate: Estimate) {
+        self.0.insert(figure, estimate);
+    }
+
+    /// All of them, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Figure, &Estimate)> {
+        self.0.iter().map(|(figure, estimate)| (*figure, estimate))
+    }
+
+    /// Bytes per second that reached the sinks.
+    pub fn throughput(&self) -> &Estimate {
+        &self.0[&Figure::Throughput]
+    }
+
+    /// CPU seconds of all ends per GiB.
+    pub fn cpu_seconds_per_gib(&self) -> &Estimate {
+        &self.0[&Figure::CpuSecondsPerGib]
+    }
+
+    /// How many times as fast as the baseline.
+    pub fn ratio(&self) -> Option<&Estimate> {
+        self.get(Figure::Ratio)
+    }
+
+    /// The median round trip, of conversations.
+    pub fn round_trip(&self) -> Option<&Estimate> {
+        self.get(Figure::P50)
+    }
+
+    /// Which figure the trial is told by: the median round trip of a conversation, throughput otherwise.
+    pub fn headline_figure(&self) -> Figure {
+        if self.0.contains_key(&Figure::P50) { Figure::P50 } else { Figure::Throughput }
+    }
+
+    /// The figure that the trial is told by.
+    pub fn headline(&self) -> &Estimate {
+        &self.0[&self.headline_figure()]
+    }
+}
+
+impl Serialize for Estimates {
+    /// As JSON has always had them: the figures of round trips and of counters in objects of their own.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Json::Object(Map::new());
+        for (figure, estimate) in self.iter() {
+            let place = figure.path().iter().fold(&mut object, |object, name| &mut object[*name]);
+            *place = serde_json::to_value(estimate).map_err(serde::ser::Error::custom)?;
+        }
+        object.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Estimates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = Map::deserialize(deserializer)?;
+        let mut estimates = BTreeMap::new();
+        for figure in Figure::iter() {
+            let path = figure.path();
+            let json = path[1..].iter().fold(object.get(path[0]), |json, name| json?.get(name));
+            if let Some(json) = json.filter(|json| !json.is_null()) {
+                let estimate = Estimate::deserialize(json)
+                    .map_err(|error| D::Error::custom(format!("estimate.{}: {error}", path.join("."))))?;
+                estimates.insert(figure, estimate);
+            }
+        }
+        Estimates::new(estimates)
+            .ok_or_else(|| D::Error::custom("an estimate needs throughput and cpu_seconds_per_gib"))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Estimates {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Estimates".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut properties: Map<String, Json> = Map::new();
+        for figure in Figure::iter() {
+            let mut schema = generator.subschema_for::<Estimate>();
+            schema.insert("description".to_owned(), figure.help().into());
+            let place = match figure.path() {
+                [group, _] => {
+                    let object = schemars::json_schema!({"type": "object", "properties": {}}).to_value();
+                    let group = properties.entry(*group).or_insert(object);
+                    group["properties"].as_object_mut().expect("made above")
+                }
+                _ => &mut properties,
+            };
+            place.insert(figure.path()[figure.path().len() - 1].to_owned(), schema.to_value());
+        }
+        schemars::json_schema!({
+            "type": "object",
+            "description": "The quantities estimated for each trial; those that it does not have are left out.",
+            "properties": properties,
+            "required": ["throughput", "cpu_seconds_per_gib"],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_figure_survives_json() {
+        let estimate = |n: f64| Estimate { median: n, low: None, high: Some(n), min: n, max: n, runs: 1 };
+        let all = Figure::iter().enumerate().map(|(n, figure)| (figure, estimate(n as f64)));
+        let all = Estimates::new(all).unwrap();
+        let json = serde_json::to_value(&all).unwrap();
+        assert_eq!(json["latency"]["p999"]["median"], Figure::P999 as u32 as f64);
+        assert_eq!(serde_json::from_value::<Estimates>(json).unwrap(), all);
+    }
+}

@@ -1,0 +1,123 @@
+//! Lines of text through a filter: who feeds it, which filter it is, and what the processes of such a pipeline used.
+
+use serde::{Deserialize, Serialize};
+
+use crate::value::word_enum;
+
+word_enum! {
+    /// Where the lines come from.
+    pub enum Feed {
+        /// yes(1) with a line of 8 bytes, for a time.
+        YesShort,
+        /// yes(1) with a line of 48 bytes, for a time.
+        YesMiddle,
+        /// yes(1) with a line of 285 bytes, for a time.
+        YesLong,
+        /// A web server's log in a file in memory.
+        File,
+        /// The same log, compressed by gzip, through zcat(1).
+        Zcat,
+        /// pipemark's own lines of 64 bytes, for a time, --rate in each second, each timed until it is behind the filter.
+        Timed,
+    }
+}
+
+impl Feed {
+    /// Whether it never ends by itself.
+    pub fn endless(self) -> bool {
+        self.line_bytes().is_some()
+    }
+
+    /// How long its lines are, newline included, where all are alike.
+    pub fn line_bytes(self) -> Option<u32> {
+        match self {
+            Feed::YesShort => Some(8),
+            Feed::YesMiddle => Some(48),
+            Feed::YesLong => Some(285),
+            Feed::Timed => Some(64),
+            Feed::File | Feed::Zcat => None,
+        }
+    }
+}
+
+super::entrant::contestant_name!(
+    Filter,
+    "filter of lines; use lower-case letters and digits, such as awk or lines-1",
+    "the name of a filter of lines, such as awk or lines-1"
+);
+
+/// What the processes of a pipeline of lines used, each from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PipelineStats {
+    /// The process that writes the lines; `None` where a file is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<ProcessStats>,
+    /// The filter.
+    pub filter: ProcessStats,
+}
+
+impl PipelineStats {
+    /// The sum over the processes; of a counter only where each has it.
+    pub fn sum(&self) -> ProcessStats {
+        self.feed.map_or(self.filter, |feed| feed.plus(&self.filter))
+    }
+}
+
+/// What one process used, with the threads and processes that it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessStats {
+    /// User CPU time in nanoseconds.
+    pub user_ns: u64,
+    /// System CPU time in nanoseconds.
+    pub sys_ns: u64,
+    /// Context switches, voluntary or not.
+    pub context_switches: u64,
+    /// Page faults, with I/O or without.
+    pub page_faults: u64,
+    /// Moves to another CPU; `None` here and below where the machine or the kernel does not count them for us.
+    pub migrations: Option<u64>,
+    /// CPU cycles.
+    pub cycles: Option<u64>,
+    /// Instructions.
+    pub instructions: Option<u64>,
+    /// Branches.
+    pub branches: Option<u64>,
+    /// Branches predicted wrongly.
+    pub branch_misses: Option<u64>,
+    /// Cache lines that had to come from memory.
+    #[serde(default)]
+    pub cache_misses: Option<u64>,
+    /// Cycles in which no instruction could be begun.
+    #[serde(default)]
+    pub stalled_frontend: Option<u64>,
+    /// Cycles in which instructions waited for what they need.
+    #[serde(default)]
+    pub stalled_backend: Option<u64>,
+}
+
+impl ProcessStats {
+    /// CPU time in nanoseconds: what perf calls task-clock.
+    pub fn task_clock_ns(&self) -> u64 {
+        self.user_ns + self.sys_ns
+    }
+
+    fn plus(&self, other: &ProcessStats) -> ProcessStats {
+        let both = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        ProcessStats {
+            user_ns: self.user_ns + other.user_ns,
+            sys_ns: self.sys_ns + other.sys_ns,
+            context_switches: self.context_switches + other.context_switches,
+            page_faults: self.page_faults + other.page_faults,
+            migrations: both(self.migrations, other.migrations),
+            cycles: both(self.cycles, other.cycles),
+            instructions: both(self.instructions, other.instructions),
+            branches: both(self.branches, other.branches),
+            branch_misses: both(self.branch_misses, other.branch_misses),
+            cache_misses: both(self.cache_misses, other.cache_misses),
+            stalled_frontend: both(self.stalled_frontend, other.stalled_frontend),
+            stalled_backend: both(self.stalled_backend, other.stalled_backend),
+        }
+    }
+}

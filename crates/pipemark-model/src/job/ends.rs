@@ -1,0 +1,194 @@
+//! A source and a sink of ours, and the link between them.
+
+use crate::bad_value::{BadValue, refuse_if};
+use crate::capacity::{Buffer, Capacity};
+use crate::job::Volume;
+use crate::link::LinkKind;
+use crate::methods::{Content, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
+use crate::parameter::Settings;
+use crate::place::Place;
+use crate::units::{ByteSize, Delay};
+
+macro_rules! ends {
+    ($($(#[$doc:meta])+ $field:ident: $type:ty,)*) => {
+        /// The source and the sink, the link between them, and how much goes through it.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct Ends {
+            $($(#[$doc])+ pub $field: $type,)*
+            /// The socket buffers asked for; what was granted is in each sample.
+            pub buffer: Option<ByteSize>,
+            /// Bytes asked for per call of the sink; `None` is the same as `block`.
+            pub read_block: Option<ByteSize>,
+            /// How much one run moves.
+            pub volume: Volume,
+        }
+
+        impl Ends {
+            pub(super) fn new(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
+                let usual = Settings::usual();
+                let mut ends = Ends {
+                    $($field: settings.$field.or(usual.$field).expect("what ends have has a usual value"),)*
+                    buffer: settings.buffer.unwrap_or_default().0,
+                    read_block: settings.read_block,
+                    volume,
+                };
+                // A read block equal to the block is no difference.
+                ends.read_block = ends.read_block.filter(|size| *size != ends.block);
+                ends.check()?;
+                Ok(ends)
+            }
+
+            pub(super) fn settings(&self, others: Settings) -> Settings {
+                Settings {
+                    $($field: Some(self.$field),)*
+                    buffer: self.buffer.map(|size| Buffer(Some(size))),
+                    read_block: self.read_block,
+                    ..others
+                }
+            }
+        }
+    };
+}
+
+ends! {
+    /// The mechanism between source and sink.
+    link: LinkKind,
+    /// How the source sends.
+    send: SendMethod,
+    /// How the sink receives.
+    recv: RecvMethod,
+    /// What the ends do when they have to wait.
+    wait: WaitPolicy,
+    /// What the ends' buffers are made of.
+    pages: PageKind,
+    /// Which CPUs the ends may run on.
+    place: Place,
+    /// The pipe capacity asked for; what was granted is in each sample.
+    capacity: Capacity,
+    /// Bytes per call of the source.
+    block: ByteSize,
+    /// Offset of both ends' buffers from the start of a page, in bytes.
+    align: u32,
+    /// How many pairs of source and sink run at once.
+    pairs: u32,
+    /// How many sources write to one sink's link.
+    writers: u32,
+    /// What the bytes are.
+    content: Content,
+    /// Mean busy work after each call of the sink.
+    read_delay: Delay,
+    /// Mean busy work before each call of the source.
+    write_delay: Delay,
+    /// How much is proven about the bytes.
+    verify: Verify,
+    /// Whether the ends have restartable sequences.
+    rseq: Rseq,
+}
+
+/// What is done to each byte between source and sink, besides moving references to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Work {
+    /// How often it is copied: 2 by write(2) and read(2), 0 where only references move. A link that copies nevertheless,
+    /// as TCP on loopback does, says so in a warning.
+    pub copies: u8,
+    /// Whether the source writes it anew before it is sent.
+    pub written: bool,
+    /// Whether the sink looks at it.
+    pub read: bool,
+}
+
+impl Ends {
+    /// Bytes asked for per call of the sink.
+    pub fn read_block(&self) -> ByteSize {
+        self.read_block.unwrap_or(self.block)
+    }
+
+    /// The link, and how bytes go in and out where that is not its plain way: `pipe`, `pipe vmsplice splice`,
+    /// `shm in-place`. Tables and findings name a mechanism so.
+    pub fn mechanism(&self) -> String {
+        let mut words = vec![self.link.to_string()];
+        if self.send != SendMethod::Write {
+            words.push(self.send.to_string());
+        }
+        if self.recv != RecvMethod::Read && self.recv.to_string() != self.send.to_string() {
+            words.push(self.recv.to_string());
+        }
+        words.join(" ")
+    }
+
+    /// Whether the sink looks at the bytes: moving a page reference is not reading a page. In place, looking at them is all
+    /// there is to receiving them.
+    pub fn touched(&self) -> bool {
+        self.recv.touches() && (self.verify.looks() || self.writers > 1) || self.recv == RecvMethod::InPlace
+    }
+
+    /// Whether each byte is written anew before it is sent. In place, writing them is all there is to sending them.
+    pub fn fresh(&self) -> bool {
+        let fresh = self.verify == Verify::Full || self.writers > 1;
+        fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
+    }
+
+    /// What is done to each byte. Only those with the same work are alike.
+    pub fn work(&self) -> Work {
+        let copies = match self.link {
+            LinkKind::Null => 0,
+            // The sink copies out of the source's memory; a memory copy has no other end.
+            LinkKind::ProcessVm | LinkKind::MemoryCopy => 1,
+            _ => u8::from(self.send.copies()) + u8::from(self.recv.copies()),
+        };
+        Work { copies, written: self.fresh(), read: self.touched() }
+    }
+
+    /// What contradicts what, whatever the kind of job.
+    fn check(&self) -> Result<(), BadValue> {
+        let Ends { link, send, recv, verify, block, capacity, .. } = self;
+        let looks = verify.looks();
+        let all = |methods: Vec<&'static str>| methods.join(", ");
+        if let Volume::Total(total) = self.volume {
+            let words = "is larger than the total of";
+            refuse_if!(block > &total, "block size {block} {words} {total}; raise --total or lower --block");
+        }
+        let senders = link.senders();
+        let use_these = all(senders.iter().map(|method| method.name()).collect());
+        refuse_if!(!senders.contains(send), "--send {send} does not go with --link {link}; use {use_these}");
+        let receivers = link.receivers();
+        let use_these = all(receivers.iter().map(|method| method.name()).collect());
+        refuse_if!(!receivers.contains(recv), "--recv {recv} does not go with --link {link}; use {use_these}");
+        refuse_if!(
+            *capacity != Capacity::DEFAULT && !link.has_capacity(),
+            "--capacity {capacity} is of pipes and rings, and --link {link} is neither; leave it out, or use --buffer for sockets"
+        );
+        let plain = (*link, *send, *recv, self.wait)
+            == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
+        refuse_if!(
+            self.writers > 1 && !(plain && self.pairs == 1 && !looks),
+            "--writers {} share one pipe, and say in each byte whose it is; use --link pipe --send write --recv read --wait \
+             block --pairs 1 --verify count",
+            self.writers
+        );
+        if let Some(size) = self.buffer {
+            refuse_if!(!link.is_socket(), "--buffer {size} is of sockets, and --link {link} is none; leave it out");
+        }
+        refuse_if!(
+            looks && !link.transfers(),
+            "--link {link} moves no bytes that --verify {verify} could see; use --verify count"
+        );
+        refuse_if!(
+            looks && self.content == Content::Text,
+            "--verify {verify} is for the pattern, not for text; use --content pattern or --verify count"
+        );
+        refuse_if!(
+            self.content == Content::Text && (*send == SendMethod::InPlace || *recv == RecvMethod::InPlace),
+            "blocks made or read in place are written and compared as a pattern; use --content pattern"
+        );
+        refuse_if!(
+            looks && !recv.touches(),
+            "--recv {recv} never sees the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
+        );
+        refuse_if!(
+            *send == SendMethod::Tee && *verify == Verify::Full,
+            "--send tee sends the same page over and over, so --verify full is impossible; use --verify xor or another send method"
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! A program of some language that streams by itself.
+
+use crate::bad_value::{BadValue, refuse};
+use crate::entrant::{Language, Program};
+use crate::job::Volume;
+use crate::methods::Verify;
+use crate::parameter::Settings;
+use crate::place::Place;
+use crate::units::ByteSize;
+
+/// A program of some language.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Entrant {
+    /// The language.
+    pub language: Language,
+    /// Which of its programs.
+    pub program: Program,
+    /// Free, or all of its processes on one CPU.
+    pub place: Place,
+    /// Bytes per call of its writer.
+    pub block: ByteSize,
+    /// Xor or full: an entrant always checks what arrives.
+    pub verify: Verify,
+    /// Bytes that it streams.
+    pub total: ByteSize,
+}
+
+impl Entrant {
+    /// What an entrant's contract leaves open is the block, the total and the pattern; the rest is its own business.
+    pub(super) fn new(settings: Settings, volume: Volume) -> Result<Entrant, BadValue> {
+        let (Some(language), Some(program)) = (settings.language, settings.program) else {
+            unreachable!("it is what makes the settings those of an entrant")
+        };
+        let refuse = |what: &str| refuse(format!("the entrant {language} {program} {what}"));
+        let Volume::Total(total) = volume else {
+            return refuse("streams a total and not for a time; give a total");
+        };
+        let verify = settings.verify.unwrap_or(Verify::Count);
+        if verify == Verify::Count {
+            return refuse(
+                "checks all that arrives or nothing; use verify full for the pattern 'position', xor for 'document', or none for a \
+             benchmark of others",
+            );
+        }
+        let place = settings.place.unwrap_or(Place::Cross);
+        if !matches!(place, Place::Free | Place::Same) {
+            return refuse("starts its own processes, so they cannot be placed one by one; use place free or same");
+        }
+        let block = settings.block.unwrap_or(ByteSize(64 << 10));
+        if block > total {
+            return refuse(&format!("cannot send blocks of {block} of a total of {total}; raise total or lower block"));
+        }
+        Ok(Entrant { language, program, place, block, verify, total })
+    }
+}

@@ -1,0 +1,191 @@
+//! What a trial does: one of five kinds of job, each with the parameters that it has and no others.
+
+mod chain;
+mod ends;
+mod entrant;
+mod json;
+mod lines;
+mod round_trip;
+mod settings;
+mod volume;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::Kind;
+use crate::link::LinkKind;
+use crate::methods::{Mode, RecvMethod, SendMethod, Verify, WaitPolicy};
+use crate::parameter::{Key, Settings, USUAL_TIME, Value};
+use crate::place::Place;
+use crate::units::ByteSize;
+pub use chain::Chain;
+pub use ends::{Ends, Work};
+pub use entrant::Entrant;
+pub use lines::Lines;
+pub use round_trip::{Pace, RoundTrip};
+pub use volume::Volume;
+
+/// One fully specified experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(into = "json::Flat", try_from = "json::Flat")]
+pub enum Job {
+    /// Bytes per second one way.
+    Stream(Ends),
+    /// Time per round trip.
+    RoundTrip(RoundTrip),
+    /// Bytes per second through stages.
+    Chain(Chain),
+    /// What a program of some language reaches.
+    Entrant(Entrant),
+    /// What a filter of lines reaches.
+    Lines(Lines),
+}
+
+impl Job {
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Job::Stream(_) => Kind::Stream,
+            Job::RoundTrip(_) => Kind::RoundTrip,
+            Job::Chain(_) => Kind::Chain,
+            Job::Entrant(_) => Kind::Entrant,
+            Job::Lines(_) => Kind::Lines,
+        }
+    }
+
+    /// The ends, where they are ours.
+    pub fn ends(&self) -> Option<&Ends> {
+        match self {
+            Job::Stream(ends) => Some(ends),
+            Job::RoundTrip(trip) => Some(&trip.ends),
+            Job::Chain(chain) => Some(&chain.ends),
+            Job::Entrant(_) | Job::Lines(_) => None,
+        }
+    }
+
+    /// The chain, where bytes go through stages.
+    pub fn chain(&self) -> Option<&Chain> {
+        match self {
+            Job::Chain(chain) if chain.length > 0 => Some(chain),
+            _ => None,
+        }
+    }
+
+    /// The entrant, if it is one.
+    pub fn entrant(&self) -> Option<&Entrant> {
+        if let Job::Entrant(entrant) = self { Some(entrant) } else { None }
+    }
+
+    /// The filter of lines, if it is one.
+    pub fn lines(&self) -> Option<&Lines> {
+        if let Job::Lines(lines) = self { Some(lines) } else { None }
+    }
+
+    /// The mechanism; entrants and filters use plain pipes.
+    pub fn link(&self) -> LinkKind {
+        self.ends().map_or(LinkKind::Pipe, |ends| ends.link)
+    }
+
+    /// What it is measured by.
+    pub fn mode(&self) -> Mode {
+        match self {
+            Job::RoundTrip(_) | Job::Lines(Lines { rate: Some(_), .. }) => Mode::Latency,
+            _ => Mode::Throughput,
+        }
+    }
+
+    /// Whether it is told by times, of round trips or of lines, and not by throughput.
+    pub fn is_latency(&self) -> bool {
+        self.mode() == Mode::Latency
+    }
+
+    /// Whether it is a conversation between two ends of ours.
+    pub fn is_round_trip(&self) -> bool {
+        self.kind() == Kind::RoundTrip
+    }
+
+    /// Whether it is the copy within one process that others are compared with.
+    pub fn is_memory_copy(&self) -> bool {
+        self.link() == LinkKind::MemoryCopy
+    }
+
+    /// Whether it copies into shared memory and out of it while both ends spin: no link that copies twice can be faster with
+    /// these blocks and this room, on these CPUs.
+    pub fn is_two_copies(&self) -> bool {
+        let two_copies = (LinkKind::Shm, SendMethod::Write, RecvMethod::Read, WaitPolicy::Spin);
+        matches!(self, Job::Stream(_))
+            && self.ends().map(|own| (own.link, own.send, own.recv, own.wait)) == Some(two_copies)
+    }
+
+    /// Which CPUs its processes may run on.
+    pub fn place(&self) -> Place {
+        match self {
+            Job::Entrant(entrant) => entrant.place,
+            Job::Lines(_) => Place::Free,
+            _ => self.ends().map_or(Place::Free, |ends| ends.place),
+        }
+    }
+
+    /// How much is proven about the bytes.
+    pub fn verify(&self) -> Verify {
+        match self {
+            Job::Entrant(entrant) => entrant.verify,
+            _ => self.ends().map_or(Verify::Count, |ends| ends.verify),
+        }
+    }
+
+    /// What an end does when it has to wait.
+    pub fn wait(&self) -> WaitPolicy {
+        self.ends().map_or(WaitPolicy::Block, |ends| ends.wait)
+    }
+
+    /// Bytes per call of what writes, where that is known.
+    pub fn block(&self) -> Option<ByteSize> {
+        match self {
+            Job::Entrant(entrant) => Some(entrant.block),
+            _ => self.ends().map(|ends| ends.block),
+        }
+    }
+
+    /// How much one run moves.
+    pub fn volume(&self) -> Volume {
+        match self {
+            Job::Entrant(entrant) => Volume::Total(entrant.total),
+            Job::Lines(lines) => lines.volume,
+            _ => self.ends().map_or(Volume::Time(USUAL_TIME), |ends| ends.volume),
+        }
+    }
+
+    /// Whether the sink looks at the bytes.
+    pub fn touched(&self) -> bool {
+        match self {
+            Job::Entrant(_) => true,
+            _ => self.ends().is_some_and(Ends::touched),
+        }
+    }
+
+    /// All its parameters.
+    pub fn settings(&self) -> Settings {
+        Settings::from(self)
+    }
+
+    /// The parameter called `key` as it takes effect: what the job has, or what is usual.
+    pub fn value(&self, key: Key) -> Option<Value> {
+        self.settings().effective(key)
+    }
+
+    /// See [`Settings::id`].
+    pub fn id(&self) -> String {
+        self.settings().id()
+    }
+}
+
+impl Default for Job {
+    /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
+    fn default() -> Self {
+        Job::try_from(Settings::default()).expect("what is usual does not contradict itself")
+    }
+}
+
+#[cfg(test)]
+mod tests;

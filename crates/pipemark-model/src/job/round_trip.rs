@@ -1,0 +1,48 @@
+//! A block there and a block back.
+
+use crate::bad_value::{BadValue, refuse, refuse_if};
+use crate::job::{Ends, Volume};
+use crate::link::LinkKind;
+use crate::methods::{SendMethod, Verify};
+use crate::parameter::Settings;
+use crate::units::Nanos;
+
+/// When a round trip begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pace {
+    /// So long after the last one ended; 0 is at once.
+    Gap(Nanos),
+    /// So many times per second, each timed from when it was due.
+    Rate(u32),
+}
+
+/// A conversation between two ends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RoundTrip {
+    /// The ends.
+    pub ends: Ends,
+    /// When a round trip begins.
+    pub pace: Pace,
+}
+
+impl RoundTrip {
+    pub(super) fn new(settings: &Settings, volume: Volume) -> Result<RoundTrip, BadValue> {
+        let pace = match (settings.rate.unwrap_or_default().0, settings.gap.unwrap_or_default()) {
+            (Some(rate), Nanos(0)) => Pace::Rate(rate),
+            (None, gap) => Pace::Gap(gap),
+            _ => return refuse("--rate already says when the next message is due; leave out --gap"),
+        };
+        let ends = Ends::new(settings, volume)?;
+        let Ends { link, send, recv, verify, .. } = ends;
+        refuse_if!(
+            !recv.touches() || send == SendMethod::Tee,
+            "a round trip has to be read to be answered; use another --send or --recv with --mode latency"
+        );
+        refuse_if!(
+            link == LinkKind::MemoryCopy,
+            "--link memory-copy has no other end to wait for; use --mode throughput"
+        );
+        refuse_if!(verify == Verify::Xor, "--verify xor is for streams; use count or full with --mode latency");
+        Ok(RoundTrip { ends, pace })
+    }
+}

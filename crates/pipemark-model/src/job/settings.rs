@@ -1,0 +1,106 @@
+//! A job from settings, the flat form that flags, suites and documents use, and back. Making a [`Job`] of them is the one
+//! place where parameters that contradict each other are refused.
+
+use crate::bad_value::{BadValue, refuse};
+use crate::job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
+use crate::kind::Kind;
+use crate::methods::{Mode, Rate};
+use crate::parameter::{Key, Settings, Value};
+use crate::stage::Stages;
+
+impl TryFrom<Settings> for Job {
+    type Error = BadValue;
+
+    /// # Errors
+    /// The contradiction, as a sentence that says which options to change. What is impossible only on this machine is no
+    /// contradiction.
+    fn try_from(settings: Settings) -> Result<Job, BadValue> {
+        let kind = kind_of(&settings)?;
+        for key in Key::iter().filter(|key| !key.kinds().contains(&kind)) {
+            if let Some(value) = settings.get(key).filter(|value| key.usual().as_ref() != Some(value)) {
+                return refuse(misplaced(kind, &settings, &value));
+            }
+        }
+        let volume = Volume::new(&settings)?;
+        Ok(match kind {
+            Kind::Stream => Job::Stream(Ends::new(&settings, volume)?),
+            Kind::RoundTrip => Job::RoundTrip(RoundTrip::new(&settings, volume)?),
+            Kind::Chain => Job::Chain(Chain::new(settings, volume)?),
+            Kind::Entrant => Job::Entrant(Entrant::new(settings, volume)?),
+            Kind::Lines => Job::Lines(Lines::new(settings, volume)?),
+        })
+    }
+}
+
+/// What the settings are of: only one kind has each of some parameters.
+fn kind_of(settings: &Settings) -> Result<Kind, BadValue> {
+    let chained = settings.length.is_some_and(|length| length > 0)
+        || settings.exit.is_some_and(|exit| exit != 0)
+        || settings.stage.as_ref().is_some_and(|stage| *stage != Stages::default());
+    match settings {
+        Settings { language: Some(_), program: Some(_), .. } => Ok(Kind::Entrant),
+        Settings { language: Some(language), .. } => {
+            refuse(format!("{language} has two programs; give program idiomatic or tuned as well"))
+        }
+        Settings { program: Some(_), .. } => refuse("a program belongs to a language; give a language as well"),
+        Settings { feed: Some(_), filter: Some(_), .. } => Ok(Kind::Lines),
+        Settings { filter: Some(filter), .. } => {
+            refuse(format!("the filter {filter} needs lines; give a feed as well"))
+        }
+        Settings { feed: Some(feed), .. } => refuse(format!("the feed {feed} needs a filter; give one as well")),
+        Settings { mode: Some(Mode::Latency), .. } if chained => {
+            refuse("a chain passes a stream on; use --mode throughput with --length")
+        }
+        Settings { mode: Some(Mode::Latency), .. } => Ok(Kind::RoundTrip),
+        _ if chained => Ok(Kind::Chain),
+        _ => Ok(Kind::Stream),
+    }
+}
+
+/// Why a parameter that this kind of job does not have can't be given.
+fn misplaced(kind: Kind, settings: &Settings, value: &Value) -> String {
+    let key = value.key();
+    let leave_out = |who: String| format!("{who} does not take {key} {value}; leave it out");
+    match (kind, &settings.language, settings.program, &settings.filter) {
+        (Kind::Entrant, Some(language), Some(program), _) => leave_out(format!("the entrant {language} {program}")),
+        (Kind::Lines, _, _, Some(filter)) => leave_out(format!("the filter {filter}")),
+        _ if matches!(key, Key::Rate | Key::Gap) => {
+            "--rate and --gap pace messages; use them with --mode latency".to_owned()
+        }
+        _ => leave_out(format!("a {}", kind.name().replace('-', " "))),
+    }
+}
+
+impl From<&Job> for Settings {
+    fn from(job: &Job) -> Settings {
+        let mut settings = Settings { mode: Some(job.mode()), place: Some(job.place()), ..Settings::default() };
+        settings.set(job.volume().into());
+        if let Some(ends) = job.ends() {
+            settings = ends.settings(settings);
+        }
+        match job {
+            Job::Stream(_) => {}
+            Job::RoundTrip(trip) => match trip.pace {
+                Pace::Gap(gap) => settings.gap = Some(gap),
+                Pace::Rate(rate) => settings.rate = Some(Rate(Some(rate))),
+            },
+            Job::Chain(chain) => {
+                settings.stage = Some(chain.stage.clone());
+                settings.length = Some(chain.length);
+                settings.exit = Some(chain.exit);
+            }
+            Job::Entrant(entrant) => {
+                settings.language = Some(entrant.language.clone());
+                settings.program = Some(entrant.program);
+                settings.block = Some(entrant.block);
+                settings.verify = Some(entrant.verify);
+            }
+            Job::Lines(lines) => {
+                settings.feed = Some(lines.feed);
+                settings.filter = Some(lines.filter.clone());
+                settings.rate = lines.rate.map(|rate| Rate(Some(rate)));
+            }
+        }
+        settings
+    }
+}

@@ -1,0 +1,20 @@
+//! The five kinds of job.
+
+use crate::named;
+
+/// What a job is, without its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A stream one way, between two ends of ours.
+    Stream,
+    /// A block there and a block back, over and over.
+    RoundTrip,
+    /// A stream through other programs.
+    Chain,
+    /// A program of some language that streams by itself.
+    Entrant,
+    /// Lines of text through a filter.
+    Lines,
+}
+
+named!(Kind: Stream RoundTrip Chain Entrant Lines);

@@ -1,0 +1,58 @@
+//! The nouns: what is measured (parameters, trials), what came out (samples, records) and the words for both.
+//!
+//! The two tables are [`parameter`](Key) and [`figure`](Figure): begin there. It does no I/O.
+#![forbid(unsafe_code)]
+
+mod bad_value;
+mod capacity;
+mod claim;
+mod digits;
+mod document;
+mod entrant;
+mod estimate;
+mod figure;
+mod filter;
+mod gains;
+mod host;
+mod in_order;
+mod job;
+mod kind;
+mod link;
+mod methods;
+mod naming;
+mod parameter;
+mod place;
+mod sample;
+mod settings;
+mod stage;
+mod text;
+mod trial;
+mod units;
+mod value;
+
+pub use bad_value::BadValue;
+pub use capacity::{Capacity, NamedCapacity};
+pub use claim::{Answer, Claim, Evidence, Verdict, Which};
+pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
+pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Warning, Watched};
+pub use entrant::{EntrantStats, Language, Program};
+pub use estimate::{Estimate, Estimates};
+pub use figure::{Better, Figure};
+pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
+pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
+pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
+pub use in_order::{distinct, grouped};
+pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume, Work};
+pub use link::LinkKind;
+
+pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
+pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
+pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
+pub use place::{Cpu, Place};
+pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
+pub use text::{capitalised, counted, hides, neutral, without_number};
+pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
+pub use units::{ByteSize, Delay, GIB, Nanos, Throughput, Unit, parse_duration};
+#[doc(hidden)]
+pub use value::kebab_case;
+pub use value::{bounded, did_you_mean, nearest};

@@ -1,0 +1,144 @@
+//! The links by name, and what is known of each without making one.
+
+use crate::methods::{RecvMethod, SendMethod};
+use crate::value::word_enum;
+
+/// Hands a macro the one table of links. A row has the name, in brackets the file of `link` that makes it, in which a type
+/// is named like the link (there is none for a copy within one process), and what it is.
+#[macro_export]
+macro_rules! each_link {
+    ($use:ident) => {
+        $use! {
+            /// an anonymous pipe between two processes
+            Pipe(pipe): PIPE,
+            /// a named pipe; its name is gone before the first byte
+            Fifo(fifo): PIPE,
+            /// a pair of UNIX stream sockets
+            Socketpair(socketpair): STREAM_SOCKET,
+            /// a UNIX stream socket, bound, connected and accepted
+            UnixStream(unix_stream): STREAM_SOCKET,
+            /// a pair of UNIX sockets that keeps messages apart, in order
+            UnixSeqpacket(unix_seqpacket): MESSAGE_SOCKET,
+            /// a pair of UNIX datagram sockets
+            UnixDgram(unix_dgram): MESSAGE_SOCKET,
+            /// TCP over the loopback device
+            Tcp(tcp): TCP,
+            /// a System V message queue
+            SysvMq(sysv_mq): PLAIN,
+            /// a POSIX message queue
+            PosixMq(posix_mq): PLAIN,
+            /// a ring in shared memory (a memfd)
+            Shm(shm): RING,
+            /// process_vm_readv(2): copied straight out of the source's memory
+            ProcessVm(process_vm): PLAIN,
+            /// a pseudo-terminal in raw mode
+            Pty(pty): PLAIN,
+            /// no transfer at all: what the harness itself costs
+            Null(null): NO_TRANSFER,
+            /// one core copies block to block: the limit that other figures are compared with
+            MemoryCopy(): NO_TRANSFER,
+        }
+    };
+}
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $link:ident($($file:ident)?): $is:ident,)*) => {
+        word_enum! {
+            /// The mechanism between two neighbours.
+            pub enum LinkKind {
+                $($(#[doc = $doc])* $link,)*
+            }
+        }
+
+        impl LinkKind {
+            const fn traits(self) -> &'static Traits {
+                match self {
+                    $(LinkKind::$link => &$is,)*
+                }
+            }
+        }
+    };
+}
+each_link!(kinds);
+
+/// What a link is. `write` and `read` stand for its plain way: send, msgsnd, a copy into the ring.
+struct Traits {
+    senders: &'static [SendMethod],
+    receivers: &'static [RecvMethod],
+    /// Whether it is a pipe to the kernel.
+    is_pipe: bool,
+    /// Whether it has socket buffers.
+    is_socket: bool,
+    /// Whether its capacity can be chosen.
+    has_capacity: bool,
+    /// Whether bytes go from one process to another.
+    transfers: bool,
+}
+
+const PLAIN: Traits = Traits {
+    senders: &[SendMethod::Write],
+    receivers: &[RecvMethod::Read],
+    is_pipe: false,
+    is_socket: false,
+    has_capacity: false,
+    transfers: true,
+};
+const NO_TRANSFER: Traits = Traits { transfers: false, ..PLAIN };
+const PIPE: Traits = {
+    use SendMethod::{IoUring, Sendfile, Splice, Tee, Vmsplice, VmspliceGift, Write};
+    Traits {
+        senders: &[Write, Vmsplice, VmspliceGift, Sendfile, Splice, Tee, IoUring],
+        receivers: &[RecvMethod::Read, RecvMethod::Splice, RecvMethod::Vmsplice, RecvMethod::IoUring],
+        is_pipe: true,
+        has_capacity: true,
+        ..PLAIN
+    }
+};
+const MESSAGE_SOCKET: Traits = Traits { is_socket: true, ..PLAIN };
+const STREAM_SOCKET: Traits = Traits {
+    senders: &[SendMethod::Write, SendMethod::Sendfile, SendMethod::IoUring],
+    receivers: &[RecvMethod::Read, RecvMethod::IoUring],
+    ..MESSAGE_SOCKET
+};
+const TCP: Traits = Traits {
+    senders: &[SendMethod::Write, SendMethod::Sendfile, SendMethod::IoUring, SendMethod::Zerocopy],
+    ..STREAM_SOCKET
+};
+const RING: Traits = Traits {
+    senders: &[SendMethod::Write, SendMethod::InPlace],
+    receivers: &[RecvMethod::Read, RecvMethod::InPlace],
+    has_capacity: true,
+    ..PLAIN
+};
+
+impl LinkKind {
+    /// How bytes can be handed to this link.
+    pub fn senders(self) -> &'static [SendMethod] {
+        self.traits().senders
+    }
+
+    /// How bytes can be taken from this link.
+    pub fn receivers(self) -> &'static [RecvMethod] {
+        self.traits().receivers
+    }
+
+    /// Whether it is a pipe to the kernel.
+    pub fn is_pipe(self) -> bool {
+        self.traits().is_pipe
+    }
+
+    /// Whether its capacity can be chosen: that of a pipe, or of a ring.
+    pub fn has_capacity(self) -> bool {
+        self.traits().has_capacity
+    }
+
+    /// Whether it has socket buffers.
+    pub fn is_socket(self) -> bool {
+        self.traits().is_socket
+    }
+
+    /// Whether bytes go from one process to another; the others are there to compare with.
+    pub fn transfers(self) -> bool {
+        self.traits().transfers
+    }
+}

@@ -1,0 +1,172 @@
+//! The choices a trial is made of besides its link: sender, receiver, wait policy, page kind and how much is proven.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figure::Better;
+use crate::units::Unit;
+use crate::value::word_enum;
+
+word_enum! {
+    /// How the source hands bytes to the link.
+    pub enum SendMethod {
+        /// write(2): the kernel copies the block
+        Write,
+        /// vmsplice(2): the pipe takes the block's pages instead of a copy
+        Vmsplice,
+        /// vmsplice(2) with SPLICE_F_GIFT: the pages are given away for good
+        VmspliceGift,
+        /// sendfile(2) from memory that is a file (memfd)
+        Sendfile,
+        /// splice(2) from memory that is a file (memfd)
+        Splice,
+        /// tee(2) from a filled pipe: the same pages over and over
+        Tee,
+        /// io_uring writes from registered buffers
+        IoUring,
+        /// produced where the sink reads it (shared memory)
+        InPlace,
+        /// send(2) with MSG_ZEROCOPY (TCP)
+        Zerocopy,
+    }
+}
+
+impl SendMethod {
+    /// Whether the bytes are copied into the link (true) or stay where they are (false).
+    pub fn copies(self) -> bool {
+        matches!(self, SendMethod::Write | SendMethod::IoUring)
+    }
+
+    /// Whether the source can write every byte anew. The others send what was prepared, again and again.
+    pub fn sends_fresh_data(self) -> bool {
+        !matches!(self, SendMethod::Sendfile | SendMethod::Splice | SendMethod::Tee)
+    }
+}
+
+word_enum! {
+    /// How the sink takes bytes from the link.
+    pub enum RecvMethod {
+        /// read(2): the kernel copies into the sink's buffer
+        Read,
+        /// splice(2) to /dev/null: pages are dropped, no byte is looked at
+        Splice,
+        /// vmsplice(2) from the pipe to memory: the kernel copies, as with read
+        Vmsplice,
+        /// io_uring reads into registered buffers
+        IoUring,
+        /// looked at where the source produced it (shared memory)
+        InPlace,
+    }
+}
+
+impl RecvMethod {
+    /// Whether the bytes end up in the sink's memory, where they can be checked.
+    pub fn touches(self) -> bool {
+        self != RecvMethod::Splice
+    }
+
+    /// Whether the bytes are copied out of the link.
+    pub fn copies(self) -> bool {
+        !matches!(self, RecvMethod::Splice | RecvMethod::InPlace)
+    }
+}
+
+word_enum! {
+    /// What an end does when the link is full or empty. Spinning and blocking trials are never ranked together:
+    /// a spinning end costs a whole CPU.
+    pub enum WaitPolicy {
+        /// the call sleeps in the kernel until it can go on
+        Block,
+        /// calls that do not block, and poll(2) when they would
+        Poll,
+        /// calls that do not block, tried again at once; costs a whole CPU
+        Spin,
+    }
+}
+
+word_enum! {
+    /// The pages that the ends' buffers are made of.
+    pub enum PageKind {
+        /// the system's usual pages
+        Base,
+        /// transparent huge pages, asked for with MADV_HUGEPAGE
+        Huge,
+    }
+}
+
+word_enum! {
+    /// Whether the C library registers restartable sequences (rseq(2)) for the ends.
+    pub enum Rseq {
+        /// As the system has it.
+        System,
+        /// Not: each switch of processes is then a little cheaper.
+        Off,
+    }
+}
+
+word_enum! {
+    /// What a trial measures.
+    pub enum Mode {
+        /// a stream one way: bytes per second
+        Throughput,
+        /// a block there and a block back, over and over: time per round trip
+        Latency,
+    }
+}
+
+impl Mode {
+    /// What its headline figure is in, and which way that is better.
+    pub fn figure(self) -> (Unit, Better) {
+        match self {
+            Mode::Throughput => (Unit::BytesPerSecond, Better::Higher),
+            Mode::Latency => (Unit::Nanoseconds, Better::Lower),
+        }
+    }
+}
+
+word_enum! {
+    /// What the bytes are.
+    pub enum Content {
+        /// a pattern in which every byte can be told to be in its place
+        Pattern,
+        /// lines of lower-case words, 64 bytes long on average
+        Text,
+    }
+}
+
+word_enum! {
+    /// How much is proven about the bytes that arrived. What each level cannot see is in docs/method.md.
+    pub enum Verify {
+        /// bytes are counted at both ends; a difference is no error
+        None,
+        /// both ends' counts have to agree
+        Count,
+        /// as count, and the XOR of all bytes has to be right
+        Xor,
+        /// every byte is written anew and compared with what belongs at its place
+        Full,
+    }
+}
+
+impl Verify {
+    /// Whether the sink looks at each byte.
+    pub fn looks(self) -> bool {
+        matches!(self, Verify::Xor | Verify::Full)
+    }
+}
+
+/// Messages per second, each timed from when it was due; `None` sends the next when the last is back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct Rate(pub Option<u32>);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => rate.fmt(f),
+            None => f.pad("closed"),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What tells trials apart, and a trial in words: said once, for plans, records, tables, reports and findings.
+
+use std::collections::HashSet;
+
+use crate::job::Job;
+use crate::methods::WaitPolicy;
+use crate::parameter::{Key, Settings, Value};
+use crate::place::Place;
+
+/// The parameters in which jobs differ, those of `first` in front. How much a run moves is one of them only where
+/// nothing else tells them apart, because suites give small blocks a smaller total.
+pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let settings: Vec<Settings> = jobs.iter().map(|job| job.settings()).collect();
+    // A read block follows the block unless one is set.
+    let value = |settings: &Settings, key: Key| match key {
+        Key::ReadBlock => settings.get(key),
+        _ => settings.effective(key),
+    };
+    let mut keys: Vec<Key> = Vec::new();
+    for key in first.iter().copied().chain(Key::iter()) {
+        let differs = || settings.iter().any(|one| value(one, key) != value(&settings[0], key));
+        if !keys.contains(&key) && differs() {
+            keys.push(key);
+        }
+    }
+    let without_volume: Vec<Key> = keys.iter().copied().filter(|key| !key.is_volume()).collect();
+    let mut seen = HashSet::new();
+    let values = |one: &Settings| without_volume.iter().map(|key| value(one, *key)).collect::<Vec<_>>();
+    if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
+}
+
+/// Each job in words, by what tells it from the others; `without` is told elsewhere.
+pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
+    let mut keys = differing(jobs, &[]);
+    // A single trial is told by those that matter most.
+    if keys.is_empty() {
+        keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
+    }
+    // What is told elsewhere of one end is not told here: both ends are told together.
+    let ends = [Key::Send, Key::Recv];
+    let without_ends = ends.iter().any(|key| without.contains(key));
+    keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
+    jobs.iter().map(|job| name(job, &keys)).collect()
+}
+
+/// A job in words, by some of its parameters; what is usual goes without saying where something else is said.
+pub fn name(job: &Job, keys: &[Key]) -> String {
+    let settings = job.settings();
+    if job.is_memory_copy() {
+        return match settings.block {
+            Some(size) if keys.contains(&Key::Block) => format!("memory copy, {size} blocks"),
+            _ => "memory copy".to_owned(),
+        };
+    }
+    // One of the two alone would not say which end it is of.
+    let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
+    let words = |usual: bool| {
+        let word = |key: &Key| {
+            let value = settings.effective(*key)?;
+            match (&value, settings.send, settings.recv) {
+                (Value::Pages(_) | Value::Wait(_), ..) if !usual && Some(&value) == key.usual().as_ref() => None,
+                (Value::Send(_) | Value::Recv(_), Some(send), Some(recv)) => {
+                    (methods == Some(*key)).then(|| format!("{send} → {recv}"))
+                }
+                _ => Some(phrase(&value)),
+            }
+        };
+        keys.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+    };
+    let telling = words(false);
+    if telling.is_empty() { words(true) } else { telling }
+}
+
+/// The parameters of a copy within one process, which has no ends.
+pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
+
+/// What all jobs have in common, in words; what is usual and says nothing is left out.
+pub fn shared(jobs: &[&Job]) -> Vec<String> {
+    let [first, ..] = jobs else { return Vec::new() };
+    let settings = first.settings();
+    let common = |key: &Key| jobs.iter().all(|job| job.value(*key) == settings.effective(*key));
+    let mut keys = vec![Key::Link, Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Capacity, Key::Place];
+    keys.extend(Key::iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
+    keys.retain(|key| common(key) && (!first.is_memory_copy() || COPIED.contains(key)));
+    let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
+    let word = |key: &Key| {
+        let value = settings.get(*key)?;
+        let telling = match key {
+            Key::Send | Key::Recv | Key::Block | Key::Place | Key::Total | Key::Time => true,
+            Key::Wait => false,
+            Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
+            Key::Stage => jobs.iter().any(|job| job.chain().is_some()),
+            _ => Some(&value) != key.usual().as_ref(),
+        };
+        match &value {
+            _ if !telling => None,
+            Value::Send(send) if both_methods => Some(format!("{send} → {}", settings.recv?)),
+            Value::Recv(_) if both_methods => None,
+            Value::Send(_) | Value::Recv(_) => Some(format!("{key} {value}")),
+            _ => Some(phrase(&value)),
+        }
+    };
+    keys.iter().filter_map(word).collect()
+}
+
+/// A value with the words that say what it is: `64 KiB blocks`, `capacity 1 MiB`, `2 stages`.
+pub fn phrase(value: &Value) -> String {
+    let count = |number: u32, thing: &str| match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {thing}s"),
+    };
+    match value {
+        Value::Feed(feed) => format!("fed by {feed}"),
+        Value::Place(place) => match place {
+            Place::Free => "unpinned".to_owned(),
+            Place::Same => "1 core".to_owned(),
+            Place::Cross => "2 cores".to_owned(),
+            Place::Pinned(writer, reader) => format!("CPUs {writer} and {reader}"),
+        },
+        Value::Wait(WaitPolicy::Block) => "blocking".to_owned(),
+        Value::Wait(WaitPolicy::Poll) => "polling".to_owned(),
+        Value::Wait(WaitPolicy::Spin) => "spinning".to_owned(),
+        Value::Link(_)
+        | Value::Mode(_)
+        | Value::Language(_)
+        | Value::Program(_)
+        | Value::Filter(_)
+        | Value::Stage(_) => value.to_string(),
+        Value::Block(size) => format!("{size} blocks"),
+        Value::Pages(kind) => format!("{kind} pages"),
+        Value::Length(length) => count(*length, "stage"),
+        Value::Pairs(pairs) => count(*pairs, "pair"),
+        Value::Writers(writers) => count(*writers, "writer"),
+        Value::Total(_) | Value::Time(_) => format!("{value} per run"),
+        _ => format!("{} {value}", value.key().to_string().replace('-', " ")),
+    }
+}
+
+/// `across two cores`.
+pub fn placed(place: Place) -> String {
+    match place {
+        Place::Free => "unpinned".to_owned(),
+        Place::Same => "on one core".to_owned(),
+        Place::Cross => "across two cores".to_owned(),
+        Place::Pinned(writer, reader) if writer == reader => format!("on CPU {writer}"),
+        Place::Pinned(writer, reader) => format!("from CPU {writer} to CPU {reader}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(all: &[&str]) -> Vec<Job> {
+        let job = |words: &&str| {
+            Job::try_from(Settings::of(words.split_whitespace().map(|word| Value::parse_pair(word).unwrap()))).unwrap()
+        };
+        all.iter().map(job).collect()
+    }
+
+    fn named(all: &[&str]) -> Vec<String> {
+        let jobs = jobs(all);
+        names(&jobs.iter().collect::<Vec<_>>(), &[])
+    }
+
+    #[test]
+    fn names_say_what_differs_and_no_more() {
+        assert_eq!(named(&["block=1k total=1m", "block=64k total=1g"]), ["1 KiB blocks", "64 KiB blocks"]);
+        assert_eq!(named(&["total=1m", "total=1g"]), ["1 MiB per run", "1 GiB per run"]);
+        assert_eq!(
+            named(&["send=vmsplice", "recv=splice", "capacity=1m"]),
+            ["vmsplice → read, capacity default", "write → splice, capacity default", "write → read, capacity 1 MiB"]
+        );
+        assert_eq!(named(&["length=1", "length=2"]), ["1 stage", "2 stages"]);
+        assert_eq!(named(&[""]), ["pipe, write → read, 2 cores, 64 KiB blocks"]);
+    }
+
+    #[test]
+    fn a_read_block_that_follows_the_block_tells_nothing_apart() {
+        let all = jobs(&["block=1k", "block=2k read-block=2k"]);
+        assert_eq!(differing(&all.iter().collect::<Vec<_>>(), &[]), [Key::Block]);
+    }
+}

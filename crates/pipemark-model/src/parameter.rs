@@ -1,0 +1,375 @@
+//! The one table of parameters: what each is called, means, takes and usually is, and which kinds of job have it.
+//!
+//! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions all come from here. A new
+//! parameter is one row, a field of the kinds of [`Job`](super::Job) that have it, and its use.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bad_value::BadValue;
+use crate::capacity::{Buffer, Capacity};
+use crate::entrant::{Language, Program};
+use crate::filter::{Feed, Filter};
+use crate::kind::Kind;
+use crate::link::LinkKind;
+use crate::methods::{Content, Mode, PageKind, Rate, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
+use crate::named;
+use crate::place::Place;
+use crate::stage::Stages;
+use crate::units::{ByteSize, Delay, Nanos, Unit};
+use crate::value::{Word, Words, bounded, whole, word};
+
+/// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
+pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
+/// The largest number of pairs that run at once.
+pub const MAX_PAIRS: u32 = 256;
+/// The largest number of writers on one pipe.
+pub const MAX_WRITERS: u32 = 8;
+/// The longest chain.
+pub const MAX_LENGTH: u32 = 4096;
+
+/// How long a run measures where nothing else is said.
+pub const USUAL_TIME: Nanos = Nanos(250_000_000);
+
+/// Kinds of job with two ends of ours.
+const ENDS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain];
+/// Kinds of job that only stream.
+const STREAMS: &[Kind] = &[Kind::Stream];
+/// Kinds of job with two ends of ours, and those that may be told by times as they are.
+const MODES: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Lines];
+/// Kinds of job that may be paced.
+const PACED: &[Kind] = &[Kind::RoundTrip, Kind::Lines];
+/// Kinds of job that go there and back.
+const TRIPS: &[Kind] = &[Kind::RoundTrip];
+/// Kinds of job that pass bytes through other programs.
+const CHAINED: &[Kind] = &[Kind::Chain];
+/// Entrants, which have a block, and all that have ends.
+const BLOCKS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Entrant];
+/// All kinds.
+const ALL: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Entrant, Kind::Lines];
+
+macro_rules! parameters {
+    ($(
+        $(#[doc = $help:literal])+ $(#[serde($serde:ident)])?
+        $key:ident $field:ident: $type:ty [$name:literal, $unit:ident, $kinds:ident] = $usual:expr, $read:expr;
+    )*) => {
+        /// The name of one parameter: the same word on the command line (`--read-block`), in suites
+        /// (`read-block = "1k"`), in `--baseline read-block=1k` and in table headings.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Key {
+            $($(#[doc = $help])+ $key,)*
+        }
+
+        named!(Key: $($key)*);
+
+        /// One parameter with one value.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Value {
+            $($(#[doc = $help])+ $key($type),)*
+        }
+
+        /// Values of some parameters: what flags, a suite or a document say before it is known what kind of job they make.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct Settings {
+            $(
+                $(#[doc = $help])+
+                $(#[serde($serde)])?
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$type>,
+            )*
+        }
+
+        impl Key {
+            /// What it is, as help says it; the lines after the first are details.
+            pub fn help(self) -> &'static [&'static str] {
+                match self { $(Key::$key => &[$($help),+],)* }
+            }
+
+            /// What help calls its values: `SIZE`, `TIME`.
+            pub fn value_name(self) -> &'static str {
+                match self { $(Key::$key => $name,)* }
+            }
+
+            /// The unit of its plain values.
+            pub fn unit(self) -> Unit {
+                match self { $(Key::$key => Unit::$unit,)* }
+            }
+
+            /// The words it takes, each with what it means; other values may be possible as well.
+            pub fn words(self) -> Vec<Word> {
+                match self { $(Key::$key => <$type as Words>::words(),)* }
+            }
+
+            /// The kinds of job that have it.
+            pub fn kinds(self) -> &'static [Kind] {
+                match self { $(Key::$key => $kinds,)* }
+            }
+
+            /// The value it has where none is given; `None` where it then does not apply or follows another.
+            pub fn usual(self) -> Option<Value> {
+                match self { $(Key::$key => { let usual: Option<$type> = $usual; usual.map(Value::$key) })* }
+            }
+
+            /// The name of its field in JSON and, with the unit, of its column in CSV.
+            pub fn field(self) -> &'static str {
+                match self { $(Key::$key => stringify!($field),)* }
+            }
+        }
+
+        impl Value {
+            /// Reads a value of the parameter `key`.
+            ///
+            /// # Errors
+            /// When the text is no value of this parameter; the sentence names what is.
+            pub fn parse(key: Key, text: &str) -> Result<Value, BadValue> {
+                let text = text.trim();
+                match key {
+                    $(Key::$key => {
+                        let read: fn(&str) -> Result<$type, BadValue> = $read;
+                        read(text).map(Value::$key)
+                    })*
+                }
+            }
+
+            /// Which parameter it is a value of.
+            pub fn key(&self) -> Key {
+                match self { $(Value::$key(_) => Key::$key,)* }
+            }
+
+            /// In JSON.
+            pub fn json(&self) -> serde_json::Value {
+                match self { $(Value::$key(value) => serde_json::to_value(value).unwrap_or_default(),)* }
+            }
+        }
+
+        impl fmt::Display for Value {
+            /// As people read it; large sizes may be rounded, see [`Value::exact`].
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Value::$key(value) => value.fmt(f),)* }
+            }
+        }
+
+        impl Settings {
+            /// What each has where nothing else is said.
+            pub(super) fn usual() -> Settings {
+                Settings { $($field: $usual,)* }
+            }
+
+            /// The value of a parameter, where there is one.
+            pub fn get(&self, key: Key) -> Option<Value> {
+                match key { $(Key::$key => self.$field.clone().map(Value::$key),)* }
+            }
+
+            /// Sets a parameter.
+            pub fn set(&mut self, value: Value) {
+                match value { $(Value::$key(value) => self.$field = Some(value),)* }
+            }
+        }
+    };
+}
+
+parameters! {
+    /// throughput: a stream one way. latency: a block there and one back, over and over
+    Mode mode: Mode ["WHAT", Word, MODES] = Some(Mode::Throughput), |text| word("mode", text);
+    /// The mechanism between the ends
+    Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
+    /// How the writer sends
+    ///
+    /// write is each link's plain way. in-place goes with --link shm, zerocopy with tcp, sendfile and io-uring with pipes
+    /// and stream sockets, the others with pipes.
+    Send send: SendMethod ["HOW", Word, ENDS] = Some(SendMethod::Write), |text| word("send method", text);
+    /// How the reader receives
+    ///
+    /// splice drops the pages in /dev/null without touching them: what the pipe can pass on, not what a reader can use.
+    Recv recv: RecvMethod ["HOW", Word, ENDS] = Some(RecvMethod::Read), |text| word("receive method", text);
+    /// What an end does when it has to wait
+    ///
+    /// An end that spins costs a whole CPU, so spinning and blocking trials are never ranked together.
+    Wait wait: WaitPolicy ["HOW", Word, ENDS] = Some(WaitPolicy::Block), |text| word("wait policy", text);
+    /// Pages of the buffers
+    Pages pages: PageKind ["KIND", Word, ENDS] = Some(PageKind::Base), |text| word("page kind", text);
+    /// CPUs: free, same, cross, or WRITER:READER such as 0:1
+    Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
+    /// Pipe capacity: default, quota, or a size
+    ///
+    /// quota is what a user gets who is over the limit of /proc/sys/fs/pipe-user-pages-soft: 8 KiB on current kernels.
+    Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
+    /// Send and receive buffers of sockets: default, or a size
+    Buffer buffer: Buffer ["SIZE", Bytes, ENDS] = Some(Buffer(None)), |text| match text {
+        "default" => Ok(Buffer(None)),
+        _ => bounded("socket buffer", text, ByteSize(1), MAX_BLOCK).map(|size| Buffer(Some(size))),
+    };
+    /// Bytes per call of the writer
+    Block block: ByteSize ["SIZE", Bytes, BLOCKS] = Some(ByteSize(64 << 10)),
+        |text| bounded("block size", text, ByteSize(1), MAX_BLOCK);
+    /// Bytes asked for per call of the reader, where that is not --block
+    ReadBlock read_block: ByteSize ["SIZE", Bytes, ENDS] = None,
+        |text| bounded("read block size", text, ByteSize(1), MAX_BLOCK);
+    /// Offset of the buffers from a page, in bytes
+    Align align: u32 ["BYTES", Bytes, ENDS] = Some(0), |text| {
+        bounded("alignment offset", text, ByteSize(0), ByteSize(4095)).map(|offset| offset.0 as u32)
+    };
+    /// How many pairs of writer and reader run at once
+    Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
+    /// How many writers share one pipe, each writing records of one block; records that others cut are counted
+    Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
+    /// A stage: a command with its arguments, or relay
+    ///
+    /// 'a | b' is a chain of a and b in turns. There is no shell; use sh -c '…' for what only a shell can do.
+    Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
+    /// Numbers of stages between source and sink
+    Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
+    /// What the bytes are: pattern, or text for stages that work on lines
+    Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
+    /// The exit code that every stage has to end with, such as 1 for a grep that finds nothing
+    Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
+    /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value
+    ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
+        |text| bounded("read delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
+    /// Busy work before each call of the writer, in microseconds: 0.5 to 1.5 times the value
+    WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
+        |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
+    /// Messages per second, each timed from when it was due; closed sends the next when the last is back
+    Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
+        "closed" => Ok(Rate(None)),
+        _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
+    };
+    /// Pause between messages, such as 0,100us,1ms
+    ///
+    /// Back-to-back messages keep both ends awake; after a pause a round trip can take several times as long.
+    Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
+        |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
+    /// How the bytes are checked
+    ///
+    /// none is for stages that change the bytes or their number. full writes each byte anew and compares it with what
+    /// belongs at its place; it needs a receiver that touches bytes.
+    Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
+    /// Restartable sequences of the writer and the reader: as the system has them, or off
+    ///
+    /// The C library registers one for each thread; off makes each switch of processes a little cheaper.
+    Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
+    /// Bytes per run and pair
+    #[serde(skip)]
+    Total total: ByteSize ["SIZE", Bytes, ALL] = None, |text| bounded("total", text, ByteSize(1), ByteSize(1 << 50));
+    /// Blocks per run and pair, in place of their total
+    #[serde(skip)]
+    Blocks blocks: u32 ["N", Count, ENDS] = None, |text| whole("number of blocks", text, 1, u32::MAX);
+    /// Time per run, such as 200ms
+    #[serde(skip)]
+    Time time: Nanos ["TIME", Nanoseconds, ALL] = None,
+        |text| bounded("time per run", text, Nanos(1_000_000), Nanos(3_600_000_000_000));
+    /// The language whose entrant streams the bytes
+    Language language: Language ["NAME", Word, ENTRANTS] = None, |text| text.parse();
+    /// Which of the entrant's programs
+    Program program: Program ["NAME", Word, ENTRANTS] = None, |text| word("program of an entrant", text);
+    /// Where lines come from
+    Feed feed: Feed ["NAME", Word, LINES] = None, |text| word("feed of lines", text);
+    /// What transforms the lines
+    Filter filter: Filter ["NAME", Word, LINES] = None, |text| text.parse();
+}
+
+/// Programs of a language's folder.
+const ENTRANTS: &[Kind] = &[Kind::Entrant];
+/// Filters of lines.
+const LINES: &[Kind] = &[Kind::Lines];
+
+impl Key {
+    /// The key called `text`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists all.
+    pub fn named(text: &str) -> Result<Key, BadValue> {
+        word("parameter", text)
+    }
+
+    /// Whether it says how much a run moves.
+    pub fn is_volume(self) -> bool {
+        matches!(self, Key::Total | Key::Blocks | Key::Time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(key: Key, text: &str) -> Value {
+        Value::parse(key, text).unwrap_or_else(|error| panic!("{key}={text}: {error}"))
+    }
+
+    #[test]
+    fn every_value_reads_back_as_it_is_shown() {
+        for (key, text) in [
+            (Key::Send, "vmsplice-gift"),
+            (Key::Recv, "io-uring"),
+            (Key::Place, "0:1"),
+            (Key::Capacity, "1 MiB"),
+            (Key::Capacity, "quota"),
+            (Key::Buffer, "default"),
+            (Key::Rate, "closed"),
+            (Key::Block, "256 B"),
+            (Key::ReadBlock, "1 KiB"),
+            (Key::ReadDelay, "500 µs"),
+            (Key::Total, "1 GiB"),
+            (Key::Time, "100 ms"),
+            (Key::Pairs, "4"),
+            (Key::Writers, "4"),
+        ] {
+            assert_eq!(value(key, text).to_string(), text);
+            assert_eq!(value(key, text).exact(), text);
+        }
+    }
+
+    #[test]
+    fn exact_values_do_not_round() {
+        for (key, one, other) in [
+            (Key::Total, "1664000000", "1664000001"),
+            (Key::Time, "100000001ns", "100ms"),
+            (Key::Capacity, "1000001", "1000002"),
+            (Key::Buffer, "1000001", "1000002"),
+            (Key::ReadBlock, "1000001", "1000002"),
+            (Key::ReadDelay, "1000001ns", "1000002ns"),
+        ] {
+            let (one, other) = (value(key, one), value(key, other));
+            assert_ne!(one.exact(), other.exact(), "{key}");
+            assert_eq!(value(key, &one.exact()), one, "{key}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (key, text, word) in [
+            (Key::Block, "0", "out of range"),
+            (Key::Block, "2g", "1 GiB"),
+            (Key::Send, "wriite", "vmsplice"),
+            (Key::Place, "0:9999", "placement"),
+            (Key::Place, "0:-1", "placement"),
+            (Key::Pairs, "0", "256"),
+            (Key::Writers, "9", "8"),
+            (Key::Pairs, "x", "whole number"),
+            (Key::Pairs, "-1", "whole number"),
+            (Key::Exit, "300", "whole number"),
+            (Key::Time, "0s", "out of range"),
+            (Key::Capacity, "0", "out of range"),
+        ] {
+            let error = Value::parse(key, text).unwrap_err().to_string();
+            assert!(error.contains(word), "{key}={text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_word_that_is_offered_is_taken() {
+        for key in Key::iter() {
+            for (word, about) in key.words() {
+                assert!(about.len() > 4, "{key}={word} has no meaning");
+                assert_eq!(value(key, word).to_string(), word, "{key}");
+            }
+            assert!(key.help()[0].len() > 4 && !key.kinds().is_empty(), "{key}");
+        }
+        let has = |key: Key, word: &str| key.words().iter().any(|(own, _)| *own == word);
+        assert!(has(Key::Send, "vmsplice") && has(Key::Capacity, "quota"));
+    }
+}

@@ -1,0 +1,105 @@
+//! Values of parameters, alone and together: read, told exactly, and as they take effect.
+
+use crate::bad_value::BadValue;
+use crate::parameter::{Key, Settings, USUAL_TIME, Value};
+use crate::units::{ByteSize, Unit};
+
+impl Value {
+    /// Reads `KEY=VALUE`.
+    ///
+    /// # Errors
+    /// When it has another form, or the key or the value is unknown.
+    pub fn parse_pair(text: &str) -> Result<Value, BadValue> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| BadValue::new(format!("'{text}' is not of the form KEY=VALUE, such as send=write")))?;
+        Value::parse(Key::named(key.trim())?, value)
+    }
+
+    /// As text that [`Value::parse`] reads back as exactly this value, where `Display` may round.
+    pub fn exact(&self) -> String {
+        let shown = self.to_string();
+        match self.number() {
+            Some(number) if Value::parse(self.key(), &shown).as_ref() != Ok(self) => match self.key().unit() {
+                Unit::Nanoseconds => format!("{number} ns"),
+                _ => format!("{number} B"),
+            },
+            _ => shown,
+        }
+    }
+
+    /// In plain bytes or nanoseconds, or the count that it is; `None` of a word.
+    pub fn number(&self) -> Option<u64> {
+        self.json().as_u64()
+    }
+
+    /// For machines: the plain number, or the word.
+    pub fn plain(&self) -> String {
+        self.number().map_or_else(|| self.to_string(), |number| number.to_string())
+    }
+}
+
+impl Settings {
+    /// These settings.
+    pub fn of(values: impl IntoIterator<Item = Value>) -> Settings {
+        let mut settings = Settings::default();
+        values.into_iter().for_each(|value| settings.set(value));
+        settings
+    }
+
+    /// The value of a parameter as it takes effect: its own, or the usual one. The reader's block follows the writer's.
+    pub fn effective(&self, key: Key) -> Option<Value> {
+        let follows = || (key == Key::ReadBlock).then(|| self.effective(Key::Block).map(as_read_block)).flatten();
+        self.get(key).or_else(follows).or_else(|| key.usual())
+    }
+
+    /// Whether a parameter has this value, given or usual; a number of blocks is told by their total.
+    pub fn has(&self, value: &Value) -> bool {
+        match value {
+            Value::Blocks(blocks) => self.total.is_some() && self.total == Some(self.total_of(*blocks)),
+            value => self.effective(value.key()).as_ref() == Some(value),
+        }
+    }
+
+    /// Whether the same parameters take effect, but for how much a run moves.
+    pub fn is_like(&self, other: &Settings) -> bool {
+        Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
+    }
+
+    /// How many bytes so many blocks are.
+    pub fn total_of(&self, blocks: u32) -> ByteSize {
+        let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
+        ByteSize(block.saturating_mul(u64::from(blocks)))
+    }
+
+    /// A short stable text that tells these parameters from all others: equal parameters have equal ids in every version
+    /// with the same schema, so stored runs can be matched.
+    pub fn id(&self) -> String {
+        let exact = |key: Key| self.effective(key).map_or_else(String::new, |value| value.exact());
+        let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
+        let words = [Key::Link, Key::Send, Key::Recv, Key::Place, Key::Verify].map(exact);
+        let [link, send, recv, place, verify] = words;
+        let mut id = format!("{link} {send}-{recv} {block} {place} {verify}");
+        for key in Key::iter() {
+            let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
+            let Some(value) = self.get(key).filter(|_| !named) else { continue };
+            // A run of a quarter of a second is what a trial has where nothing is said.
+            let usual = match key {
+                Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
+                Key::Time => Some(Value::Time(USUAL_TIME)),
+                _ => key.usual(),
+            };
+            if usual.as_ref() != Some(&value) {
+                id.push_str(&format!(" {key}={}", value.exact().replace(' ', "")));
+            }
+        }
+        id
+    }
+}
+
+fn as_read_block(block: Value) -> Value {
+    match block {
+        Value::Block(size) => Value::ReadBlock(size),
+        other => other,
+    }
+}

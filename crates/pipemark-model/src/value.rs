@@ -1,0 +1,229 @@
+//! Reading a parameter's value from text, and saying what is wrong with it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::bad_value::BadValue;
+use crate::capacity::{Buffer, Capacity};
+use crate::entrant::Language;
+use crate::filter::Filter;
+use crate::methods::Rate;
+use crate::parameter::Key;
+use crate::place::Place;
+use crate::stage::Stages;
+use crate::units::{ByteSize, Delay, Nanos};
+
+/// Serialises a type as the text it is shown as and reads it back through `FromStr`.
+macro_rules! serde_as_text {
+    ($type:ty, $description:literal) => {
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "description": $description})
+            }
+        }
+    };
+}
+pub(super) use serde_as_text;
+
+/// Reads one of an enum's words; the error lists them all.
+pub(super) fn word<T: FromStr + Words>(what: &str, text: &str) -> Result<T, BadValue> {
+    text.parse().map_err(|_| {
+        let all: Vec<&str> = T::words().into_iter().map(|(word, _)| word).collect();
+        let hint = did_you_mean(text, all.iter().copied());
+        BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
+    })
+}
+
+/// The word that was probably meant, if one is close enough: one slip in three letters.
+pub fn nearest<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Distance is quadratic in the lengths, and no word of ours is this long.
+    if text.len() > 64 {
+        return None;
+    }
+    let allowed = (text.chars().count() / 3).max(1);
+    let distance = |word| strsim::damerau_levenshtein(text, word);
+    words.into_iter().filter(|word| distance(word) <= allowed).min_by_key(|word| distance(word))
+}
+
+/// ` (did you mean WORD?)` for the word that was probably meant.
+pub fn did_you_mean<'a>(text: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(text, words).map_or_else(String::new, |word| format!(" (did you mean {word}?)"))
+}
+
+/// Reads a quantity between two others, both allowed.
+pub fn bounded<T>(what: &str, text: &str, low: T, high: T) -> Result<T, BadValue>
+where
+    T: FromStr<Err = BadValue> + PartialOrd + fmt::Display,
+{
+    within(what, text.parse().map_err(|error| BadValue::new(format!("{what}: {error}")))?, low, high)
+}
+
+/// Reads a whole number between two others, both allowed.
+pub(super) fn whole<T: FromStr + PartialOrd + fmt::Display>(
+    what: &str,
+    text: &str,
+    low: T,
+    high: T,
+) -> Result<T, BadValue> {
+    let sentence = format!("{what}: '{text}' is not a whole number from {low} to {high}");
+    within(what, text.parse().map_err(|_| BadValue::new(sentence))?, low, high)
+}
+
+fn within<T: PartialOrd + fmt::Display>(what: &str, value: T, low: T, high: T) -> Result<T, BadValue> {
+    match (&low..=&high).contains(&&value) {
+        true => Ok(value),
+        false => Err(BadValue::new(format!("{what} {value} is out of range; use {low} to {high}"))),
+    }
+}
+
+/// A word that a parameter takes, and what it means.
+pub type Word = (&'static str, &'static str);
+
+/// The words that a type of value takes.
+pub(super) trait Words {
+    /// All of them; none where there is no end of them.
+    fn words() -> Vec<Word> {
+        Vec::new()
+    }
+}
+
+macro_rules! words {
+    ($($type:ty: $all:expr;)*) => {$(
+        impl Words for $type {
+            fn words() -> Vec<Word> {
+                $all
+            }
+        }
+    )*};
+}
+
+/// `vmsplice-gift` of `VmspliceGift`, and how many bytes that is.
+#[doc(hidden)]
+pub const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
+    let (mut name, mut at, mut to) = ([b'-'; 32], 0, 0);
+    while at < ident.len() {
+        to += (at > 0 && ident[at].is_ascii_uppercase()) as usize;
+        name[to] = ident[at].to_ascii_lowercase();
+        (at, to) = (at + 1, to + 1);
+    }
+    (name, to)
+}
+
+/// Gives the variants of an enum their names, which are those of `#[serde(rename_all = "kebab-case")]`, and lists them.
+#[macro_export]
+macro_rules! named {
+    ($type:ident: $($variant:ident)*) => {
+        impl $type {
+            /// All of them.
+            pub fn iter() -> impl DoubleEndedIterator<Item = $type> + ExactSizeIterator + Clone {
+                [$($type::$variant),*].into_iter()
+            }
+
+            /// The word for it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => {
+                        const NAME: ([u8; 32], usize) = $crate::kebab_case(stringify!($variant).as_bytes());
+                        const WORD: Result<&str, std::str::Utf8Error> = str::from_utf8(NAME.0.split_at(NAME.1).0);
+                        WORD.expect("names of variants are ASCII")
+                    })*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = ();
+
+            fn from_str(text: &str) -> Result<Self, ()> {
+                Self::iter().find(|known| known.name() == text).ok_or(())
+            }
+        }
+    };
+}
+
+/// An enum whose values are words: the same in flags, suites, tables and JSON. What is documented of each is what help and
+/// `pipemark list` say of it.
+macro_rules! word_enum {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $about:literal])+ $variant:ident,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name {
+            $($(#[doc = $about])+ $variant,)*
+        }
+
+        $crate::named!($name: $($variant)*);
+
+        impl Default for $name {
+            /// The first.
+            fn default() -> Self {
+                [$($name::$variant),*][0]
+            }
+        }
+
+        impl $crate::value::Words for $name {
+            fn words() -> Vec<$crate::value::Word> {
+                let about = [$(concat!($($about),+)),*].map(|about| about.trim().trim_end_matches('.'));
+                $name::iter().map($name::name).zip(about).collect()
+            }
+        }
+    };
+}
+pub(super) use word_enum;
+
+words! {
+    Key: Key::iter().map(|key| (key.name(), "")).collect();
+    Place: vec![
+        ("free", "wherever the scheduler puts the ends"),
+        ("same", "both ends on one CPU, the first allowed"),
+        ("cross", "on two cores, of one package if there are two"),
+    ];
+    Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
+    Buffer: vec![("default", "what the system gives")];
+    Rate: vec![("closed", "the next message when the last is back")];
+}
+
+/// These take no words.
+macro_rules! wordless {
+    ($($type:ty)*) => {$(
+        impl Words for $type {}
+    )*};
+}
+wordless!(Language Filter Stages ByteSize Nanos Delay u32 u8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SendMethod;
+
+    #[test]
+    fn a_slip_is_recognised() {
+        let words = || SendMethod::iter().map(SendMethod::name);
+        assert_eq!(nearest("wriite", words()), Some("write"));
+        assert_eq!(nearest("vmsplise", words()), Some("vmsplice"));
+        assert_eq!(nearest("carrier-pigeon", words()), None);
+        assert_eq!(nearest("", words()), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! One line of JSON; docs/schema.json says what it may hold.
+
+use std::io;
+
+use pipemark_model::Document;
+use pipemark_show::json_line;
+
+/// The whole document.
+///
+/// # Errors
+/// `InvalidData` when a figure is not a number: JSON has no word for that, and what is written has to read back.
+pub fn json(document: &Document) -> io::Result<String> {
+    let text = serde_json::to_string(document)?;
+    // serde_json writes NaN as null, which no figure may be.
+    serde_json::from_str::<Document>(&text).map_err(|error| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("a figure of the document is not a number ({error})"))
+    })?;
+    Ok(json_line(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::hides;
+
+    use super::*;
+    use crate::sheet::fixture;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for (name, document) in fixture::all() {
+            let text = json(&document).unwrap();
+            assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document, "{name}");
+            assert_eq!(text.matches('\n').count(), 1, "{name}: one line");
+            assert!(!text.trim_end().contains(hides), "{name}: a terminal would act on it");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_an_error() {
+        for figure in [f64::NAN, f64::INFINITY] {
+            let mut document = fixture::quick();
+            let estimates = document.trials[0].estimate.as_mut().unwrap();
+            let throughput = *estimates.throughput();
+            estimates
+                .set(pipemark_model::Figure::Throughput, pipemark_model::Estimate { median: figure, ..throughput });
+            let error = json(&document).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+    }
+}

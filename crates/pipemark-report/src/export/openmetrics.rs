@@ -1,0 +1,160 @@
+//! The estimates as OpenMetrics text, for node_exporter's textfile collector: gauges only and no time stamps, which is
+//! what OpenMetrics and the older Prometheus format have in common.
+
+use std::fmt::Write;
+use std::io;
+
+use jiff::Timestamp;
+
+use pipemark_model::{Document, Estimate, Figure, GIB, Record, Unit, hides};
+
+/// The document's figures: of each its median and the ends of its 95 % interval.
+///
+/// # Errors
+/// `InvalidData` when a figure is not a number.
+pub fn openmetrics(document: &Document) -> io::Result<String> {
+    let of_run = vec![("suite", document.suite.as_str()), ("label", document.label.as_deref().unwrap_or_default())];
+    let mut out = String::new();
+    let mut of_whole = |name: &str, help: &str, value: f64| {
+        family(name, "seconds", help, &mut out);
+        sample(name, &of_run, value, &mut out)
+    };
+    if let Ok(started) = document.started.parse::<Timestamp>() {
+        let seconds = started.as_millisecond() as f64 / 1e3;
+        of_whole("started_timestamp_seconds", "When the measurement began.", seconds)?;
+    }
+    of_whole("duration_seconds", "How long the measurement took.", document.elapsed_ns as f64 / 1e9)?;
+    let mut of_trials = |name: &str, unit: &str, help: &str, figure: &dyn Fn(&Record) -> Option<f64>| {
+        let figures = document.trials.iter().filter_map(|record| Some((record, figure(record)?)));
+        for (index, (record, figure)) in figures.enumerate() {
+            if index == 0 {
+                family(name, unit, help, &mut out);
+            }
+            let link = record.job.link().to_string();
+            let own = [("experiment", &*record.experiment), ("trial", &*record.id), ("link", &*link)];
+            sample(name, &[&of_run[..], &own].concat(), figure, &mut out)?;
+        }
+        io::Result::Ok(())
+    };
+    let measured = |record: &Record| Some(f64::from(u8::from(record.estimate.is_some())));
+    of_trials("trial_measured", "", "Whether the trial was measured (1), or skipped or failed (0).", &measured)?;
+    of_trials("trial_runs", "", "How often the trial was run.", &|record| Some(record.samples.len() as f64))?;
+    for figure in Figure::iter() {
+        let (stem, unit, factor) = name_of(figure);
+        type End = fn(&Estimate) -> Option<f64>;
+        let ends: [(&str, End, &str); 3] = [
+            ("", |estimate| Some(estimate.median), ""),
+            ("_low", |estimate| estimate.low, "Lower end of the 95 % interval. "),
+            ("_high", |estimate| estimate.high, "Upper end of the 95 % interval. "),
+        ];
+        for (end, value, which) in ends {
+            let name = if unit.is_empty() { format!("{stem}{end}") } else { format!("{stem}{end}_{unit}") };
+            of_trials(&name, unit, &format!("{which}{}", figure.help()), &|record| {
+                // Where round trips are measured, the bytes that they move are not what is asked about.
+                let aside = matches!(figure, Figure::Throughput | Figure::CpuSecondsPerGib) && record.job.is_latency();
+                let estimate = record.estimate.as_ref().filter(|_| !aside)?.get(figure)?;
+                Some(value(estimate)? * factor)
+            })?;
+        }
+    }
+    out.push_str("# EOF\n");
+    Ok(out)
+}
+
+/// What a family is called before the ends of its name, its unit, and what a figure is multiplied by: the format knows
+/// seconds, bytes and their ratios.
+fn name_of(figure: Figure) -> (&'static str, &'static str, f64) {
+    let (unit, suffix, factor) = match figure.unit() {
+        Unit::Nanoseconds => ("seconds", "_ns", 1e-9),
+        Unit::Bytes => ("bytes", "", 1.0),
+        Unit::BytesPerSecond => ("bytes_per_second", "", 1.0),
+        Unit::SecondsPerGib => ("seconds_per_byte", "_seconds_per_gib", 1.0 / GIB),
+        Unit::SecondsPerMillion => ("seconds_per_message", "_seconds_per_million", 1e-6),
+        Unit::PerSecond => ("per_second", "_per_second", 1.0),
+        Unit::PerMib => ("per_byte", "_per_mib", 1.0 / (1u64 << 20) as f64),
+        Unit::Ratio | Unit::Percent | Unit::Count | Unit::Word => ("", "", 1.0),
+    };
+    let stem = match figure {
+        Figure::P50 => "round_trip",
+        Figure::P90 => "round_trip_p90",
+        Figure::P99 => "round_trip_p99",
+        Figure::P999 => "round_trip_p999",
+        Figure::Slowest => "round_trip_max",
+        figure => figure.column(),
+    };
+    (stem.strip_suffix(suffix).unwrap_or(stem), unit, factor)
+}
+
+fn family(name: &str, unit: &str, help: &str, out: &mut String) {
+    let _ = writeln!(out, "# HELP pipemark_{name} {}\n# TYPE pipemark_{name} gauge", escaped(help));
+    if !unit.is_empty() {
+        let _ = writeln!(out, "# UNIT pipemark_{name} {unit}");
+    }
+}
+
+/// An empty label is the same as none.
+fn sample(name: &str, labels: &[(&str, &str)], figure: f64, out: &mut String) -> io::Result<()> {
+    if !figure.is_finite() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a figure of the document is not a number"));
+    }
+    let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    let _ = writeln!(out, "pipemark_{name}{{{}}} {figure}", labels.join(","));
+    Ok(())
+}
+
+/// A label's value: backslash, quote and line feed as the format asks for, and what a terminal would act on.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => safe.push_str("\\\\"),
+            '"' => safe.push_str("\\\""),
+            '\n' => safe.push_str("\\n"),
+            _ if hides(c) => {
+                safe.push('\\');
+                safe.extend(c.escape_unicode());
+            }
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sheet::fixture;
+
+    fn written(document: &Document) -> String {
+        openmetrics(document).unwrap()
+    }
+
+    #[test]
+    fn families_are_whole_and_end_with_their_unit() {
+        for (name, document) in fixture::all() {
+            let text = written(&document);
+            assert!(text.ends_with("\n# EOF\n"), "{name}");
+            let mut family = "";
+            for line in text.lines().filter(|line| *line != "# EOF") {
+                if let Some(rest) = line.strip_prefix("# HELP ") {
+                    family = rest.split(' ').next().unwrap();
+                    assert_eq!(text.matches(&format!("# HELP {family} ")).count(), 1, "{name}: {family} twice");
+                } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+                    let unit = rest.split(' ').nth(1).unwrap();
+                    assert!(family.ends_with(&format!("_{unit}")), "{name}: {line}");
+                } else if !line.starts_with("# TYPE ") {
+                    assert!(line.starts_with(&format!("{family}{{")), "{name}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        let mut document = fixture::interrupted();
+        document.label = Some("a\"b\\c\nd\x1b".to_owned());
+        let text = written(&document);
+        assert!(text.contains("label=\"a\\\"b\\\\c\\nd\\\\u{1b}\""), "{text}");
+    }
+}

@@ -1,0 +1,265 @@
+//! Chains: what one more process costs, in time for each GiB and in time to start; how straight that is; and published
+//! chains beside ours.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use pipemark_model::{GIB, Key, Sample, Throughput, three_digits};
+use pipemark_stats::estimate::median;
+use pipemark_stats::fit::{FEWEST_POINTS, Line, Linearity, Weighting};
+
+use crate::findings::words::{setting, time};
+use crate::findings::{Candidate, Measured};
+
+/// "Give or take about 10 %" is what the document on pipe speed calls linear.
+const STRAIGHT: f64 = 0.1;
+
+/// What a line that explains less than so much of the variance says is not told.
+const LEAST_R_SQUARED: f64 = 0.9;
+
+/// One length of a chain.
+struct Point<'a> {
+    measured: Measured<'a>,
+    /// How many stages there are: none in a plain stream that is measured beside chains.
+    length: f64,
+    /// Seconds with the start of all processes: what time(1) calls real.
+    real: f64,
+    /// Seconds from the release of the source to the last byte.
+    flow: f64,
+    bytes: f64,
+}
+
+impl<'a> Point<'a> {
+    fn of(measured: Measured<'a>) -> Option<Point<'a>> {
+        let samples = &measured.record.samples;
+        let middle = |figure: fn(&Sample) -> u64| {
+            median(&samples.iter().map(|sample| figure(sample) as f64).collect::<Vec<_>>())
+        };
+        let length = measured.job.chain().map_or(0, |chain| chain.length);
+        let (real, flow) = (middle(|sample| sample.wall_ns)? / 1e9, middle(|sample| sample.ns)? / 1e9);
+        Some(Point { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
+    }
+
+    /// Bytes per second that all stages together passed on, over the time that bytes flowed.
+    fn per_hop(&self) -> f64 {
+        self.length * self.bytes / self.flow
+    }
+}
+
+fn column<T>(points: &[T], figure: impl Fn(&T) -> f64) -> Vec<f64> {
+    points.iter().map(figure).collect()
+}
+
+fn stage(measured: Measured) -> String {
+    measured.record.shown(Key::Stage)
+}
+
+/// What one more stage costs, by chains that differ in nothing but their length.
+pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
+    let mut points: Vec<Point> = group.iter().filter_map(|one| Point::of(*one)).collect();
+    points.sort_by(|one, other| one.length.total_cmp(&other.length));
+    if points.len() < FEWEST_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
+        return None;
+    }
+    let lengths = column(&points, |point| point.length);
+    let flow = column(&points, |point| point.flow / (point.bytes / GIB));
+    let real = column(&points, |point| point.real);
+    let starting = column(&points, |point| point.real - point.flow);
+    // Real time, as the document has it. Short chains share CPUs that longer ones have to queue for: the straight part
+    // may begin later.
+    let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
+    let begin = (0..=points.len() - FEWEST_POINTS).find(|&begin| departure(begin) == Some(None));
+    let fitted = begin.unwrap_or(0);
+    let per_gib = Line::fit(&lengths[fitted..], &flow[fitted..], Weighting::Relative)?;
+    let of_real = Line::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
+    let to_start = Line::fit(&lengths, &starting, Weighting::Equal)?;
+    let (first, last) = (&points[0], &points[points.len() - 1]);
+    let within = format!("{} to {}", points[fitted].length, last.length);
+    let shape = match (begin, departure(0).flatten()) {
+        (Some(0), _) => format!("Solidly linear: real time is within 10 % of one line from {within} stages"),
+        (Some(_), _) => {
+            let excess = points[..fitted].iter().map(|point| of_real.excess(point.length, point.real).abs());
+            let most = excess.fold(0.0, f64::max) * 100.0;
+            format!(
+                "Linear from {within} stages within 10 %; real time of shorter chains is off that line by up to {most:.0} %"
+            )
+        }
+        (None, Some(departure)) => format!(
+            "Not linear: the line through the shorter chains is left at {} stages, by {:+.0} %",
+            departure.x,
+            departure.excess * 100.0
+        ),
+        (None, None) => "Not linear: no three lengths in a row are within 10 % of one line".to_owned(),
+    };
+    let hops = points.iter().filter(|point| point.length > 0.0);
+    let per_hop: Vec<String> =
+        hops.map(|point| format!("{} at {}", Throughput(point.per_hop()), point.length)).collect();
+    let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
+    let interval = per_gib.slope.low.zip(per_gib.slope.high);
+    let fits = |line: &Line| line.r_squared >= LEAST_R_SQUARED;
+    let interval = interval.map_or_else(String::new, |(low, high)| format!(" ({}–{})", seconds(low), seconds(high)));
+    let costs = [
+        fits(&per_gib).then(|| format!("{}{interval} per GiB", seconds(per_gib.slope.value))),
+        fits(&to_start).then(|| format!("{} to start", seconds(to_start.slope.value))),
+    ];
+    let costs = match costs.into_iter().flatten().collect::<Vec<_>>() {
+        none if none.is_empty() => "no line tells what it costs".to_owned(),
+        costs => costs.join(" and "),
+    };
+    let text = format!(
+        "One more '{}', {}: {costs}. {shape}{}. Per hop: {}.",
+        stage(first.measured),
+        setting(first.measured.job, &[Key::Length, Key::Stage]),
+        if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() },
+        per_hop.join(", "),
+    );
+    let chain = |point: &Point| {
+        json!({
+            "trial": point.measured.record.id, "length": point.length, "real_seconds": point.real,
+            "flow_seconds": point.flow, "per_hop": point.per_hop(),
+        })
+    };
+    let evidence = json!({
+        "stage": stage(first.measured), "seconds_per_gib_and_stage": per_gib.slope,
+        "seconds_to_start_a_stage": to_start.slope, "flow_per_gib": per_gib, "real": of_real,
+        "straight_from": begin.map(|begin| points[begin].length),
+        "residuals_seconds": column(&points, |point| point.real - of_real.at(point.length)),
+        "chains": points.iter().map(chain).collect::<Value>(),
+    });
+    Some(Candidate::new("chain-cost", last.length, text, evidence))
+}
+
+/// Published chains beside ours: both fits, and what a stage passes on per second.
+pub(super) fn published(chains: &[Measured]) -> Vec<Candidate> {
+    let mut sources: BTreeMap<_, Vec<(Point, f64)>> = BTreeMap::new();
+    for one in chains {
+        if let Some(published) = one.record.published.as_ref().filter(|published| published.throughput > 0.0) {
+            let key = (&one.record.experiment, &published.source, stage(*one));
+            sources.entry(key).or_default().extend(Point::of(*one).map(|point| (point, published.throughput)));
+        }
+    }
+    sources.into_iter().filter_map(|((_, source, stage), points)| of_source(source, &stage, points)).collect()
+}
+
+/// The measured points of chains of one stage, each with its published throughput.
+fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option<Candidate> {
+    points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
+    if points.len() < FEWEST_POINTS {
+        return None;
+    }
+    let lengths = column(&points, |(point, _)| point.length);
+    let theirs = column(&points, |(_, throughput)| GIB / throughput);
+    let ours = column(&points, |(point, _)| point.real / (point.bytes / GIB));
+    let line = |times: &[f64]| {
+        let line = Line::fit(&lengths, times, Weighting::Relative)?;
+        (line.slope.value > 0.0 && line.r_squared >= LEAST_R_SQUARED).then_some(line)
+    };
+    let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
+    let hops: Vec<f64> =
+        points.iter().map(|(point, throughput)| point.length * throughput).filter(|&hop| hop > 0.0).collect();
+    let straight = Linearity::of(&lengths, &theirs, STRAIGHT).is_some_and(|line| line.departure.is_none());
+    let text = format!(
+        "Published, from other hardware ({source}): {} s per GiB and stage, start included (R² {:.4}, {}within 10 % of one \
+         line), {} to {} per hop; here {} s with {stage} (R² {:.4}), {}× as fast.",
+        three_digits(their_line.slope.value),
+        their_line.r_squared,
+        if straight { "" } else { "not " },
+        Throughput(hops.iter().copied().fold(f64::INFINITY, f64::min)),
+        Throughput(hops.iter().copied().fold(0.0, f64::max)),
+        three_digits(our_line.slope.value),
+        our_line.r_squared,
+        three_digits(their_line.slope.value / our_line.slope.value),
+    );
+    let chain = |(point, throughput): &(Point, f64)| {
+        let seconds = point.bytes / throughput;
+        json!({ "length": point.length, "published_seconds": seconds, "real_seconds": point.real })
+    };
+    let chains: Value = points.iter().map(chain).collect();
+    let evidence = json!({ "source": source, "published": their_line, "measured": our_line, "chains": chains });
+    Some(Candidate::new("chain-published", points.len() as f64, text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{Outcome, Published};
+    use pipemark_stats::fixture::{STEADY, outcome};
+    use pipemark_stats::records::records;
+
+    use super::*;
+    use crate::findings::findings;
+
+    /// pipe-speed.log's minima in seconds for 1.05 GB.
+    const PIPE_SPEED: [(u32, f64); 12] = [
+        (0, 0.141),
+        (1, 0.455),
+        (2, 0.671),
+        (4, 1.204),
+        (8, 2.768),
+        (16, 6.215),
+        (32, 12.527),
+        (64, 25.405),
+        (128, 52.642),
+        (256, 110.066),
+        (512, 216.976),
+        (1024, 405.044),
+    ];
+
+    /// A chain whose bytes flow for `flow` seconds and whose processes took `start` more.
+    fn chain(length: u32, flow: f64, start: f64) -> Outcome {
+        let mut outcome = outcome("chain", &[("length", &length.to_string())], 1.0, &STEADY);
+        for sample in &mut outcome.samples {
+            sample.bytes = 1_050_000_000;
+            sample.ns = (flow * 1e9) as u64;
+            sample.wall_ns = ((flow + start) * 1e9) as u64;
+        }
+        outcome
+    }
+
+    fn finding(outcomes: Vec<Outcome>, rule: &str) -> pipemark_model::Finding {
+        findings(&records(outcomes), None).into_iter().find(|finding| finding.rule == rule).expect("a finding")
+    }
+
+    #[test]
+    fn a_straight_chain_has_two_costs() {
+        let gib = 1_050_000_000.0 / GIB;
+        let all = (0..8).map(|power| if power == 0 { 0 } else { 1 << power });
+        let outcomes = all.map(|n| chain(n, gib * (0.2 + 0.4 * f64::from(n)), 0.01 + 0.002 * f64::from(n))).collect();
+        let finding = finding(outcomes, "chain-cost");
+        assert!(finding.text.contains("Solidly linear") && finding.text.contains("400 ms"), "{}", finding.text);
+        let slope = |name: &str| finding.evidence[name]["value"].as_f64().unwrap();
+        assert!((slope("seconds_per_gib_and_stage") - 0.4).abs() < 1e-6);
+        assert!((slope("seconds_to_start_a_stage") - 0.002).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_bend_is_told() {
+        let seconds = |n: u32| if n <= 4 { 0.1 + 0.1 * f64::from(n) } else { 0.4 * f64::from(n) - 1.0 };
+        let outcomes = [0, 1, 2, 4, 8, 16, 32, 64, 128].map(|n| chain(n, seconds(n), 0.001)).to_vec();
+        let text = finding(outcomes, "chain-cost").text;
+        assert!(text.contains("Linear from 4 to 128 stages"), "{text}");
+        let outcomes = [1, 2, 4, 8, 16, 32].map(|n| chain(n, f64::from(n * n), 0.001)).to_vec();
+        let text = finding(outcomes, "chain-cost").text;
+        assert!(text.contains("Not linear"), "{text}");
+    }
+
+    #[test]
+    fn the_document_s_own_table_is_read_as_it_is() {
+        let outcomes = PIPE_SPEED.map(|(length, seconds)| {
+            let mut outcome = chain(length, seconds / 2.0, 0.0);
+            let published = Published {
+                throughput: 1.05e9 / seconds,
+                source: "pipe-speed".to_owned(),
+                relative: false,
+                ..Published::default()
+            };
+            outcome.trial.published = Some(published);
+            outcome
+        });
+        let finding = finding(outcomes.to_vec(), "chain-published");
+        // 2.308 GB/s for a chain of one, as the document says; 3.488 for four.
+        assert!(finding.text.contains("2.15 GiB/s to 3.25 GiB/s per hop"), "{}", finding.text);
+        assert!(finding.text.contains("2.00× as fast"), "{}", finding.text);
+        assert!(finding.text.contains("not within 10 % of one line"), "{}", finding.text);
+    }
+}

@@ -1,0 +1,400 @@
+//! What a document concluded, answered by what was measured: by direction and by size.
+//!
+//! A claim is a range. It holds where the interval of what was measured lies within, and doesn't where it lies outside; *no
+//! difference* is a range around none, so it takes both bounds to hold, and a wide interval says nothing. Each claim is answered,
+//! whatever comes out, so what is kept small is the share of answers that are wrong: of the trials that decide something, at most
+//! one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
+
+use pipemark_model::{Answer, Claim, Evidence, Figure, Key, Record, Sample, Verdict, Which, names, three_digits};
+use pipemark_stats::estimate::{self, FEWEST_RUNS};
+use pipemark_stats::family::Family;
+use pipemark_stats::records::{by_round, ratios};
+use pipemark_stats::spread;
+
+/// The claims, each with its answer.
+pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
+    let speeds: Vec<_> =
+        records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
+    let family = Family::of(&speeds);
+    let asked: usize = claims.iter().map(|claim| asked(claim, records).len()).sum();
+    // The fewer decide, the wider the interval of each has to be; so begin with all, until no fewer do.
+    let mut deciding = asked;
+    loop {
+        let family = family.with(asked as f64 / deciding.max(1) as f64);
+        let answers: Vec<Answer> = claims.iter().map(|claim| answer(claim, records, family)).collect();
+        let evidence = answers.iter().flat_map(|answer| &answer.evidence);
+        let decided = evidence.filter(|one| one.verdict != Verdict::CantTell).count();
+        if decided >= deciding || decided == 0 {
+            claims.iter_mut().zip(answers).for_each(|(claim, answer)| claim.answer = Some(answer));
+            return claims;
+        }
+        deciding = decided;
+    }
+}
+
+/// The trials that a claim is about, each with the one that it is held against.
+fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
+    if claim.open.is_some() {
+        return Vec::new();
+    }
+    let alone = claim.to.is_none() && !["gain", "ratio"].contains(&claim.figure.as_str());
+    let own = records.iter().filter(|record| claim.asks(&record.experiment, &record.job));
+    own.filter_map(|record| {
+        let mut of_experiment = records.iter().filter(|other| other.experiment == record.experiment);
+        let base = match &claim.to {
+            Some(_) => of_experiment.find(|other| claim.compares(&record.job, &other.job)),
+            None => of_experiment.find(|other| record.baseline.as_ref() == Some(&other.id) && other.id != record.id),
+        };
+        (alone || base.is_some()).then_some((record, base.filter(|_| !alone)))
+    })
+    .collect()
+}
+
+fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
+    let cant_tell = |here: String| Answer { verdict: Verdict::CantTell, here, evidence: Vec::new() };
+    if let Some(reason) = &claim.open {
+        return cant_tell(reason.clone());
+    }
+    let asked = asked(claim, records);
+    let measured = |record: &Record| record.measured().is_some();
+    let ran = |one: &&(&Record, Option<&Record>)| measured(one.0) && one.1.is_none_or(measured);
+    let evidence: Vec<Evidence> =
+        asked.iter().filter(ran).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
+    if evidence.is_empty() {
+        let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
+        let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
+        return cant_tell(format!(
+            "not measured: {}",
+            reason.as_deref().unwrap_or("too few runs, or this machine doesn't count it")
+        ));
+    }
+    let verdict = match claim.which {
+        Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
+            Verdict::Holds => Verdict::CantTell,
+            other => other,
+        },
+        Which::Each => verdict_of_all(&evidence),
+        which => extreme(claim, which, &evidence),
+    };
+    Answer { verdict, here: in_words(claim, &evidence, records, asked.len()), evidence }
+}
+
+/// What one trial says.
+fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) -> Option<Evidence> {
+    let (estimate, together) = match claim.figure.as_str() {
+        "spread" => {
+            let base = base.map(|base| &base.samples);
+            let spread = |confidence: f64| spread::of(&own.samples, base.map(Vec::as_slice), confidence);
+            let (alone, all) = (spread(0.95)?, spread(1.0 - 0.05 / family.comparisons())?);
+            (alone, all.low.zip(all.high))
+        }
+        word => {
+            let figure = Figure::iter().find(|figure| figure.column() == word);
+            let of = |sample: &Sample| match figure {
+                Some(figure) if word != "ratio" => figure.of_sample(sample),
+                _ => Some(sample.speed()),
+            };
+            let figures: Vec<f64> = match base {
+                Some(base) => ratios(&own.samples, &base.samples, of),
+                None => own.samples.iter().filter_map(of).collect(),
+            };
+            let ratio = estimate::from_runs(&figures)?;
+            // What was the same in every run is counted, not estimated.
+            let counted = ratio.min == ratio.max && ratio.runs as usize >= FEWEST_RUNS;
+            let together = if counted { Some((ratio.min, ratio.max)) } else { family.interval(&ratio) };
+            (ratio, together)
+        }
+    };
+    let shown = |figure: f64| if claim.figure == "gain" { (figure - 1.0) * 100.0 } else { figure };
+    let ends = |(low, high): (f64, f64)| (shown(low), shown(high));
+    let together = together.map(ends);
+    Some(Evidence {
+        experiment: own.experiment.clone(),
+        trial: own.id.clone(),
+        to: base.map(|base| base.id.clone()),
+        figure: shown(estimate.median),
+        interval: estimate.low.zip(estimate.high).map(ends),
+        with_all_others: together,
+        verdict: together.map_or(Verdict::CantTell, |ends| verdict(claim, ends)),
+    })
+}
+
+/// What an interval says of the claimed range.
+fn verdict(claim: &Claim, (low, high): (f64, f64)) -> Verdict {
+    let (from, to) = (claim.low.unwrap_or(f64::NEG_INFINITY), claim.high.unwrap_or(f64::INFINITY));
+    let neutral = match claim.figure.as_str() {
+        "gain" => Some(0.0),
+        "ratio" => Some(1.0),
+        _ => claim.to.is_some().then_some(1.0),
+    };
+    let reversed = neutral.is_some_and(|none| from >= none && high < none || to <= none && low > none);
+    match () {
+        () if low >= from && high <= to => Verdict::Holds,
+        () if reversed => Verdict::Reversed,
+        () if high < from || low > to => Verdict::DoesntHold,
+        () => Verdict::CantTell,
+    }
+}
+
+/// All have to hold; one that doesn't for certain is enough to refute, and where all that is certain goes the other way the
+/// whole is reversed.
+fn verdict_of_all(evidence: &[Evidence]) -> Verdict {
+    let count = |verdict: Verdict| evidence.iter().filter(|one| one.verdict == verdict).count();
+    match (count(Verdict::Holds), count(Verdict::DoesntHold), count(Verdict::Reversed)) {
+        (holds, 0, 0) if holds == evidence.len() => Verdict::Holds,
+        (_, 0, 0) => Verdict::CantTell,
+        (0, 0, _) => Verdict::Reversed,
+        _ => Verdict::DoesntHold,
+    }
+}
+
+/// Of the most (or the least) of all trials: it is at least the greatest of the lower ends, and at most that of the upper ones.
+fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> Verdict {
+    let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
+        return Verdict::CantTell;
+    };
+    let take = if which == Which::Most { f64::max } else { f64::min };
+    let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take).expect("some evidence");
+    verdict(claim, (end(|ends| ends.0), end(|ends| ends.1)))
+}
+
+/// `-10.0 % (64 KiB) to +30.0 % (4 KiB); holds for 3 of 10, reversed for 7`.
+fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usize) -> String {
+    let record =
+        |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
+    let several = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
+    // Each is told from the others of its experiment: other experiments have other parameters.
+    let name = |one: &Evidence| {
+        let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
+        let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
+        let at = alike.iter().position(|other| std::ptr::eq(*other, one)).unwrap_or_default();
+        let own = if alike.len() > 1 { names(&jobs, &[Key::Total, Key::Time]).swap_remove(at) } else { String::new() };
+        match (several, own.is_empty()) {
+            (true, true) => one.experiment.clone(),
+            (true, false) => format!("{}: {own}", one.experiment),
+            (false, _) => own,
+        }
+    };
+    let names: Vec<String> = evidence.iter().map(name).collect();
+    let by = |one: &usize, other: &usize| evidence[*one].figure.total_cmp(&evidence[*other].figure);
+    let least = (0..evidence.len()).min_by(by).unwrap_or(0);
+    let most = (0..evidence.len()).max_by(by).unwrap_or(0);
+    let with_interval = |at: usize| {
+        let few = format!("too few runs for an interval: {FEWEST_RUNS} are needed");
+        let interval = match evidence[at].interval {
+            Some((low, high)) if low == high => None,
+            Some((low, high)) => Some(format!("{} to {}", show(claim, low), show(claim, high))),
+            None => Some(few),
+        };
+        let name = names.get(at).filter(|_| evidence.len() > 1).cloned();
+        let about = [interval, name].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let figure = show(claim, evidence[at].figure);
+        if about.is_empty() { figure } else { format!("{figure} ({about})") }
+    };
+    let text = match claim.which {
+        Which::Most => format!("the most: {}", with_interval(most)),
+        Which::Least => format!("the least: {}", with_interval(least)),
+        Which::Each if evidence.len() == 1 => with_interval(0),
+        Which::Each => {
+            let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
+            let count =
+                |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.in_words());
+            let counts = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell].map(count);
+            let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+            let mut counts: Vec<String> = counts.map(|(count, word)| format!("{word} for {count}")).collect();
+            counts[0] += &format!(" of {}", evidence.len());
+            format!("{} to {}; {}", end(least), end(most), counts.join(", "))
+        }
+    };
+    match asked - evidence.len() {
+        0 => text,
+        missing => format!("{text}; {missing} not measured"),
+    }
+}
+
+/// A figure of a claim with its unit.
+fn show(claim: &Claim, figure: f64) -> String {
+    let known = Figure::iter().find(|known| known.column() == claim.figure);
+    match known {
+        _ if claim.figure == "gain" && figure == 0.0 => "0 %".to_owned(),
+        _ if claim.figure == "gain" => {
+            format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
+        }
+        Some(known) if claim.to.is_none() && claim.figure != "ratio" => known.unit().show(figure),
+        None if claim.figure == "spread" && claim.to.is_none() => format!("±{} %", three_digits(figure)),
+        _ => format!("{}×", three_digits(figure)),
+    }
+}
+
+/// The range in which a claim holds, in words.
+pub fn range(claim: &Claim) -> String {
+    match (claim.low, claim.high) {
+        (None, Some(0.0)) if claim.figure == "throughput" => "nothing arrives".to_owned(),
+        (Some(low), None) if low > 0.0 && show(claim, low) == "<.1 %" => "more than 0 %".to_owned(),
+        (Some(low), Some(high)) if low == high => show(claim, low),
+        (Some(low), Some(high)) => format!("{} to {}", show(claim, low), show(claim, high)),
+        (Some(low), None) => format!("at least {}", show(claim, low)),
+        (None, Some(high)) => format!("at most {}", show(claim, high)),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{Settings, Status, Value};
+    use pipemark_stats::fixture::{STEADY, outcome};
+    use pipemark_stats::noise::{ALL, Dice};
+    use pipemark_stats::records::records;
+
+    use super::*;
+
+    /// Trials at four block sizes on two cores, and on one with so many times the speed.
+    fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
+        let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
+        let pair = |(block, times): (&str, f64)| {
+            let base = outcome("e", &[("block", block), ("place", "cross")], 1.0, runs);
+            let mut own = outcome("e", &[("block", block), ("place", "same")], times, runs);
+            own.trial.baseline = Some(base.trial.id.clone());
+            [base, own]
+        };
+        records(sizes.flat_map(pair).collect())
+    }
+
+    fn asked(figure: &str, low: Option<f64>, high: Option<f64>) -> Claim {
+        let setting = |key: &str, text: &str| Settings::of([Value::parse(Key::named(key).unwrap(), text).unwrap()]);
+        Claim {
+            id: "c".to_owned(),
+            experiments: vec!["e".to_owned()],
+            figure: figure.to_owned(),
+            of: vec![setting("place", "same")],
+            to: (figure == "spread").then(|| setting("place", "cross")),
+            low,
+            high,
+            ..Claim::default()
+        }
+    }
+
+    fn answer(claim: &Claim, records: &[Record]) -> Answer {
+        answered(vec![claim.clone()], records).remove(0).answer.unwrap()
+    }
+
+    #[test]
+    fn direction_and_size_are_judged() {
+        let of = |low, high, times: [f64; 4]| answer(&asked("gain", low, high), &measured(times, &STEADY)).verdict;
+        // A gain of about 2 %.
+        assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), Verdict::Holds);
+        assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), Verdict::DoesntHold, "the right way, and far too much");
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8; 4]), Verdict::Reversed);
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8, 1.02, 1.02, 1.02]), Verdict::DoesntHold, "it isn't so for all");
+        assert_eq!(of(Some(-3.0), Some(3.0), [1.2; 4]), Verdict::DoesntHold, "no difference has no other way");
+        assert_eq!(of(None, Some(0.0), [1.2; 4]), Verdict::Reversed);
+    }
+
+    #[test]
+    fn no_difference_takes_both_bounds() {
+        let same = asked("gain", Some(-3.0), Some(3.0));
+        assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, Verdict::Holds);
+        let mut wide = measured([1.0; 4], &STEADY);
+        for (run, sample) in wide[1].samples.iter_mut().enumerate() {
+            sample.ns = (sample.ns as f64 * [0.76, 1.02, 0.9, 1.24, 1.0, 1.1, 0.85][run]) as u64;
+        }
+        let answer = answer(&same, &wide);
+        assert_eq!(answer.verdict, Verdict::CantTell, "{answer:?}");
+    }
+
+    #[test]
+    fn one_of_several_may_be_asked() {
+        let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
+        let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
+        let answer = |claim: &Claim| super::tests::answer(claim, &records);
+        assert_eq!(answer(&most).verdict, Verdict::Holds);
+        assert!(answer(&most).here.starts_with("the most: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
+        let least = Claim { which: Which::Least, ..most };
+        assert_eq!(answer(&least).verdict, Verdict::Reversed);
+        let each = answer(&asked("gain", Some(5.0), None));
+        assert_eq!(each.verdict, Verdict::DoesntHold);
+        assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, reversed for 1");
+    }
+
+    #[test]
+    fn what_is_the_same_in_every_run_is_known_and_not_estimated() {
+        let mut records = measured([1.0, 1.2, 0.9, 1.0], &STEADY);
+        let none = asked("interleaved_percent", Some(0.0), Some(0.0));
+        for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
+            sample.interleaved_percent = Some(0.0);
+        }
+        assert_eq!(answer(&none, &records).verdict, Verdict::Holds);
+        records[1].samples[0].interleaved_percent = Some(0.1);
+        assert_ne!(answer(&none, &records).verdict, Verdict::Holds, "one record was cut");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_evidence() {
+        let mut records = measured([1.3; 4], &STEADY);
+        let claim = asked("ratio", Some(1.0), None);
+        records[1].status = Status::Skipped;
+        let some = answer(&claim, &records);
+        assert_eq!((some.verdict, some.evidence.len()), (Verdict::CantTell, 3));
+        assert!(some.here.ends_with("1 not measured"), "{}", some.here);
+        for record in &mut records {
+            (record.status, record.reason) = (Status::Skipped, Some("one CPU only".to_owned()));
+        }
+        let none = answer(&claim, &records);
+        assert_eq!((none.verdict, none.here.as_str()), (Verdict::CantTell, "not measured: one CPU only"));
+        let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
+        assert_eq!(few.verdict, Verdict::CantTell, "too few runs for an interval");
+        let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
+        assert_eq!(answer(&open, &records).here, "another system is needed");
+    }
+
+    #[test]
+    fn scatter_is_held_against_scatter() {
+        let runs = |far: f64| -> Vec<f64> { (0..20).map(|run| [1.0, far, 1.0 / far][run % 3]).collect() };
+        let base = outcome("e", &[("place", "cross")], 1.0, &runs(1.01));
+        let wild = outcome("e", &[("place", "same")], 1.0, &runs(1.3));
+        let records = records(vec![base, wild]);
+        assert_eq!(answer(&asked("spread", Some(1.0), None), &records).verdict, Verdict::Holds);
+        assert_eq!(answer(&asked("spread", None, Some(1.0)), &records).verdict, Verdict::Reversed);
+        let alone = Claim { to: None, ..asked("spread", None, Some(11.0)) };
+        assert_eq!(answer(&alone, &records).verdict, Verdict::DoesntHold);
+    }
+
+    #[test]
+    fn few_that_decide_among_many_have_to_be_surer() {
+        let mut records = measured([1.0; 4], &STEADY);
+        for record in records.iter_mut().skip(1).step_by(2) {
+            for (sample, factor) in record.samples.iter_mut().zip([0.96, 1.02, 0.98, 1.04, 1.0, 1.01, 0.99]) {
+                sample.ns = (sample.ns as f64 * factor) as u64;
+            }
+        }
+        let width = |open: usize| {
+            // One is certain; what the others ask is narrower than their noise.
+            let mut claims = vec![asked("ratio", Some(0.1), None)];
+            claims.extend(vec![asked("gain", Some(-0.1), Some(0.1)); open]);
+            let answers = answered(claims, &records);
+            assert_eq!(answers[0].answer.as_ref().unwrap().verdict, Verdict::Holds);
+            let (low, high) = answers[0].answer.as_ref().unwrap().evidence[0].with_all_others.unwrap();
+            high - low
+        };
+        assert!(width(20) > 1.2 * width(0), "{} {}", width(20), width(0));
+    }
+
+    #[test]
+    fn of_equal_trials_few_answers_are_wrong() {
+        for noise in ALL {
+            let mut dice = Dice::new(2005);
+            let wrong = (0..200).filter(|_| {
+                let pairs = ["4k", "8k", "16k", "32k"].into_iter().flat_map(|block| {
+                    let [base, mut own] = ["cross", "same"]
+                        .map(|place| outcome("e", &[("block", block), ("place", place)], 0.01, &dice.runs(noise, 7)));
+                    own.trial.baseline = Some(base.trial.id.clone());
+                    [base, own]
+                });
+                answer(&asked("ratio", Some(1.0), None), &records(pairs.collect())).verdict != Verdict::CantTell
+            });
+            let wrong = wrong.count();
+            // One in twenty is expected at most; 18 of 200 is what chance adds to that once in a hundred times.
+            assert!(wrong <= 18, "{noise:?}: {wrong} of 200");
+        }
+    }
+}

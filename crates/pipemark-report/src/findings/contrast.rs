@@ -1,0 +1,223 @@
+//! Two records against each other: a ratio with its interval, or nothing.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use pipemark_model::{ByteSize, Figure, three_digits};
+use pipemark_stats::estimate;
+use pipemark_stats::records::ratios;
+
+use crate::findings::Measured;
+use crate::findings::words::spans;
+
+/// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
+const TOLERANCE: f64 = 0.03;
+
+/// How many times as much `new` has as `base`, in the rounds in which both were measured, with the 95 % interval of that, as in
+/// tables. What is certain is decided by the interval that holds together with all others. As text: `1.52× (1.48–1.55)`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contrast<'a> {
+    pub base: Measured<'a>,
+    pub new: Measured<'a>,
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    /// What holds together with all other comparisons of the document.
+    pub sure: (f64, f64),
+}
+
+impl<'a> Contrast<'a> {
+    /// Throughput of `new` over that of `base`; `None` when there are too few runs for an interval.
+    pub fn throughput(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        Contrast::of(Figure::Throughput, base, new)
+    }
+
+    /// Speed of `new` over that of `base`, both of one kind: throughput, or the inverse of the median round trip.
+    pub fn speed(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        match base.estimates.headline_figure() {
+            Figure::P50 => Some(Contrast { base, new, ..Contrast::of(Figure::P50, new, base)? }),
+            figure => Contrast::of(figure, base, new),
+        }
+    }
+
+    pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+        let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
+        let estimate = estimate::from_runs(&ratios)?;
+        let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
+        Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
+    }
+
+    /// Whether it is more by over 3 % for certain.
+    pub fn more(&self) -> bool {
+        self.sure.0 > 1.0 + TOLERANCE
+    }
+
+    /// Whether it is less by over 3 % for certain.
+    pub fn less(&self) -> bool {
+        self.sure.1 < 1.0 - TOLERANCE
+    }
+
+    /// Whether it is the same, within 3 %, for certain.
+    pub fn same(&self) -> bool {
+        self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
+    }
+
+    /// The other way round: how many times as much the other has.
+    pub fn inverse(&self) -> Contrast<'a> {
+        let Contrast { base, new, ratio, low, high, sure } = *self;
+        let sure = (1.0 / sure.1, 1.0 / sure.0);
+        Contrast { base: new, new: base, ratio: 1.0 / ratio, low: 1.0 / high, high: 1.0 / low, sure }
+    }
+
+    /// How far from 1, in either direction: twice and half are equally far.
+    pub fn effect(&self) -> f64 {
+        self.ratio.ln().abs()
+    }
+
+    /// `1.52× (1.48–1.55) as fast`; `None` in doubt.
+    pub fn as_fast(&self) -> Option<String> {
+        match (self.more(), self.less(), self.same()) {
+            (true, ..) => Some(format!("{self} as fast")),
+            (_, true, _) => Some(format!("only {self} as fast")),
+            (.., true) => Some("as fast (within 3 %)".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// `25.0 % (24.8–25.2)`, with as many digits as a small share needs.
+    pub fn percent(&self) -> String {
+        let [share, low, high] = [self.ratio, self.low, self.high].map(|share| match share * 100.0 {
+            small if small < 0.0005 => "<0.001".to_owned(),
+            small if small < 0.0995 => format!("{small:.3}"),
+            more => three_digits(more),
+        });
+        format!("{share} % ({low}–{high})")
+    }
+
+    pub fn evidence(&self) -> Value {
+        let (of, to) = (self.new.evidence(), self.base.evidence());
+        let (ratio, sure) = (self.ratio, [self.sure.0, self.sure.1]);
+        json!({ "ratio": ratio, "low": self.low, "high": self.high, "with_all_others": sure, "of": of, "to": to })
+    }
+
+    /// The same, and what else belongs to it.
+    pub fn evidence_with(&self, name: &str, value: Value) -> Value {
+        let mut evidence = self.evidence();
+        evidence[name] = value;
+        evidence
+    }
+}
+
+impl fmt::Display for Contrast<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}× ({}–{})", three_digits(self.ratio), three_digits(self.low), three_digits(self.high))
+    }
+}
+
+/// The farthest from 1.
+pub(super) fn widest<'a, 'c>(contrasts: impl IntoIterator<Item = &'c Contrast<'a>>) -> Option<&'c Contrast<'a>>
+where
+    'a: 'c,
+{
+    contrasts.into_iter().max_by(|one, other| one.effect().total_cmp(&other.effect()))
+}
+
+/// Contrasts at ascending block sizes, of `all` that were measured, in words: `faster with 64 B to 1 KiB, up to 4.00× (3.9–4.1) at 64 B; slower with 1 MiB,
+/// 0.50× (0.49–0.51)`; sizes that would be farther, and are not certain, are named. `None` where nothing is certain.
+pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) -> Option<String> {
+    let size = |contrast: &Contrast| contrast.new.ends().block;
+    let clause = |word: &str, farthest: &str, wanted: fn(&Contrast) -> bool| {
+        let those: Vec<&Contrast> = contrasts.iter().filter(|contrast| wanted(contrast)).collect();
+        let sizes: Vec<ByteSize> = those.iter().map(|contrast| size(contrast)).collect();
+        let widest = widest(those.iter().copied())?;
+        let figure = match sizes.len() {
+            1 => widest.to_string(),
+            _ => format!("{farthest} {widest} at {}", size(widest)),
+        };
+        Some((sizes[0], format!("{word} with {pieces} of {}, {figure}", spans(&sizes, all))))
+    };
+    let mut clauses: Vec<_> =
+        [clause("faster", "up to", |one| one.more()), clause("slower", "down to", |one| one.less())]
+            .into_iter()
+            .flatten()
+            .collect();
+    clauses.sort();
+    if clauses.is_empty() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
+        let sizes: Vec<ByteSize> = contrasts.iter().map(size).collect();
+        return Some(format!("as fast (within 3 %) with {pieces} of {}", spans(&sizes, all)));
+    }
+    let mut clauses: Vec<String> = clauses.into_iter().map(|(_, clause)| clause).collect();
+    let (certain, doubtful): (Vec<&Contrast>, Vec<&Contrast>) =
+        contrasts.iter().partition(|one| one.more() || one.less());
+    let farthest = widest(certain).map_or(0.0, Contrast::effect);
+    let farther = doubtful.into_iter().filter(|one| one.effect() > farthest);
+    let farther: Vec<ByteSize> = farther.map(size).collect();
+    if !clauses.is_empty() && !farther.is_empty() {
+        clauses.push(format!("can't tell with {pieces} of {}", spans(&farther, all)));
+    }
+    (!clauses.is_empty()).then(|| clauses.join("; "))
+}
+
+/// The evidence of [`by_size`].
+pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
+    contrasts.iter().map(|own| own.evidence_with("block", json!(own.new.ends().block))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Record;
+    use pipemark_stats::fixture::{STEADY, outcome, record, spoken};
+    use pipemark_stats::records::records;
+
+    use super::*;
+
+    fn contrast<'a>(base: &'a Record, new: &'a Record) -> Option<Contrast<'a>> {
+        Contrast::throughput(Measured::of(base)?, Measured::of(new)?)
+    }
+
+    #[test]
+    fn rounds_are_paired_whatever_their_order() {
+        let wild = [1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6];
+        let base = record("e", &[], 1.0, &wild);
+        let mut new = record("e", &[], 1.1, &wild);
+        new.samples.reverse();
+        let paired = contrast(&base, &new).unwrap();
+        assert!(paired.more() && (paired.ratio - 1.1).abs() < 1e-6, "{paired:?}");
+    }
+
+    #[test]
+    fn without_shared_rounds_there_is_no_ratio() {
+        let (base, mut later) = (record("e", &[], 1.0, &STEADY), record("e", &[], 1.1, &STEADY));
+        later.samples.iter_mut().for_each(|sample| sample.round += 100);
+        assert!(contrast(&base, &later).is_none());
+    }
+
+    /// What a table shows as the ratio to the baseline, and what a finding tells of the same two.
+    #[test]
+    fn a_table_and_a_finding_have_one_ratio() {
+        let (wild, other) = ([1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6], [1.1, 0.7, 1.5, 0.9, 1.3, 1.0, 1.2]);
+        let (base, mut new) = (outcome("e", &[], 1.0, &wild), outcome("e", &[("wait", "spin")], 2.0, &other));
+        new.trial.baseline = Some(base.trial.id.clone());
+        let all = records(vec![base, new]);
+        let table = all[1].estimate.as_ref().unwrap().ratio().unwrap();
+        let told = contrast(&all[0], &all[1]).unwrap();
+        assert_eq!((told.ratio, Some(told.low), Some(told.high)), (table.median, table.low, table.high));
+    }
+
+    #[test]
+    fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
+        let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
+        let speed = Contrast::speed(Measured::of(&slow).unwrap(), Measured::of(&fast).unwrap()).unwrap();
+        assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
+        let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
+        assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");
+    }
+
+    #[test]
+    fn too_few_runs_are_not_compared() {
+        let base = record("e", &[], 1.0, &STEADY[..4]);
+        assert!(contrast(&base, &record("e", &[], 9.0, &STEADY)).is_none());
+        assert!(contrast(&record("e", &[], 1.0, &STEADY), &record("e", &[], 9.0, &STEADY[..1])).is_none());
+    }
+}

@@ -1,0 +1,237 @@
+//! What a call or a message costs and what a byte costs, by a straight line of time against size.
+
+use serde_json::{Map, Value, json};
+
+use pipemark_model::{ByteSize, Key};
+use pipemark_stats::fit::{Coefficient, Line, Weighting};
+
+use crate::findings::link::Rivals;
+use crate::findings::words::{setting, situation, time};
+use crate::findings::{Candidate, Measured, groups};
+
+/// The fewest sizes from which two costs can be told: with three, one stray makes a line.
+const FEWEST_FITTED: usize = 4;
+/// The share of the time that calls have to take at the smallest size, and bytes at the largest: a sweep that never
+/// comes to where a cost matters cannot tell it.
+const LEAST_SHARE: f64 = 0.1;
+/// The share of variance a line has to explain.
+const LEAST_R_SQUARED: f64 = 0.95;
+/// How far a size may lie off the line, as a fraction of what the line says.
+const MOST_EXCESS: f64 = 0.3;
+
+/// Nanoseconds per piece, fixed and per byte.
+struct Cost {
+    line: Line,
+    from: ByteSize,
+    to: ByteSize,
+}
+
+impl Cost {
+    /// Of what differs in nothing but its size, the smallest first. A stream's piece takes the time in which one arrives; a
+    /// message takes half a round trip.
+    fn of(sweep: &[Measured]) -> Option<Cost> {
+        let point = |one: &Measured| {
+            let size = one.ends().block.0 as f64;
+            let trip = one.estimates.round_trip();
+            (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
+        };
+        let (sizes, times): (Vec<f64>, Vec<f64>) = sweep.iter().map(point).unzip();
+        // The longest start of the sweep that is straight: the largest blocks may outgrow a cache or the link.
+        let straight = |points: usize| {
+            let (sizes, times) = (&sizes[..points], &times[..points]);
+            let line = Line::fit(sizes, times, Weighting::Relative)?;
+            let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MOST_EXCESS);
+            let calls = line.intercept.value / line.at(sizes[0]);
+            let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
+            let certain = |cost: &Coefficient| cost.low.is_some_and(|low| low > 0.0);
+            let sure = near && certain(&line.intercept) && certain(&line.slope) && line.r_squared >= LEAST_R_SQUARED;
+            let (from, to) = (sweep[0].ends().block, sweep[points - 1].ends().block);
+            (sure && calls >= LEAST_SHARE && bytes >= LEAST_SHARE).then_some(Cost { line, from, to })
+        };
+        (FEWEST_FITTED..=sizes.len()).rev().find_map(straight)
+    }
+
+    /// The size at which the bytes cost as much as the call, with two digits, which is what a fit can tell; `None` outside of
+    /// the sizes that were fitted.
+    fn even_at(&self) -> Option<ByteSize> {
+        let size = self.line.intercept.value / self.line.slope.value;
+        let unit = 10f64.powf(size.max(10.0).log10().floor() - 1.0);
+        let size = ByteSize(((size / unit).round() * unit) as u64);
+        (self.from..=self.to).contains(&size).then_some(size)
+    }
+
+    /// The unit that the cost of bytes is told for, in bytes and by its name.
+    fn unit(&self) -> (f64, &'static str) {
+        if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
+    }
+
+    /// R² cut, not rounded: 0.9996 is not 1.
+    fn r_squared(&self) -> String {
+        format!("R² {:.3}", (self.line.r_squared * 1000.0).floor() / 1000.0)
+    }
+
+    fn evidence(&self) -> Value {
+        json!({
+            "ns_per_call": self.line.intercept, "ns_per_byte": self.line.slope, "r_squared": self.line.r_squared,
+            "points": self.line.points, "from": self.from, "to": self.to, "even_at": self.even_at(),
+        })
+    }
+}
+
+/// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
+/// Links that have rivals are told together, by [`message_costs`].
+pub(super) fn call_costs(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate> {
+    let has_rivals = |sweep: &[Measured]| {
+        let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
+        sweeps.into_iter().any(|one| sweep.iter().any(|other| other.record.id == one.record.id))
+    };
+    let mut sweeps = groups(streams, &[Key::Block]);
+    sweeps.retain(|sweep| !has_rivals(sweep));
+    sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
+    sweeps.iter().filter_map(|sweep| call_cost(sweep)).collect()
+}
+
+fn call_cost(sweep: &[Measured]) -> Option<Candidate> {
+    let cost = Cost::of(sweep)?;
+    let (per, unit) = cost.unit();
+    let words = |cost: Coefficient, by: f64| {
+        Some(format!("{} ({}–{})", time(cost.value * by), time(cost.low? * by), time(cost.high? * by)))
+    };
+    let even = cost
+        .even_at()
+        .map_or_else(String::new, |size| format!("; below about {size} the calls cost more than the bytes"));
+    let text = format!(
+        "Each block costs about {} for the calls and {} per {unit} with {}, by a line from {} to {} with {}{even}.",
+        words(cost.line.intercept, 1.0)?,
+        words(cost.line.slope, per)?,
+        setting(sweep[0].job, &[Key::Block]),
+        cost.from,
+        cost.to,
+        cost.r_squared(),
+    );
+    Some(Candidate::new("call-cost", cost.line.r_squared, text, cost.evidence()))
+}
+
+/// What a message costs by each of several links.
+pub(super) fn message_costs(rivals: &Rivals) -> Option<Candidate> {
+    let cost = |name: &String| Some((name.clone(), Cost::of(&rivals.sweep(name))?));
+    let mut costs: Vec<(String, Cost)> = rivals.names.iter().filter_map(cost).collect();
+    costs.sort_by(|(_, one), (_, other)| one.line.intercept.value.total_cmp(&other.line.intercept.value));
+    if costs.len() < 2 {
+        return None;
+    }
+    let clause = |(name, cost): &(String, Cost)| {
+        let (per, unit) = cost.unit();
+        let until = if Some(&cost.to) == rivals.sizes.last() { String::new() } else { format!(" up to {}", cost.to) };
+        let (call, bytes) = (time(cost.line.intercept.value), time(cost.line.slope.value * per));
+        format!("{} {call} + {bytes} per {unit} ({}{until})", rivals.named(name, &rivals.names), cost.r_squared())
+    };
+    let what = if rivals.job().is_round_trip() { "a message costs, half a round trip," } else { "a block costs" };
+    let clauses: Vec<String> = costs.iter().map(clause).collect();
+    let situation = situation(rivals.job());
+    let text = format!("What {what} {situation}, fixed and by its bytes: {}.", clauses.join("; "));
+    let by_link: Map<String, Value> = costs.iter().map(|(name, cost)| (name.clone(), cost.evidence())).collect();
+    Some(Candidate::new("message-cost", costs.len() as f64, text, json!({ "by_link": by_link })))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Record;
+    use pipemark_stats::fixture::{GIB, STEADY, record, spoken};
+
+    use crate::findings::found;
+
+    const NOISE: [f64; 3] = [1.0, 1.01, 0.99];
+    const SIZES: [f64; 7] = [64.0, 256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0];
+
+    fn texts(records: &[Record]) -> Vec<String> {
+        crate::findings::texts("call-cost", records)
+    }
+
+    /// `call` ns per call and `byte` ns per byte, off by the given fractions.
+    fn line_of(way: &[(&str, &str)], call: f64, byte: f64, noise: &[f64]) -> Vec<Record> {
+        let figures = SIZES.iter().zip(noise.iter().cycle()).map(|(size, noise)| {
+            let throughput = size * 1e9 / ((call + byte * size) * noise) / GIB;
+            record("e", &[way, &[("block", &*size.to_string())]].concat(), throughput, &STEADY)
+        });
+        figures.collect()
+    }
+
+    fn line(noise: &[f64]) -> Vec<Record> {
+        line_of(&[], 700.0, 0.3, noise)
+    }
+
+    #[test]
+    fn a_call_and_a_byte_have_their_cost() {
+        let found = &found("call-cost", &line(&NOISE))[0];
+        let value = |name: &str| found.evidence[name]["value"].as_f64().unwrap();
+        assert!((value("ns_per_call") / 700.0 - 1.0).abs() < 0.02 && (value("ns_per_byte") / 0.3 - 1.0).abs() < 0.02);
+        assert_eq!(
+            found.text,
+            "Each block costs about 701 ns (690 ns–712 ns) for the calls and 307 ns (303 ns–311 ns) per KiB with write → \
+             read across two cores, by a line from 64 B to 256 KiB with R² 0.999; below about 2300 B the calls cost more than \
+             the bytes."
+        );
+    }
+
+    /// "Below about 7,800 B" was read off a line from 64 B to 4 KiB.
+    #[test]
+    fn no_size_is_told_that_was_not_fitted() {
+        let fitted = |largest: usize| texts(&line(&NOISE)[..largest])[0].clone();
+        assert!(fitted(5).contains("from 64 B to 16 KiB") && fitted(5).contains("below about 2300 B"), "{}", fitted(5));
+        assert!(fitted(4).contains("from 64 B to 4 KiB") && fitted(4).contains("below about"), "{}", fitted(4));
+        let costly = line_of(&[], 2300.0, 0.3, &NOISE);
+        let text = &texts(&costly[..4])[0];
+        assert!(text.contains("from 64 B to 4 KiB") && !text.contains("below"), "{text}");
+    }
+
+    #[test]
+    fn what_is_no_line_has_no_cost() {
+        assert_eq!(texts(&line(&[1.0, 2.0, 0.5, 1.7])), [""; 0]);
+        let at = |block| record("e", &[("block", block)], 3.0, &STEADY);
+        let flat: Vec<Record> = ["64", "1k", "4k", "64k"].map(at).into();
+        assert_eq!(texts(&flat), [""; 0], "no cost per call");
+    }
+
+    #[test]
+    fn a_bend_at_large_blocks_ends_the_line() {
+        let mut records = line(&NOISE);
+        records.push(record("e", &[("block", "1m")], 0.5, &STEADY));
+        let found = &found("call-cost", &records)[0];
+        assert_eq!(found.evidence["to"], 262144);
+    }
+
+    #[test]
+    fn links_in_one_situation_are_told_together() {
+        let mut records = line(&NOISE);
+        assert!(found("message-cost", &records).is_empty(), "one link");
+        records.extend(line_of(&[("link", "shm")], 90.0, 0.008, &[1.0]));
+        records.extend(line_of(&[("link", "tcp")], 90.0, 0.0, &NOISE));
+        let found = found("message-cost", &records);
+        assert_eq!(
+            found[0].text,
+            "What a block costs across two cores, fixed and by its bytes: shm 90.0 ns + 8.39 µs per MiB (R² 1.000); pipe 701 ns + \
+             307 ns per KiB (R² 0.999)."
+        );
+        assert!((found[0].evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1);
+        assert_eq!(texts(&records), [""; 0], "no link is told twice");
+    }
+
+    #[test]
+    fn a_message_is_half_a_round_trip() {
+        let trips = |link: &str, call: f64| -> Vec<Record> {
+            let at = |size: &f64| {
+                spoken(&[("link", link), ("block", &size.to_string())], 2.0 * (call + 0.3 * size), &STEADY)
+            };
+            SIZES.iter().map(at).collect()
+        };
+        let records = [trips("pipe", 2_000.0), trips("tcp", 9_000.0)].concat();
+        let text = &found("message-cost", &records)[0].text;
+        assert!(
+            text.starts_with(
+                "What a message costs, half a round trip, across two cores, fixed and by its bytes: pipe 2.00 µs + 307 ns per KiB"
+            ),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,390 @@
+//! Filters of lines: what batching alone brings, what a second core brings, what a scheduler and queues cost, how much of
+//! the cost is the line's, and how much of the published order of the programs is found again.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use pipemark_entrants::{Does, FILTERS, FindingForm, does};
+use pipemark_model::{ByteSize, Feed, Figure, Filter, GIB, Lines, Published, Record, Unit, Warning, three_digits};
+
+use crate::findings::contrast::Contrast;
+use crate::findings::{Candidate, Measured, fastest};
+
+/// Bytes of the lines that yes writes.
+const SHORT: f64 = 8.0;
+const LONG: f64 = 285.0;
+
+/// What is to be said of filters, of groups of those that were fed alike.
+pub(super) fn compare_filters(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+    let (timed, groups): (Vec<&Vec<Measured>>, Vec<&Vec<Measured>>) =
+        groups.iter().partition(|group| lines(&group[0]).rate.is_some());
+    let each = |rule: &dyn Fn(&[Measured]) -> Option<Candidate>| {
+        groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
+    };
+    let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
+    // All of them: a group holds one of the trials that differ only in how much went through.
+    let of_files = |one: &Measured| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
+    let of_files: Vec<Measured> = records.iter().filter_map(Measured::of).filter(of_files).collect();
+    let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
+        Some(candidate) => vec![candidate],
+        None => each(&|group| by_throughput(filter, finding, group)),
+    });
+    let mut rules = vec![
+        per_line(&groups).into_iter().collect(),
+        timed.into_iter().filter_map(|group| delay(group, records)).collect(),
+    ];
+    rules.extend(steps);
+    rules.extend([each(&top_line), each(&published)]);
+    rules
+}
+
+fn lines<'a>(measured: &Measured<'a>) -> &'a Lines {
+    measured.job.lines().expect("these rules get filters only")
+}
+
+fn find<'a>(group: &[Measured<'a>], filter: &Filter) -> Option<Measured<'a>> {
+    group.iter().find(|one| lines(one).filter == *filter).copied()
+}
+
+/// CPU seconds per GiB of the filter alone.
+fn own_cpu(one: Measured) -> Option<f64> {
+    one.estimates.get(Figure::FilterCpu).map(|seconds| seconds.median)
+}
+
+/// Context switches of the pipeline for each MiB that went in.
+fn switches(one: Measured) -> Option<f64> {
+    one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes(one) / (1 << 20) as f64))
+}
+
+/// How much went in, in a run.
+fn bytes(one: Measured) -> f64 {
+    let samples = &one.record.samples;
+    samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64
+}
+
+/// What feeds a group, in words.
+fn fed_by(group: &[Measured]) -> &'static str {
+    match lines(&group[0]).feed {
+        Feed::YesShort => "fed by yes with lines of 8 bytes",
+        Feed::YesMiddle => "fed by yes with lines of 48 bytes",
+        Feed::YesLong => "fed by yes with lines of 285 bytes",
+        Feed::File => "from a file in memory",
+        Feed::Zcat => "fed by zcat",
+        Feed::Timed => "fed line by line",
+    }
+}
+
+/// A filter against the one that its form says to compare it with.
+fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
+    let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
+    let contrast = Contrast::throughput(base, new)?;
+    let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
+    let doubt = if doubt { ", which too few runs tell for certain" } else { "" };
+    let throughput = format!("{contrast} the throughput of {}{doubt}", finding.to);
+    let figures = format!(
+        "{throughput}, with {} s of its own CPU time per GiB instead of {} s, and {} context switches per MiB instead of {}",
+        three_digits(own_cpu(new)?),
+        three_digits(own_cpu(base)?),
+        three_digits(switches(new)?),
+        three_digits(switches(base)?),
+    );
+    let text = finding.says.replace("{feed}", fed_by(group)).replace("{figures}", &figures);
+    let mut evidence = contrast.evidence();
+    for (side, one) in [("to", base), ("of", new)] {
+        evidence[side]["filter_cpu_seconds_per_gib"] = json!(own_cpu(one));
+        evidence[side]["context_switches_per_mib"] = json!(switches(one));
+    }
+    Some(Candidate::new(&finding.rule, contrast.effect(), text, evidence))
+}
+
+/// How long a filter takes for little, and for each GiB more, beside the one that its form says to compare it with, where both
+/// were given as much.
+fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
+    let both = |filter: &Filter| {
+        let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
+        of.sort_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
+        let (small, large) = (*of.first()?, *of.last()?);
+        (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
+    };
+    // Of a run of the smaller amount, and for each GiB more: low, median, high.
+    let seconds = |[small, large]: [Measured; 2]| {
+        let run = |one: Measured| {
+            let speed = one.estimates.throughput();
+            Some([speed.high?, speed.median, speed.low?].map(|speed| bytes(one) / speed))
+        };
+        let (few, many) = (run(small)?, run(large)?);
+        let more = [many[0] - few[2], many[1] - few[1], many[2] - few[0]];
+        Some((few, more.map(|seconds| seconds * GIB / (bytes(large) - bytes(small)))))
+    };
+    let (base, new) = (both(&finding.to)?, both(filter)?);
+    if base.map(|one| lines(&one).volume) != new.map(|one| lines(&one).volume) {
+        return None;
+    }
+    let ((base_few, base_each), (few, each)) = (seconds(base)?, seconds(new)?);
+    let show = |seconds: f64| Unit::Nanoseconds.show(seconds * 1e9);
+    let range = |seconds: [f64; 3]| match seconds {
+        [low, median, high] if low > 0.0 => Some(format!("{} ({}–{})", show(median), show(low), show(high))),
+        [.., high] => (high > 0.0).then(|| format!("at most {}", show(high))),
+    };
+    let figures = format!(
+        "{} for {}, where {} takes {}, and {} for each GiB more, where it takes {}",
+        range(few)?,
+        ByteSize(bytes(new[0]) as u64),
+        finding.to,
+        range(base_few)?,
+        range(each)?,
+        range(base_each)?,
+    );
+    let text = finding.says.replace("{feed}", fed_by(of_files)).replace("{figures}", &figures);
+    let evidence = json!({
+        "to": base.map(|one| one.evidence()),
+        "of": new.map(|one| one.evidence()),
+        "seconds_for_little": { "low": few[0], "median": few[1], "high": few[2] },
+        "seconds_per_gib": { "low": each[0], "median": each[1], "high": each[2] },
+    });
+    Some(Candidate::new(&finding.rule, few[1] / base_few[1], text, evidence))
+}
+
+/// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
+fn per_line(groups: &[&Vec<Measured>]) -> Option<Candidate> {
+    let split = |name: &str| {
+        let filter: Filter = name.parse().ok()?;
+        let ns_per_byte = |feed: Feed| {
+            let group = groups.iter().find(|group| lines(&group[0]).feed == feed)?;
+            Some(own_cpu(find(group, &filter)?)? * 1e9 / GIB)
+        };
+        // short = line / SHORT + byte, long = line / LONG + byte.
+        let (short, long) = (ns_per_byte(Feed::YesShort)?, ns_per_byte(Feed::YesLong)?);
+        let line = (short - long) / (1.0 / SHORT - 1.0 / LONG);
+        (line > 0.0).then(|| (line, (long - line / LONG).max(0.0)))
+    };
+    let spends = |(line, byte): (f64, f64)| (three_digits(line), three_digits(byte * 1024.0));
+    let theirs = split("std-baseline")?;
+    let ours = split("lines-1");
+    let (line, kib) = spends(theirs);
+    let share = |length: f64| theirs.0 / (theirs.0 + theirs.1 * length) * 100.0;
+    let text = format!(
+        "The conjecture that the cost per line dominates: std-baseline spends {line} ns of its CPU time on each line and {kib} \
+         ns on each KiB, so that the line is {:.0} % of the cost with 8 bytes, and {:.0} % with 285{}.",
+        share(SHORT),
+        share(LONG),
+        ours.map(spends).map_or_else(String::new, |(line, kib)| {
+            format!("; lines-1 spends {line} ns on a line and {kib} ns on a KiB")
+        }),
+    );
+    let figures = |(line, byte): (f64, f64)| json!({ "ns_per_line": line, "ns_per_byte": byte });
+    let evidence = json!({ "std_baseline": figures(theirs), "lines_1": ours.map(figures) });
+    Some(Candidate::new("lines-conjecture", 1.0, text, evidence))
+}
+
+/// How long a line takes through the quickest filter of those at a rate and through the slowest, and which hold lines back.
+fn delay(group: &[Measured], records: &[Record]) -> Option<Candidate> {
+    let rate = lines(&group[0]).rate?;
+    let transform = |filter: &Filter| does(filter) == Does::Transform;
+    let filters = || group.iter().copied().filter(|one| transform(&lines(one).filter));
+    let (best, slowest) = (fastest(filters())?, filters().min_by(|one, other| one.speed().total_cmp(&other.speed()))?);
+    let through = |one: Measured| format!("{} through {}", one.headline(), lines(&one).filter);
+    let told = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
+    let mut told: Vec<String> = told.map(through).collect();
+    told.dedup();
+    let held = records.iter().filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
+    let held = held.filter_map(|record| record.job.lines()).filter(|lines| lines.rate == Some(rate));
+    let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
+    let also = match held.len() {
+        0 => String::new(),
+        _ => format!("; held back until more come by {}", Vec::from_iter(held.iter().copied()).join(", ")),
+    };
+    let text = format!("At {rate} lines per second a line takes {} (medians){also}.", told.join(", "));
+    let evidence =
+        json!({ "rate": rate, "quickest": best.evidence(), "slowest": slowest.evidence(), "held_back_by": held });
+    (told.len() > 1 || !held.is_empty()).then(|| Candidate::new("lines-latency", 1.0, text, evidence))
+}
+
+/// The fastest filter and the slowest, as shares of what only counts.
+fn top_line(group: &[Measured]) -> Option<Candidate> {
+    let top = group.iter().find(|one| does(&lines(one).filter) == Does::Count)?;
+    let filters = || group.iter().copied().filter(|one| does(&lines(one).filter) == Does::Transform);
+    let best = fastest(filters())?;
+    let slowest = filters().min_by(|one, other| one.throughput().total_cmp(&other.throughput()))?;
+    let share = Contrast::throughput(*top, best).filter(|_| slowest.record.id != best.record.id)?;
+    let text = format!(
+        "Of the top line {}, {}, the fastest filter, {}, has {}, the slowest, {}, {:.1} %.",
+        fed_by(group),
+        top.headline(),
+        lines(&best).filter,
+        share.percent(),
+        lines(&slowest).filter,
+        slowest.throughput() / top.throughput() * 100.0,
+    );
+    let evidence = json!({ "top_line": top.evidence(), "fastest": best.evidence(), "slowest": slowest.evidence() });
+    Some(Candidate::new("lines-top-line", share.ratio, text, evidence))
+}
+
+/// Published times of unknown totals: each in times the shortest, beside ours.
+fn published(group: &[Measured]) -> Option<Candidate> {
+    let mut theirs: Vec<(Measured, &Published)> = group
+        .iter()
+        .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
+        .collect();
+    theirs.sort_by(|one, other| other.1.throughput.total_cmp(&one.1.throughput));
+    let [(first, shortest), others @ ..] = theirs.as_slice() else { return None };
+    if others.is_empty() || theirs.iter().any(|(one, _)| one.estimates.throughput().low.is_none()) {
+        return None;
+    }
+    let ratios = others.iter().map(|(one, published)| {
+        let (theirs, ours) = (shortest.throughput / published.throughput, first.throughput() / one.throughput());
+        (lines(one).filter.to_string(), theirs, ours)
+    });
+    let ratios: Vec<(String, f64, f64)> = ratios.collect();
+    let words = |(name, theirs, ours): &(String, f64, f64)| {
+        format!("{name} {}×, here {}×", three_digits(*theirs), three_digits(*ours))
+    };
+    let text = format!(
+        "Published, from other hardware ({}), in times of {}: {}; {}.",
+        shortest.source,
+        lines(first).filter,
+        ratios.iter().map(words).collect::<Vec<_>>().join("; "),
+        fed_by(group)
+    );
+    let times: Value = ratios
+        .iter()
+        .map(|(name, theirs, ours)| json!({ "filter": name, "published": theirs, "measured": ours }))
+        .collect();
+    let evidence = json!({ "source": shortest.source, "to": first.record.id, "times": times });
+    Some(Candidate::new("lines-published", others.len() as f64, text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{Finding, Outcome, PipelineStats, ProcessStats, Published};
+    use pipemark_stats::fixture::{STEADY, outcome};
+    use pipemark_stats::records::records;
+
+    use crate::findings::findings;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with so many switches.
+    fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
+        let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
+        let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];
+        let mut outcome = outcome("e", &words, throughput, &STEADY);
+        for sample in &mut outcome.samples {
+            (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
+            let filter = ProcessStats {
+                user_ns: (own * SECOND as f64) as u64,
+                context_switches: switches,
+                ..ProcessStats::default()
+            };
+            let feed = ProcessStats { sys_ns: SECOND / 2, ..ProcessStats::default() };
+            sample.pipeline = Some(PipelineStats { feed: Some(feed), filter });
+        }
+        outcome
+    }
+
+    fn all(outcomes: Vec<Outcome>) -> Vec<Finding> {
+        findings(&records(outcomes), None)
+    }
+
+    fn text<'f>(found: &'f [Finding], rule: &str) -> &'f str {
+        &found.iter().find(|finding| finding.rule == rule).unwrap_or_else(|| panic!("no {rule}: {found:?}")).text
+    }
+
+    #[test]
+    fn each_step_is_told_with_its_cost() {
+        let found = all(vec![
+            filter("yes-long", "sink", 4.0, 0.5, 100),
+            filter("yes-long", "std-baseline", 0.5, 0.9, 5120),
+            filter("yes-long", "baseline", 0.25, 1.0, 51200),
+            filter("yes-long", "pipeline", 0.125, 1.5, 102400),
+            filter("yes-long", "lines-1", 2.5, 0.5, 2560),
+            filter("yes-long", "lines-all", 2.5, 1.0, 5120),
+        ]);
+        assert_eq!(
+            text(&found, "lines-batching"),
+            "Batching alone, fed by yes with lines of 285 bytes: lines-1 has 5.00× (5.00–5.00) the throughput of \
+             std-baseline, with 0.20 s of its own CPU time per GiB instead of 1.80 s, and 1.00 context switches per MiB \
+             instead of 10.0."
+        );
+        let threads = text(&found, "lines-threads");
+        assert!(threads.contains("lines-all has 1.00× (1.00–1.00) the throughput of lines-1, with"), "{threads}");
+        assert!(text(&found, "lines-scheduler").contains("has 0.50× (0.50–0.50) the throughput of std-baseline"));
+        assert!(text(&found, "lines-queues").contains("800 context switches per MiB instead of 200"));
+        let top = text(&found, "lines-top-line");
+        assert!(
+            top.starts_with("Of the top line fed by yes with lines of 285 bytes, 4.00 GiB/s, the fastest"),
+            "{top}"
+        );
+        // Filters say nothing of pipemark's own senders and receivers.
+        assert!(found.iter().all(|finding| finding.rule.starts_with("lines-")), "{found:?}");
+    }
+
+    #[test]
+    fn of_two_totals_the_start_is_told_apart_from_what_each_gib_takes() {
+        let of = |filter: &str, total: &str, seconds: f64, mib: f64| {
+            let words = [("feed", "file"), ("filter", filter), ("place", "free"), ("total", total)];
+            let mut outcome = outcome(total, &words, mib / 1024.0 / seconds, &STEADY);
+            outcome.samples.iter_mut().for_each(|sample| {
+                sample.ns = (sample.ns as f64 * seconds) as u64;
+                sample.bytes = (mib * 1048576.0) as u64;
+                (sample.sources, sample.sinks) = (Vec::new(), Vec::new());
+                sample.pipeline = Some(PipelineStats { feed: None, filter: ProcessStats::default() });
+            });
+            outcome
+        };
+        let found = all(vec![
+            of("lines-1", "1m", 0.01, 1.0),
+            of("lines-1", "513m", 0.11, 513.0),
+            of("spark-sql", "1m", 8.0, 1.0),
+            of("spark-sql", "513m", 18.0, 513.0),
+        ]);
+        let sql = text(&found, "spark-sql");
+        assert!(
+            sql.contains(
+                "8.00 s (8.00 s–8.00 s) for 1 MiB, where lines-1 takes 10.0 ms (10.0 ms–10.0 ms), and 20.0 s (20"
+            ),
+            "{sql}"
+        );
+        assert!(sql.contains("for each GiB more, where it takes 200 ms (200 ms–200 ms)"), "{sql}");
+        // Not beside one that was given less.
+        let found = all(vec![
+            of("lines-1", "1m", 0.01, 1.0),
+            of("lines-1", "257m", 0.11, 257.0),
+            of("spark-sql", "1m", 8.0, 1.0),
+            of("spark-sql", "513m", 18.0, 513.0),
+        ]);
+        assert!(!found.iter().any(|finding| finding.text.contains("for each GiB more")), "{found:?}");
+    }
+
+    #[test]
+    fn the_conjecture_is_answered_from_two_lengths() {
+        // 40 ns for a line and 1 ns for a byte.
+        let cpu = |length: f64| (40.0 / length + 1.0) * super::GIB / 1e9;
+        let found = all(vec![
+            filter("yes-short", "std-baseline", 1.0, cpu(8.0), 0),
+            filter("yes-long", "std-baseline", 1.0, cpu(285.0), 0),
+        ]);
+        let conjecture = text(&found, "lines-conjecture");
+        assert!(conjecture.contains("40.0 ns of its CPU time on each line and 1024 ns on each KiB"), "{conjecture}");
+        assert!(conjecture.contains("83 % of the cost with 8 bytes, and 12 % with 285."), "{conjecture}");
+    }
+
+    #[test]
+    fn published_times_of_an_unknown_log_are_compared_among_themselves() {
+        let seconds = |name: &str, ours: f64, seconds: f64| {
+            let mut outcome = filter("zcat", name, ours, 1.0, 1);
+            let source = "stress.sh".to_owned();
+            outcome.trial.published =
+                Some(Published { throughput: super::GIB / seconds, source, relative: true, ..Published::default() });
+            outcome
+        };
+        let found =
+            all(vec![seconds("std-baseline", 1.0, 4.0), seconds("baseline", 0.5, 5.0), seconds("pipeline", 0.25, 6.0)]);
+        assert_eq!(
+            text(&found, "lines-published"),
+            "Published, from other hardware (stress.sh), in times of std-baseline: baseline 1.25×, here 2.00×; \
+             pipeline 1.50×, here 4.00×; fed by zcat."
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! Entrants against each other: what is the language and what the way a program is written, what starting costs, and
+//! where the language stops mattering. Which language others are compared with is the suite's choice, its baseline.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use pipemark_model::{ByteSize, Entrant, Figure, GIB, Language, Program, Record, three_digits};
+
+use crate::findings::contrast::Contrast;
+use crate::findings::words::time;
+use crate::findings::{Candidate, Measured, fastest};
+
+/// As good as the fastest.
+const NEARLY: f64 = 0.1;
+
+fn entrant<'a>(measured: &Measured<'a>) -> &'a Entrant {
+    measured.job.entrant().expect("these rules get entrants only")
+}
+
+fn find<'a>(group: &[Measured<'a>], language: &Language, program: Program) -> Option<Measured<'a>> {
+    let wanted = |one: &&Measured| entrant(one).language == *language && entrant(one).program == program;
+    group.iter().find(wanted).copied()
+}
+
+fn seconds_per_gib(one: Measured) -> f64 {
+    GIB / one.throughput()
+}
+
+/// What the entrants say, in groups of those that did the same; `records` are all, to find baselines in.
+pub(super) fn compare_languages(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+    // Where most was streamed, start-up and warm-up count least.
+    let streamed = |group: &&Vec<Measured>| (group.iter().map(|one| entrant(one).total).max(), group.len());
+    let Some(main) = groups.iter().max_by_key(streamed) else { return Vec::new() };
+    vec![
+        tuning(main).into_iter().collect(),
+        main.iter().filter_map(|one| gap(one, main, records)).collect(),
+        start_up(main).into_iter().collect(),
+        [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| by_block(groups, program)).collect(),
+        [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| best_block(groups, program)).collect(),
+    ]
+}
+
+/// What tuning gains in each language.
+fn tuning<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
+    let gain = |plain: &Measured<'a>| {
+        let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
+        Some((language, Contrast::throughput(*plain, find(group, language, Program::Tuned)?)?))
+    };
+    let mut gains: Vec<(&Language, Contrast)> = group.iter().filter_map(gain).collect();
+    gains.sort_by(|one, other| other.1.ratio.total_cmp(&one.1.ratio));
+    let differ = gains.iter().filter(|(_, gain)| gain.more() || gain.less());
+    let differ: Vec<String> = differ.map(|(language, gain)| format!("{language} {gain}")).collect();
+    let same: Vec<&str> = gains.iter().filter(|(_, gain)| gain.same()).map(|(language, _)| language.as_str()).collect();
+    let mut parts = Vec::from_iter((!differ.is_empty()).then(|| differ.join(", ")));
+    parts.extend((!same.is_empty()).then(|| format!("no difference for {}", same.join(", "))));
+    let evidence: BTreeMap<&str, Value> =
+        gains.iter().map(|(language, gain)| (language.as_str(), gain.evidence())).collect();
+    let text = format!("Tuned against idiomatic: {}.", parts.join("; "));
+    (!parts.is_empty()).then(|| Candidate::new("tuning", 1.0, text, json!({ "tuned_over_idiomatic": evidence })))
+}
+
+/// For a language that is slower than the baseline's tuned program: how much of that is the way it is written.
+fn gap(plain: &Measured, group: &[Measured], records: &[Record]) -> Option<Candidate> {
+    let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
+    let baseline = plain.record.baseline.as_ref()?;
+    let baseline = &records.iter().find(|record| record.id == *baseline)?.job.entrant()?.language;
+    let (tuned, base) = (find(group, language, Program::Tuned)?, find(group, baseline, Program::Tuned)?);
+    let contrast = Contrast::throughput(base, *plain).filter(|c| c.less() && c.ratio < 1.0 - NEARLY)?;
+    let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
+    let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
+    let share = match (way * 100.0).round() {
+        _ if way > 0.995 => "all of the difference is the way it is written".to_owned(),
+        _ if way < 0.005 => "none of the difference is the way it is written, all of it the language".to_owned(),
+        way => format!("{way:.0} % of the difference is the way it is written, {:.0} % the language", 100.0 - way),
+    };
+    let [a, b, c] = [a, b, c].map(three_digits);
+    let text = format!(
+        "{language}, written idiomatically, takes {a} s per GiB, tuned {b} s, where tuned {baseline} takes {c} s: {share}."
+    );
+    let evidence = json!({
+        "idiomatic": plain.evidence(), "tuned": tuned.evidence(), "baseline": base.evidence(),
+        "share_of_the_way_it_is_written": way,
+    });
+    Some(Candidate::new("language-gap", contrast.effect(), text, evidence))
+}
+
+/// What is spent outside of the clock, at best and at worst.
+fn start_up<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
+    let of =
+        |one: &Measured<'a>| Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)));
+    let mut all: Vec<(f64, &Entrant, f64)> = group.iter().filter_map(of).collect();
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let [least, .., most] = all.as_slice() else { return None };
+    let total = entrant(&group[0]).total;
+    let name = |entrant: &Entrant| format!("{} {}", entrant.language, entrant.program);
+    let share = |(ns, _, seconds): &(f64, &Entrant, f64)| {
+        three_digits(ns / (ns + seconds * total.0 as f64 / GIB * 1e9) * 100.0)
+    };
+    let text = format!(
+        "Starting and ending takes {} ({}) to {} ({}) besides the time inside; of a whole run of {total} that is {} % and \
+         {} %.",
+        time(least.0),
+        name(least.1),
+        time(most.0),
+        name(most.1),
+        share(least),
+        share(most)
+    );
+    let evidence = BTreeMap::from_iter(all.iter().map(|(ns, entrant, _)| (name(entrant), *ns)));
+    Some(Candidate::new("start-up", 1.0, text, json!({ "start_up_ns": evidence })))
+}
+
+/// How many languages are within 10 % of the fastest, block by block.
+fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candidate> {
+    let of_program = |group: &Vec<Measured<'a>>| -> Vec<Measured<'a>> {
+        group.iter().copied().filter(|one| entrant(one).program == program).collect()
+    };
+    let mut groups: Vec<Vec<Measured>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
+    let block = |group: &[Measured]| entrant(&group[0]).block;
+    groups.sort_by_key(|group| block(group));
+    let alike = groups.windows(2).all(|two| block(&two[0]) < block(&two[1]) && two[0].len() == two[1].len());
+    let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
+    if groups.len() < 2 || !alike || !sure {
+        return None;
+    }
+    let (mut parts, mut evidence, mut from) = (Vec::new(), Vec::new(), None::<ByteSize>);
+    for group in &groups {
+        let best = fastest(group.iter().copied())?.throughput();
+        let mut shares: Vec<(f64, &str)> =
+            group.iter().map(|one| (one.throughput() / best, entrant(one).language.as_str())).collect();
+        shares.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let near = shares.iter().filter(|(share, _)| *share >= 1.0 - NEARLY).count();
+        let (block, (least, slowest)) = (block(group), shares[0]);
+        let least = three_digits(least * 100.0);
+        parts.push(format!("{near} with {block} (the slowest, {slowest}, has {least} %)"));
+        let shares = BTreeMap::from_iter(shares.into_iter().map(|(share, language)| (language, share)));
+        evidence.push(json!({ "block": block, "share_of_the_fastest": shares }));
+        from = from.or(Some(block)).filter(|_| near == group.len());
+    }
+    let verdict = match from {
+        Some(block) => format!("from {block} on the language does not matter"),
+        None => "the language matters at each".to_owned(),
+    };
+    let (programs, parts) = (groups[0].len(), parts.join(", "));
+    let text = format!("Of {programs} {program} programs, within 10 % of the fastest are {parts}: {verdict}.");
+    Some(Candidate::new("language-by-block", 1.0, text, json!({ "program": program, "blocks": evidence })))
+}
+
+/// Of the fastest block's throughput: what counts as being as fast.
+const AS_FAST: f64 = 0.95;
+
+/// For each language the smallest block with which it is as fast as with any, within 5 % of the medians.
+fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
+    let mut languages: BTreeMap<&str, Vec<Measured>> = BTreeMap::new();
+    for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
+        languages.entry(entrant(one).language.as_str()).or_default().push(*one);
+    }
+    let mut blocks: BTreeMap<ByteSize, Vec<&str>> = BTreeMap::new();
+    let mut evidence = BTreeMap::new();
+    for (language, all) in languages.into_iter().filter(|(_, all)| all.len() > 2) {
+        let best = fastest(all.iter().copied())?;
+        let as_fast = |one: &&Measured| {
+            let differs = one.record.id != best.record.id;
+            !differs || Contrast::throughput(best, **one).is_some_and(|contrast| contrast.ratio >= AS_FAST)
+        };
+        let smallest = all.iter().filter(as_fast).min_by_key(|one| entrant(one).block)?;
+        blocks.entry(entrant(smallest).block).or_default().push(language);
+        evidence.insert(language, json!({ "smallest": smallest.evidence(), "fastest": best.evidence() }));
+    }
+    let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
+    let parts: Vec<String> =
+        blocks.iter().map(|(block, languages)| format!("{block} for {}", languages.join(", "))).collect();
+    let text =
+        format!("The smallest block with which {program} programs are within 5 % of their best: {}.", parts.join("; "));
+    let evidence = json!({ "program": program, "languages": evidence });
+    (sure && !parts.is_empty()).then(|| Candidate::new("language-best-block", 1.0, text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{EntrantStats, Finding, Record};
+    use pipemark_stats::fixture::{STEADY, outcome};
+    use pipemark_stats::records::records;
+
+    use crate::findings::findings;
+
+    /// Programs with their throughput in GiB/s, in blocks of 64 KiB and, half as fast where it is not C, of 512 B.
+    fn measured(programs: &[(&str, &str, f64)]) -> Vec<Record> {
+        let mut outcomes = Vec::new();
+        for block in ["64k", "512"] {
+            for (language, program, throughput) in programs {
+                let total = if block == "64k" { "10g" } else { "1g" };
+                let params = |language| {
+                    [
+                        ("language", language),
+                        ("program", *program),
+                        ("block", block),
+                        ("total", total),
+                        ("verify", "full"),
+                        ("place", "free"),
+                    ]
+                };
+                let slower = if block == "512" && *language != "c" { 0.5 } else { 1.0 };
+                let mut one = outcome("e", &params(*language), throughput * slower, &STEADY);
+                let base = outcome("e", &params("c"), 1.0, &[]).trial.id;
+                one.trial.baseline = (base != one.trial.id).then_some(base);
+                for sample in &mut one.samples {
+                    sample.entrant = Some(EntrantStats { runtime: "x 1".to_owned(), max_rss: Some(1 << 20) });
+                }
+                outcomes.push(one);
+            }
+        }
+        records(outcomes)
+    }
+
+    fn text(found: &[Finding], rule: &str) -> Vec<String> {
+        found.iter().filter(|finding| finding.rule == rule).map(|finding| finding.text.clone()).collect()
+    }
+
+    #[test]
+    fn the_best_block_of_each_language_is_the_smallest_that_is_as_fast() {
+        let mut all = Vec::new();
+        for (language, speeds) in [("c", [1.0, 4.0, 4.01]), ("java", [1.0, 2.0, 3.0])] {
+            for (block, speed) in ["4k", "64k", "1m"].into_iter().zip(speeds) {
+                let params = [("language", language), ("program", "tuned"), ("block", block)];
+                let others = [("total", "1g"), ("verify", "full"), ("place", "free")];
+                all.push(outcome("e", &[params, others].concat(), speed, &STEADY));
+            }
+        }
+        assert_eq!(
+            text(&findings(&records(all), None), "language-best-block"),
+            [
+                "The smallest block with which tuned programs are within 5 % of their best: 64 KiB for c; 1 MiB for java."
+            ]
+        );
+    }
+
+    #[test]
+    fn the_gap_is_split_into_language_and_writing() {
+        let all = measured(&[
+            ("c", "idiomatic", 4.0),
+            ("c", "tuned", 4.0),
+            ("java", "idiomatic", 1.0),
+            ("java", "tuned", 2.0),
+        ]);
+        let found = findings(&all, None);
+        assert_eq!(
+            text(&found, "language-gap"),
+            [
+                "java, written idiomatically, takes 1.00 s per GiB, tuned 0.50 s, where tuned c takes 0.25 s: 67 % of the \
+              difference is the way it is written, 33 % the language."
+            ]
+        );
+        let tuning = &text(&found, "tuning")[0];
+        assert!(tuning.starts_with("Tuned against idiomatic: java 2.00× (") && tuning.ends_with("for c."), "{tuning}");
+        assert_eq!(text(&found, "start-up").len(), 1);
+        // Entrants tell of languages; what else varies is told by pipemark's own ends.
+        assert!(text(&found, "best-block").is_empty() && text(&found, "recommended").is_empty());
+    }
+
+    #[test]
+    fn blocks_tell_where_the_language_stops_mattering() {
+        let all = measured(&[("c", "tuned", 4.0), ("zig", "tuned", 3.9), ("go", "tuned", 3.8)]);
+        let texts = text(&findings(&all, None), "language-by-block");
+        assert_eq!(
+            texts,
+            ["Of 3 tuned programs, within 10 % of the fastest are 1 with 512 B (the slowest, go, has 47.5 %), 3 with \
+              64 KiB (the slowest, go, has 95.0 %): from 64 KiB on the language does not matter."]
+        );
+    }
+}

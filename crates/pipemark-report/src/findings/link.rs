@@ -1,0 +1,381 @@
+//! Links against each other: which wins at which size, where two cross, and from where on shared memory beats a pipe. One
+//! rule for streams and for round trips: a link is faster when it moves more, or when the answer is back sooner.
+
+use serde_json::{Value, json};
+
+use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
+
+use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
+use crate::findings::measured::sizes;
+use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
+use crate::findings::{Candidate, Measured, fastest, groups};
+
+/// What rivals differ in.
+pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
+/// Of more than so many that are tied it is not said that they win.
+const MOST_LEADERS: usize = 3;
+/// The most pairs of links whose crossover is told in one sentence.
+const MOST_PAIRS: usize = 3;
+
+/// Two links or more, measured in one situation at the same sizes.
+pub(super) struct Rivals<'a> {
+    group: Vec<Measured<'a>>,
+    /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
+    pub names: Vec<String>,
+    /// Every size that one of them was measured at, ascending.
+    pub sizes: Vec<ByteSize>,
+}
+
+impl<'a> Rivals<'a> {
+    fn of(group: Vec<Measured<'a>>) -> Rivals<'a> {
+        let mut rivals = Rivals { sizes: sizes(&group), names: Vec::new(), group };
+        rivals.names = distinct(rivals.group.iter().map(|one| rivals.name(one)));
+        rivals
+    }
+
+    /// Any of their jobs, for what they have in common.
+    pub fn job(&self) -> &'a Job {
+        self.group[0].job
+    }
+
+    /// Its mechanism; with both methods where two ways are called alike.
+    fn name(&self, one: &Measured) -> String {
+        let ends = one.ends();
+        let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
+        match self
+            .group
+            .iter()
+            .map(|other| other.ends())
+            .find(|other| other.mechanism() == name && (other.send, other.recv) != ways)
+        {
+            Some(_) => format!("{} {} → {}", ends.link, ends.send, ends.recv),
+            None => name,
+        }
+    }
+
+    /// A mechanism, and what it does to each byte where that isn't the same for all of `among`: only like work can be ranked
+    /// silently.
+    pub fn named(&self, name: &str, among: &[String]) -> String {
+        let of = |name: &str| self.group.iter().find(|one| self.name(one) == name).map(|one| one.ends().work());
+        match of(name).filter(|own| among.iter().any(|other| of(other) != Some(*own))) {
+            Some(own) => format!("{name} ({})", work_in_words(own)),
+            None => name.to_owned(),
+        }
+    }
+
+    fn at(&self, name: &str, size: ByteSize) -> Option<Measured<'a>> {
+        self.group.iter().rfind(|one| one.ends().block == size && self.name(one) == name).copied()
+    }
+
+    /// One of them, the smallest size first.
+    pub fn sweep(&self, name: &str) -> Vec<Measured<'a>> {
+        self.sizes.iter().filter_map(|size| self.at(name, *size)).collect()
+    }
+
+    /// Two of them by size.
+    fn contrasts(&self, base: &str, new: &str) -> Vec<Contrast<'a>> {
+        let contrast = |size: &ByteSize| Contrast::speed(self.at(base, *size)?, self.at(new, *size)?);
+        self.sizes.iter().filter_map(contrast).collect()
+    }
+}
+
+/// The groups of those that differ in the link, in how bytes go in and out of it, and in size. Bytes that are dropped unseen,
+/// and one page sent again and again, are no rivals of bytes that arrive.
+pub(super) fn rivals<'a>(all: &[Measured<'a>]) -> Vec<Rivals<'a>> {
+    let arrives = |one: &&Measured| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
+    let arriving: Vec<Measured> = all.iter().filter(arrives).copied().collect();
+    let several = |group: &Vec<Measured>| group.iter().any(|one| one.job.link() != group[0].job.link());
+    groups(&arriving, &VARIES).into_iter().filter(several).map(Rivals::of).collect()
+}
+
+/// Which link is fastest at which size.
+pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
+    let leads: Vec<(Vec<String>, Contrast)> = rivals.sizes.iter().filter_map(|size| lead(rivals, *size)).collect();
+    let mut parts: Vec<(&[String], Vec<Contrast>)> = Vec::new();
+    for (leaders, contrast) in &leads {
+        match parts.iter_mut().find(|(known, _)| known == leaders) {
+            Some((_, part)) => part.push(*contrast),
+            None => parts.push((leaders, vec![*contrast])),
+        }
+    }
+    let clause = |(leaders, part): &(&[String], Vec<Contrast>)| {
+        let widest = widest(part)?;
+        let sizes: Vec<ByteSize> = part.iter().map(|contrast| contrast.new.ends().block).collect();
+        let at = if sizes.len() > 1 { format!(" at {}", widest.new.ends().block) } else { String::new() };
+        let tied = if leaders.len() > 1 { " (tied)" } else { "" };
+        Some(format!(
+            "with {} of {} {}{tied}, {}{at}, {widest} as fast as {}",
+            pieces(rivals.job()),
+            spans(&sizes, &rivals.sizes),
+            listed(&leaders.iter().map(|name| rivals.named(name, &rivals.names)).collect::<Vec<_>>()),
+            widest.new.headline(),
+            rivals.named(&rivals.name(&widest.base), &rivals.names),
+        ))
+    };
+    let clauses: Vec<String> = parts.iter().filter_map(clause).collect();
+    let text = format!("Fastest {}: {}.", situation(rivals.job()), clauses.join("; "));
+    let contrasts: Vec<Contrast> = leads.iter().map(|(_, contrast)| *contrast).collect();
+    let mut evidence = evidence_by_block(&contrasts);
+    for ((leaders, _), at) in leads.iter().zip(evidence.as_array_mut()?) {
+        at["fastest"] = json!(leaders);
+    }
+    Some(Candidate::new("best-link", widest(&contrasts)?.effect(), text, json!({ "by_block": evidence })))
+}
+
+/// The fastest at one size and those that are tied with it, and the fastest against the best of the others.
+fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
+    let there: Vec<Measured> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
+    let best = fastest(there.iter().copied())?;
+    let (mut leaders, mut slower) = (Vec::new(), Vec::new());
+    for other in there {
+        match Contrast::speed(other, best).filter(Contrast::more) {
+            Some(contrast) => slower.push(contrast),
+            None => leaders.push(rivals.name(&other)),
+        }
+    }
+    let next = slower.into_iter().max_by(|one, other| one.base.speed().total_cmp(&other.base.speed()))?;
+    (leaders.len() <= MOST_LEADERS).then_some((leaders, next))
+}
+
+/// Two links that cross: the one is faster for certain at the sizes of `ahead`, the other at those of `behind`, and no size
+/// between says the reverse.
+struct Crossover<'a> {
+    names: [&'a str; 2],
+    ahead: Vec<Contrast<'a>>,
+    behind: Vec<Contrast<'a>>,
+}
+
+impl Crossover<'_> {
+    fn effect(&self) -> f64 {
+        let effect = |part: &[Contrast]| widest(part).map_or(0.0, Contrast::effect);
+        effect(&self.ahead).min(effect(&self.behind))
+    }
+
+    /// The last size before it and the first after it.
+    fn place(&self) -> [ByteSize; 2] {
+        [self.ahead[self.ahead.len() - 1], self.behind[0]].map(|contrast| contrast.new.ends().block)
+    }
+
+    /// Whether it is at the same sizes and of one same link.
+    fn repeats(&self, known: &Crossover) -> bool {
+        self.place() == known.place() && self.names.iter().any(|name| known.names.contains(name))
+    }
+
+    fn words(&self, rivals: &Rivals) -> String {
+        let all = [&self.ahead[..], &self.behind].concat();
+        let names = self.names.map(str::to_owned);
+        let [one, other] = [0, 1].map(|side| rivals.named(&names[side], &names));
+        let sizes = by_size(&all, &rivals.sizes, pieces(rivals.job()));
+        format!("{one} against {other}: {}", sizes.unwrap_or_default())
+    }
+
+    fn evidence(&self) -> Value {
+        let [one, other] = self.names;
+        let [ahead, behind] = [&self.ahead, &self.behind].map(|part| evidence_by_block(part));
+        json!({ "of": one, "to": other, "ahead": ahead, "behind": behind })
+    }
+}
+
+/// Where the curves of two links cross.
+pub(super) fn crossover(rivals: &Rivals) -> Option<Candidate> {
+    let mut crossovers: Vec<Crossover> = Vec::new();
+    for (index, one) in rivals.names.iter().enumerate() {
+        for other in &rivals.names[index + 1..] {
+            crossovers.extend(crossovers_of(rivals, one, other));
+        }
+    }
+    crossovers.sort_by(|one, other| other.effect().total_cmp(&one.effect()));
+    // Of links that behave alike one is enough.
+    let mut chosen: Vec<&Crossover> = Vec::new();
+    for crossover in &crossovers {
+        if chosen.len() < MOST_PAIRS && !chosen.iter().any(|known| crossover.repeats(known)) {
+            chosen.push(crossover);
+        }
+    }
+    let words: Vec<String> = chosen.iter().map(|crossover| crossover.words(rivals)).collect();
+    let text = format!("Crossover {}: {}.", situation(rivals.job()), words.join("; "));
+    let evidence: Value = crossovers.iter().map(Crossover::evidence).collect();
+    Some(Candidate::new("crossing", crossovers.first()?.effect(), text, json!({ "crossings": evidence })))
+}
+
+fn crossovers_of<'r>(rivals: &'r Rivals<'r>, one: &'r str, other: &'r str) -> Vec<Crossover<'r>> {
+    let mut certain = rivals.contrasts(other, one);
+    certain.retain(|contrast| contrast.more() || contrast.less());
+    let stretches: Vec<&[Contrast]> = certain.chunk_by(|before, after| before.more() == after.more()).collect();
+    // The one that is ahead first is named first.
+    let crossover = |pair: &[&[Contrast<'r>]]| match pair[0][0].more() {
+        true => Crossover { names: [one, other], ahead: pair[0].to_vec(), behind: pair[1].to_vec() },
+        false => {
+            let [ahead, behind] = [pair[0], pair[1]].map(|part| part.iter().map(Contrast::inverse).collect());
+            Crossover { names: [other, one], ahead, behind }
+        }
+    };
+    stretches.windows(2).map(crossover).collect()
+}
+
+/// From which size on shared memory beats a pipe.
+pub(super) fn shared_memory(rivals: &Rivals) -> Option<Candidate> {
+    let plain = LinkKind::Pipe.to_string();
+    let (mut clauses, mut all) = (Vec::new(), Vec::new());
+    let is_shm = |name: &str| rivals.sweep(name)[0].job.link() == LinkKind::Shm;
+    for name in rivals.names.iter().filter(|name| is_shm(name)) {
+        let contrasts = rivals.contrasts(&plain, name);
+        if contrasts.iter().any(|contrast| contrast.more() || contrast.less()) {
+            clauses.push(format!(
+                "{} {}",
+                rivals.named(name, std::slice::from_ref(&plain)),
+                by_size(&contrasts, &rivals.sizes, pieces(rivals.job()))?
+            ));
+            all.extend(contrasts);
+        }
+    }
+    let shared: Vec<String> = rivals.names.iter().filter(|name| is_shm(name)).cloned().collect();
+    let (plain, situation) = (rivals.named(&plain, &shared), situation(rivals.job()));
+    let text = format!("Shared memory against a {plain}, {situation}: {}.", clauses.join("; "));
+    let evidence = json!({ "by_block": evidence_by_block(&all) });
+    Some(Candidate::new("shared-memory", widest(&all)?.effect(), text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Record;
+    use pipemark_stats::fixture::{STEADY, record, spoken};
+
+    use super::*;
+    use crate::findings::{found, measured, texts};
+
+    const SIZES: [&str; 4] = ["64", "1k", "64k", "1m"];
+    const IN_PLACE: [(&str, &str); 3] = [("link", "shm"), ("send", "in-place"), ("recv", "in-place")];
+
+    fn sweep(way: &[(&str, &str)], figures: [f64; 4], runs: &[f64]) -> Vec<Record> {
+        let at = |(size, figure): (&str, f64)| record("e", &[way, &[("block", size)]].concat(), figure, runs);
+        SIZES.into_iter().zip(figures).map(at).collect()
+    }
+
+    fn trips(link: &str, rest: &[(&str, &str)], figures: [f64; 4]) -> Vec<Record> {
+        let at = |(size, ns): (&str, f64)| spoken(&[rest, &[("link", link), ("block", size)]].concat(), ns, &STEADY);
+        SIZES.into_iter().zip(figures).map(at).collect()
+    }
+
+    fn three(runs: &[f64]) -> Vec<Record> {
+        [
+            sweep(&[("link", "pipe")], [0.4, 1.0, 2.0, 2.0], runs),
+            sweep(&[("link", "tcp")], [0.1, 0.5, 2.5, 4.0], runs),
+            sweep(&IN_PLACE, [2.0, 4.0, 12.0, 4.0], runs),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn the_winner_of_each_size_is_told_with_its_lead() {
+        assert_eq!(
+            texts("best-link", &three(&STEADY)),
+            [
+                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place (not copied, written anew and read), \
+                 2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as fast as pipe (copied twice); with blocks of 1 MiB tcp (copied twice) \
+                 and shm in-place (not copied, written anew and read) (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe \
+                 (copied twice)."
+            ]
+        );
+    }
+
+    #[test]
+    fn round_trips_are_won_by_the_shortest() {
+        let records = [
+            trips("pipe", &[("place", "same")], [4_400.0, 4_400.0, 20_000.0, 300_000.0]),
+            trips("shm", &[("place", "same")], [1_100.0, 2_000.0, 10_000.0, 200_000.0]),
+            trips("pipe", &[("wait", "spin")], [1000.0, 900.0, 900.0, 900.0]),
+            trips("shm", &[("wait", "spin")], [200.0, 200.0, 300.0, 300.0]),
+        ]
+        .concat();
+        assert_eq!(
+            texts("best-link", &records),
+            [
+                "Fastest across two cores (spinning): with messages of 64 B to 1 MiB shm, 200 ns at 64 B, 5.00× (4.99–5.01) as fast \
+                 as pipe.",
+                "Fastest on one core: with messages of 64 B to 1 MiB shm, 1.10 µs at 64 B, 4.00× (4.00–4.00) as fast as pipe.",
+            ]
+        );
+    }
+
+    #[test]
+    fn crossovers_are_told() {
+        let mut records = three(&STEADY);
+        // A twin of the pipe crosses at the same sizes.
+        records.extend(sweep(&[("link", "fifo")], [0.39, 0.99, 2.01, 2.01], &STEADY));
+        assert_eq!(
+            texts("crossing", &records),
+            [
+                "Crossover across two cores: pipe against tcp: faster with blocks of 64 B to 1 KiB, up to 4.00× (4.00–4.00) at \
+                 64 B; slower with blocks of 64 KiB to 1 MiB, down to 0.50× (0.50–0.50) at 1 MiB."
+            ]
+        );
+        let found = found("crossing", &records);
+        assert_eq!(found[0].evidence["crossings"].as_array().unwrap().len(), 2);
+        // Whoever is ahead first is named first.
+        let turned = [sweep(&[("link", "tcp")], [0.1, 0.5, 2.5, 4.0], &STEADY), three(&STEADY)[..4].to_vec()].concat();
+        assert!(texts("crossing", &turned)[0].contains(": pipe against tcp: faster with blocks of 64 B"));
+    }
+
+    #[test]
+    fn shared_memory_is_held_against_a_pipe() {
+        let mut records = three(&STEADY);
+        records.extend(sweep(&[("link", "shm")], [0.2, 1.0, 3.0, 3.0], &STEADY));
+        assert_eq!(
+            texts("shared-memory", &records),
+            [
+                "Shared memory against a pipe (copied twice), across two cores: shm in-place (not copied, written anew and read) faster with blocks of 64 B to 1 MiB, up to 6.00× \
+                 (6.00–6.00) at 64 KiB; shm slower with blocks of 64 B, 0.50× (0.50–0.50); faster with blocks of 64 KiB to 1 MiB, \
+                 up to 1.50× (1.50–1.50) at 1 MiB."
+            ]
+        );
+        let slow = [three(&STEADY)[..4].to_vec(), sweep(&[("link", "shm")], [0.2, 0.5, 1.0, 1.0], &STEADY)].concat();
+        assert!(
+            texts("shared-memory", &slow)[0]
+                .contains("shm slower with blocks of 64 B to 1 MiB, down to 0.50× (0.50–0.50) at")
+        );
+        let same = [three(&STEADY)[..4].to_vec(), sweep(&[("link", "shm")], [0.4, 1.0, 2.0, 2.0], &STEADY)].concat();
+        assert_eq!(texts("shared-memory", &same), [""; 0]);
+    }
+
+    #[test]
+    fn doubt_and_a_single_link_are_silent() {
+        let rules = ["best-link", "crossing", "shared-memory"];
+        for records in [three(&STEADY[..3]), three(&STEADY)[..4].to_vec()] {
+            for rule in rules {
+                assert_eq!(texts(rule, &records), [""; 0]);
+            }
+        }
+        // Each with a noise of its own.
+        let noisy = [1.0, 1.9, 0.6, 1.4, 0.8, 1.2, 1.6];
+        let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
+        let records = [
+            sweep(&[("link", "pipe")], [1.0; 4], &turned(0)),
+            sweep(&[("link", "tcp")], [1.2, 1.2, 0.9, 0.9], &turned(2)),
+            sweep(&[("link", "shm")], [1.1; 4], &turned(5)),
+        ]
+        .concat();
+        for rule in rules {
+            assert_eq!(texts(rule, &records), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn only_what_arrives_in_one_situation_is_compared() {
+        let of = |params: &[(&str, &str)]| record("e", params, 1.0, &STEADY);
+        let all = [
+            of(&[("block", "1m")]),
+            of(&[]),
+            of(&[("link", "shm")]),
+            of(&[("link", "shm"), ("send", "in-place"), ("recv", "in-place")]),
+            of(&[("send", "vmsplice"), ("recv", "splice")]),
+            of(&[("send", "tee")]),
+            of(&[("link", "tcp"), ("place", "same")]),
+            of(&[("link", "tcp"), ("wait", "spin")]),
+        ];
+        let found = rivals(&measured(&all));
+        let names: Vec<&[String]> = found.iter().map(|rivals| rivals.names.as_slice()).collect();
+        assert_eq!(names, [["pipe", "shm", "shm in-place"]]);
+        assert_eq!(found[0].sizes, [ByteSize(64 << 10), ByteSize(1 << 20)]);
+    }
+}

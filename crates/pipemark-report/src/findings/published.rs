@@ -1,0 +1,170 @@
+//! Measured figures against published ones, which come from other hardware: how much, and whether the shape agrees.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use pipemark_model::{Throughput, three_digits};
+
+use crate::findings::contrast::Contrast;
+use crate::findings::{Candidate, Measured, fastest};
+
+/// The fewest figures that have a shape.
+const FEWEST: usize = 3;
+/// As good as the best: at most this much slower, for published figures that come without an interval.
+const NEARLY: f64 = 0.05;
+
+/// For each source of published figures within an experiment: where their best is and where ours.
+pub(super) fn against(streams: &[Measured]) -> Vec<Candidate> {
+    let mut sources: BTreeMap<(&str, &str), Vec<(Measured, f64)>> = BTreeMap::new();
+    for one in streams {
+        let published = one.record.published.as_ref();
+        if let Some(theirs) = published.filter(|p| p.throughput.is_finite() && p.throughput > 0.0 && !p.relative) {
+            let source = (one.record.experiment.as_str(), theirs.source.as_str());
+            sources.entry(source).or_default().push((*one, theirs.throughput));
+        }
+    }
+    sources.into_iter().filter_map(|((_, source), figures)| of_source(source, &figures)).collect()
+}
+
+/// Of measured and published throughputs.
+fn of_source(source: &str, figures: &[(Measured, f64)]) -> Option<Candidate> {
+    // Where a trial has too few runs for an interval, so does its ratio.
+    if figures.iter().any(|(ours, _)| ours.estimates.throughput().low.is_none()) {
+        return None;
+    }
+    let ratio = |(ours, theirs): &(Measured, f64)| ours.throughput() / theirs;
+    let trial = |figure: &(Measured, f64)| {
+        json!({
+            "trial": figure.0.record.id, "published": figure.1, "measured": figure.0.estimates.throughput(),
+            "ratio": ratio(figure),
+        })
+    };
+    let mut evidence = json!({ "source": source, "trials": figures.iter().map(trial).collect::<Value>() });
+    let effect = figures.len() as f64;
+    if figures.len() < FEWEST {
+        let words = |figure: &(Measured, f64)| {
+            let (name, ours, ratio) = (&figure.0.record.name, figure.0.headline(), three_digits(ratio(figure)));
+            format!("{} for {name}, here {ours}, {ratio}× as fast", Throughput(figure.1))
+        };
+        let words: Vec<String> = figures.iter().map(words).collect();
+        // The source says on which hardware.
+        let text = format!("Published figures of {source}: {}.", words.join("; "));
+        return Some(Candidate::new("published", effect, text, evidence));
+    }
+    let (theirs_at, theirs) = figures.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let ours = fastest(figures.iter().map(|(ours, _)| *ours))?;
+    let (_, theirs_at_ours) = figures.iter().find(|(one, _)| one.record.id == ours.record.id)?;
+    // Their best is ours too, or ours theirs, as far as either can tell.
+    let near = |contrast: &Contrast| contrast.sure.0 >= 1.0 - NEARLY || *theirs_at_ours >= (1.0 - NEARLY) * theirs;
+    let shape = match Contrast::throughput(ours, *theirs_at) {
+        _ if ours.record.id == theirs_at.record.id => Some(("the shapes agree on where the best is", true)),
+        Some(contrast) if near(&contrast) => Some(("the shapes agree within 5 % on where the best is", true)),
+        Some(contrast) if contrast.less() => Some(("the shapes differ", false)),
+        _ => None,
+    };
+    evidence["their_best"] = theirs_at.record.id.clone().into();
+    evidence["our_best"] = ours.record.id.clone().into();
+    evidence["shapes_agree"] = shape.map(|(_, agree)| agree).into();
+    let text = format!(
+        "Published figures of {source} are best with {} ({}), ours with {} ({}){}. Ours are {}× to {}× theirs.",
+        theirs_at.record.name,
+        Throughput(*theirs),
+        ours.record.name,
+        ours.headline(),
+        shape.map_or_else(String::new, |(words, _)| format!("; {words}")),
+        three_digits(figures.iter().map(ratio).fold(f64::INFINITY, f64::min)),
+        three_digits(figures.iter().map(ratio).fold(0.0, f64::max)),
+    );
+    Some(Candidate::new("published", effect, text, evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{Finding, Published, Record};
+    use pipemark_stats::fixture::{STEADY, outcome};
+    use pipemark_stats::records::records;
+
+    use crate::findings::found as of_rule;
+
+    /// pipe_bandwidth.c's averages in MiB/s by block size, as published.
+    const PIPE_BANDWIDTH: [(&str, f64); 8] = [
+        ("64", 250.91),
+        ("256", 933.07),
+        ("1k", 2534.25),
+        ("4k", 1532.90),
+        ("8k", 3184.68),
+        ("16k", 2093.62),
+        ("32k", 1508.83),
+        ("64k", 1096.92),
+    ];
+
+    /// Measured `figures` in MiB/s beside the first of the published ones.
+    fn found(figures: &[f64], runs: &[f64]) -> Vec<Finding> {
+        let outcomes = PIPE_BANDWIDTH.iter().zip(figures).map(|((block, published), figure)| {
+            let mut outcome = outcome("e", &[("block", block)], figure / 1024.0, runs);
+            let throughput = published * 1024.0 * 1024.0;
+            outcome.trial.published = Some(Published {
+                throughput,
+                source: "pipe_bandwidth.c".to_owned(),
+                relative: false,
+                ..Published::default()
+            });
+            outcome
+        });
+        of_rule("published", &records(outcomes.collect()))
+    }
+
+    #[test]
+    fn their_best_and_ours_are_read_from_the_figures() {
+        let ours = [100.0, 400.0, 1000.0, 1800.0, 2400.0, 2600.0, 2900.0, 3000.0];
+        let found = &found(&ours, &STEADY)[0];
+        assert_eq!(
+            found.text,
+            "Published figures of pipe_bandwidth.c are best with 8 KiB blocks (3.11 GiB/s), ours \
+             with 64 KiB blocks (2.93 GiB/s); the shapes differ. Ours are 0.39× to 2.73× theirs."
+        );
+        assert_eq!(found.evidence["trials"].as_array().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn shapes_may_agree() {
+        let scaled = PIPE_BANDWIDTH.map(|(_, figure)| figure * 2.0);
+        assert!(found(&scaled, &STEADY)[0].text.contains("; the shapes agree on where the best is. Ours are 2.00×"));
+        let mut level = scaled;
+        level[5] = level[4] * 1.01;
+        assert!(found(&level, &STEADY)[0].text.contains("agree within 5 %"));
+    }
+
+    #[test]
+    fn doubt_about_the_shape_is_not_told() {
+        let mut noisy = PIPE_BANDWIDTH.map(|(_, figure)| figure);
+        noisy[5] = noisy[4] * 1.06;
+        let wild = [1.0, 1.15, 0.85, 1.1, 0.9, 1.2, 0.8];
+        let mut all: Vec<Record> = Vec::new();
+        for (index, (block, published)) in PIPE_BANDWIDTH.iter().enumerate() {
+            let runs = if index == 5 { &wild[..] } else { &STEADY[..] };
+            let mut outcome = outcome("e", &[("block", block)], noisy[index] / 1024.0, runs);
+            outcome.trial.published = Some(Published {
+                throughput: *published,
+                source: "a paper".to_owned(),
+                relative: false,
+                ..Published::default()
+            });
+            all.extend(records(vec![outcome]));
+        }
+        let found = &of_rule("published", &all)[0];
+        assert!(!found.text.contains("shape"), "{}", found.text);
+        assert!(found.evidence["shapes_agree"].is_null());
+    }
+
+    #[test]
+    fn one_figure_has_no_shape_and_few_runs_no_finding() {
+        let one = &found(&[500.0], &STEADY)[0].text;
+        assert!(
+            one.contains(": 251 MiB/s for pipe, write → read, 2 cores, 64 B blocks, here 500 MiB/s, 1.99× as fast"),
+            "{one}"
+        );
+        assert!(found(&[500.0; 8], &STEADY[..4]).is_empty());
+    }
+}

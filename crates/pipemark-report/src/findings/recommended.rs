@@ -1,0 +1,145 @@
+//! The settings to use on this machine, of those that were measured.
+
+use serde_json::json;
+
+use pipemark_model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolicy, Work};
+
+use crate::findings::contrast::Contrast;
+use crate::findings::words::{setting, work_in_words};
+use crate::findings::{Candidate, Measured, fastest};
+
+/// As good as the best: at most this much slower.
+const NEARLY: f64 = 0.05;
+
+/// Best for data that must be read, for data that is only passed on, and for programs that write and read as ever.
+///
+/// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
+/// Spinning is not advised: it takes a whole CPU from everyone else.
+pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
+    // Only those that did the same work on the bytes can be ranked; the highest level of proof first.
+    let by_proof = |wanted: fn(&Ends) -> bool| {
+        [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<Measured<'a>> {
+            let usable = |ends: &Ends| {
+                let undelayed = (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default());
+                ends.verify == verify
+                    && ends.wait != WaitPolicy::Spin
+                    && ends.pairs == 1
+                    && ends.writers == 1
+                    && undelayed
+                    && wanted(ends)
+            };
+            streams.iter().copied().filter(|one| usable(one.ends())).collect()
+        })
+    };
+    // A source of data that is to be read has to be able to write it; tee sends one page again and again.
+    let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
+    let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
+    let most = |levels: [Vec<Measured<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
+    let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
+    // The plain way of other links is another call, or none.
+    let plain = most(by_proof(|ends| {
+        (ends.link.is_pipe() || ends.link.is_socket())
+            && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
+    }));
+    let for_reading = choose(&read);
+    let words = |one: &Measured| setting(one.job, &[Key::Verify]);
+    let same = |plain: &Measured| for_reading.is_some_and(|other| words(&other) == words(plain));
+    // Earlier ones count more, so that they stay in this order.
+    let advice = [
+        (3.0, for_reading, "Best for data that must be read", &read),
+        (2.0, choose(&untouched), "Best for passing data on untouched", &untouched),
+        (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with plain write and read", &plain),
+    ];
+    let candidate = |(effect, choice, purpose, those): (f64, Option<Measured>, &str, &Vec<Measured>)| {
+        let choice = choice?;
+        let proof = match choice.ends().verify {
+            Verify::Full => ", each byte written anew and checked",
+            Verify::Xor => ", each byte checked",
+            Verify::None | Verify::Count => "",
+        };
+        let copied = work_in_words(Work { written: false, read: false, ..choice.ends().work() });
+        let fastest = fastest(those.iter().copied())?.record.id == choice.record.id;
+        let why = if fastest { "" } else { "; within 5 % of the fastest, for less CPU time" };
+        let text = format!("{purpose}: {}, {}, {copied}{proof}{why}.", words(&choice), choice.headline());
+        let evidence = json!({ "setting": choice.evidence(), "of_settings": those.len(), "params": choice.job });
+        Some(Candidate::new("recommended", effect, text, evidence))
+    };
+    advice.into_iter().filter_map(candidate).collect()
+}
+
+/// The best of `those`; `None` when it cannot be told from any other.
+fn choose<'a>(those: &[Measured<'a>]) -> Option<Measured<'a>> {
+    let best = fastest(those.iter().copied())?;
+    let slower = |other: &Measured| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
+    let as_good = |other: &&Measured| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
+    let cost = |one: &Measured| one.estimates.cpu_seconds_per_gib().median;
+    let cheapest = those.iter().filter(as_good).min_by(|one, other| cost(one).total_cmp(&cost(other)));
+    cheapest.filter(|_| those.iter().any(slower)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Record;
+    use pipemark_stats::fixture::{STEADY, outcome, record};
+    use pipemark_stats::records::records;
+
+    fn texts(records: &[Record]) -> Vec<String> {
+        crate::findings::texts("recommended", records)
+    }
+
+    #[test]
+    fn each_purpose_has_its_setting() {
+        let all = [
+            record("e", &[("block", "4k")], 1.0, &STEADY),
+            record("e", &[("block", "64k")], 3.0, &STEADY),
+            record("f", &[("verify", "full")], 2.0, &STEADY),
+            record("f", &[("verify", "full"), ("send", "vmsplice"), ("capacity", "1m")], 4.0, &STEADY),
+            record("z", &[("send", "vmsplice"), ("recv", "splice"), ("pages", "huge")], 50.0, &STEADY),
+            record("z", &[("send", "splice"), ("recv", "splice")], 20.0, &STEADY),
+            record("z", &[("send", "tee"), ("recv", "splice")], 70.0, &STEADY),
+            record("z", &[("send", "vmsplice"), ("recv", "splice"), ("wait", "spin")], 90.0, &STEADY),
+        ];
+        assert_eq!(
+            texts(&all),
+            [
+                "Best for data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
+                 once, each byte written anew and checked.",
+                "Best for passing data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
+                "Best with plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
+            ]
+        );
+        // The plain setting is found among most, not among those with the most proof.
+        let mut proven = all.to_vec();
+        proven.push(record("f", &[("verify", "full"), ("capacity", "1m")], 1.0, &STEADY));
+        proven.push(record("e", &[("block", "1m")], 2.0, &STEADY));
+        assert!(
+            texts(&proven)[2].ends_with("read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice."),
+            "{:?}",
+            texts(&proven)
+        );
+        // One setting is not told twice.
+        assert_eq!(texts(&all[..2]).len(), 1);
+    }
+
+    #[test]
+    fn of_equals_the_cheapest() {
+        let mut costly = outcome("e", &[("block", "256k")], 3.01, &STEADY);
+        costly.samples.iter_mut().for_each(|sample| sample.user_ns += 500_000_000);
+        let rest =
+            [("4k", 1.0), ("64k", 3.0)].map(|(block, figure)| outcome("e", &[("block", block)], figure, &STEADY));
+        let all = records(rest.into_iter().chain([costly]).collect());
+        let text = &texts(&all)[0];
+        assert!(
+            text.contains("blocks of 64 KiB") && text.ends_with("within 5 % of the fastest, for less CPU time."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_advised_in_doubt() {
+        let one = record("e", &[("block", "4k")], 1.0, &STEADY);
+        assert_eq!(texts(std::slice::from_ref(&one)), [""; 0]);
+        assert_eq!(texts(&[one.clone(), record("e", &[], 1.01, &STEADY)]), [""; 0]);
+        assert_eq!(texts(&[one, record("e", &[], 3.0, &STEADY[..3])]), [""; 0]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The words that only findings need: settings, sizes and lists.
+
+use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
+
+use crate::findings::Measured;
+
+/// What is told of a setting in brackets, in this order.
+const DETAILS: [Key; 15] = {
+    use Key::*;
+    [
+        Link, Block, ReadBlock, Capacity, Buffer, Pages, Align, Wait, Pairs, Writers, Stage, WriteDelay, ReadDelay,
+        Rate, Gap,
+    ]
+};
+
+/// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
+/// is as by default is left out, but for methods, place and block.
+pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
+    let Some(ends) = job.ends() else { return job.id() };
+    let settings = job.settings();
+    let said = |key: &Key| !omit.contains(key);
+    let mut main = Vec::new();
+    if said(&Key::Send) && said(&Key::Recv) {
+        main.push(format!("{} → {}", ends.send, ends.recv));
+    }
+    if said(&Key::Place) {
+        main.push(placed(ends.place));
+    }
+    let verify = ends.verify.looks().then_some(Key::Verify);
+    let words = |key: Key| {
+        let value = settings.get(key).filter(|value| key == Key::Block || key.usual().as_ref() != Some(value))?;
+        Some(match value {
+            Value::Stage(_) if job.chain().is_none() => return None,
+            Value::ReadBlock(_) if !said(&Key::Block) => return None,
+            Value::Block(size) => format!("{} of {size}", pieces(job)),
+            Value::ReadBlock(size) => format!("read by {size}"),
+            Value::Buffer(size) => format!("socket buffers {size}"),
+            Value::Align(bytes) => format!("{bytes} bytes off a page"),
+            Value::Wait(wait) => waiting(wait).to_owned(),
+            Value::Stage(stage) => format!("through '{stage}'"),
+            Value::WriteDelay(time) => format!("{time} of work per write"),
+            Value::ReadDelay(time) => format!("{time} of work per read"),
+            Value::Rate(rate) => format!("{rate} messages per second"),
+            Value::Gap(gap) => format!("a gap of {gap} between"),
+            value => phrase(&value),
+        })
+    };
+    let details: Vec<String> = DETAILS.into_iter().chain(verify).filter(said).filter_map(words).collect();
+    match (main.is_empty(), details.is_empty()) {
+        (true, _) => details.join(", "),
+        (false, true) => main.join(" "),
+        (false, false) => format!("{} ({})", main.join(" "), details.join(", ")),
+    }
+}
+
+/// `across two cores (spinning)`: what several mechanisms have in common, without the size of a piece.
+pub(super) fn situation(job: &Job) -> String {
+    setting(job, &[Key::Link, Key::Send, Key::Block])
+}
+
+/// As [`setting`] of a stream; `shm in-place across two cores (messages of 8 B)` of round trips.
+pub(super) fn trial(job: &Job, omit: &[Key]) -> String {
+    match job.ends() {
+        Some(ends) if job.is_round_trip() => {
+            let setting = setting(job, &[&[Key::Link, Key::Send], omit].concat());
+            format!("{} {setting}", ends.mechanism()).trim_end().to_owned()
+        }
+        _ => setting(job, omit),
+    }
+}
+
+/// What streams and conversations are made of.
+pub(super) fn pieces(job: &Job) -> &'static str {
+    if job.is_round_trip() { "messages" } else { "blocks" }
+}
+
+/// Nanoseconds in the unit people use for them.
+pub(super) fn time(ns: f64) -> String {
+    Unit::Nanoseconds.show(ns)
+}
+
+pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
+    match wait {
+        WaitPolicy::Block => "blocking",
+        WaitPolicy::Poll => "polling",
+        WaitPolicy::Spin => "spinning",
+    }
+}
+
+/// The capacity that the kernel granted, or where that is not known the one asked for.
+pub(super) fn granted(measured: Measured) -> Option<u64> {
+    let asked = match measured.ends().capacity {
+        Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
+        Capacity::Named(_) => None,
+    };
+    measured.record.samples.iter().find_map(|sample| sample.capacity_granted).or(asked)
+}
+
+/// `1 MiB`, or `default` where its size is not known.
+pub(super) fn capacity(measured: Measured) -> String {
+    granted(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
+}
+
+/// `vmsplice → splice from huge pages`.
+pub(super) fn methods(ends: &Ends) -> String {
+    let pages = if ends.pages == pipemark_model::PageKind::Huge { " from huge pages" } else { "" };
+    format!("{} → {}{pages}", ends.send, ends.recv)
+}
+
+/// `copied once, written and read`: what is done to each byte.
+pub(super) fn work_in_words(work: Work) -> String {
+    let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
+    let rest = match (work.written, work.read) {
+        (false, false) => "",
+        (true, false) => ", written anew",
+        (false, true) => ", read",
+        (true, true) => ", written anew and read",
+    };
+    format!("{copies}{rest}")
+}
+
+/// `a, b and c`.
+pub(super) fn listed(words: &[String]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// `64 B and 1 KiB to 64 KiB`: those of `all` (ascending) that are in `some`, neighbours drawn together.
+pub(super) fn spans(some: &[ByteSize], all: &[ByteSize]) -> String {
+    let neighbours = all.chunk_by(|one, other| some.contains(one) == some.contains(other));
+    let spans = neighbours.filter(|span| some.contains(&span[0])).map(|span| match span {
+        [one] => one.to_string(),
+        _ => format!("{} to {}", span[0], span[span.len() - 1]),
+    });
+    listed(&spans.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_stats::fixture::record;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_told_by_what_is_not_usual() {
+        let words = |params: &[(&str, &str)], omit: &[Key]| setting(&record("e", params, 1.0, &[1.0]).job, omit);
+        assert_eq!(words(&[], &[]), "write → read across two cores (blocks of 64 KiB)");
+        assert_eq!(words(&[], &[Key::Block]), "write → read across two cores");
+        assert_eq!(words(&[], &[Key::Block, Key::Place, Key::Send]), "");
+        assert_eq!(
+            words(&[("wait", "spin"), ("pages", "huge"), ("capacity", "1m"), ("place", "3:3")], &[]),
+            "write → read on CPU 3 (blocks of 64 KiB, capacity 1 MiB, huge pages, spinning)"
+        );
+        let spoken = [("mode", "latency"), ("link", "tcp"), ("gap", "1ms"), ("buffer", "64k")];
+        assert_eq!(
+            words(&spoken, &[]),
+            "write → read across two cores (tcp, messages of 64 KiB, socket buffers 64 KiB, a gap of 1.00 ms between)"
+        );
+        let ring = record("e", &[("link", "shm"), ("send", "in-place"), ("recv", "in-place")], 1.0, &[1.0]);
+        assert_eq!(
+            trial(&pipemark_stats::fixture::spoken(&[("link", "tcp")], 1.0, &[1.0]).job, &[]),
+            "tcp across two cores (messages of 64 KiB)"
+        );
+        assert_eq!(situation(&ring.job), "across two cores");
+    }
+
+    #[test]
+    fn neighbours_are_drawn_together() {
+        let all = [64, 256, 1024, 4096, 16384].map(ByteSize);
+        let some = |indices: &[usize]| indices.iter().map(|&i| all[i]).collect::<Vec<_>>();
+        assert_eq!(spans(&some(&[0, 2, 3, 4]), &all), "64 B and 1 KiB to 16 KiB");
+        assert_eq!(spans(&some(&[1]), &all), "256 B");
+        assert_eq!(spans(&[], &all), "");
+    }
+}

@@ -1,0 +1,7 @@
+//! What is concluded from trials ([`findings`], its claims), and documents for people ([`sheet`]) and for programs
+//! ([`export`]). Begin with [`findings::findings`] and [`sheet::document`].
+#![forbid(unsafe_code)]
+
+pub mod export;
+pub mod findings;
+pub mod sheet;

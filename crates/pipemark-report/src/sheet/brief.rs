@@ -1,0 +1,222 @@
+//! A document on one screen of 80 columns: a compact table for each experiment, then the headline figures and findings.
+
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, counted, shared};
+use pipemark_show::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style};
+use pipemark_watch::sheet::why;
+
+use crate::sheet::brief::tables::{as_bars, as_columns, label, sweep};
+use crate::sheet::document::warnings;
+use crate::sheet::experiment::{Experiment, interval};
+use crate::sheet::marks::{doubts, legend_in_brief};
+use crate::sheet::summary::summary;
+use crate::sheet::watched;
+use crate::sheet::words::{self, missing};
+use crate::sheet::{gains, matrix};
+
+/// Lines of the whole, on a terminal of 80 columns.
+const LINES: usize = 45;
+/// Characters of a line of text.
+const LINE: usize = 76;
+/// Lines of findings, and the most findings.
+const LINES_OF_FINDINGS: usize = 8;
+const MOST_FINDINGS: usize = 5;
+/// Each experiment shows at least as many rows, if it has them.
+const FEWEST_ROWS: usize = 2;
+/// Different reasons why trials have no figures.
+const MOST_REASONS: usize = 2;
+
+/// The document in brief; `pointers` say where the rest of it is.
+pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
+    if let Some(watched) = watched(document) {
+        let mut sheet = why(&watched);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
+    let mut sheet = Sheet::default();
+    let experiments: Vec<Experiment> =
+        document.experiments.iter().filter_map(|about| Experiment::of(document, about)).collect();
+    // What bounds the others stands in the summary.
+    let bounds =
+        |own: &&Experiment| own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies());
+    let (bounds, shown): (Vec<&Experiment>, Vec<&Experiment>) = experiments.iter().partition(bounds);
+    let experiments = if shown.is_empty() { bounds } else { shown };
+    let machine = [vec![format!("pipemark {}", document.suite)], words::machine(document)].concat();
+    sheet.text(Style::Heading, machine);
+    sheet.text(Style::Caution, words::partial(document));
+    sheet.notes(warnings(document));
+    if let [experiment] = experiments[..]
+        && let [record] = experiment.records[..]
+    {
+        single(&mut sheet, document, record);
+        sheet.text(Style::Aside, pointers);
+        return sheet;
+    }
+    let (summary, findings) = (summary(document), findings(document));
+    let claims = super::claims::brief(document);
+    let rows = rows_of(&experiments, &sheet, summary_lines(&summary) + findings.len() + 3 * claims.len(), &findings);
+    let mut signs = String::new();
+    for (experiment, rows) in experiments.iter().zip(rows) {
+        sheet.heading(2, &heading(experiment, rows));
+        table(&mut sheet, document, experiment, rows, &mut signs);
+    }
+    if !claims.is_empty() {
+        sheet.heading(2, "Claims");
+        sheet.notes(claims);
+    }
+    let legend = legend_in_brief(&signs);
+    if !legend.is_empty() {
+        sheet.blocks.push(Block::Gap);
+        sheet.text(Style::Aside, legend);
+    }
+    let measured = document.trials.iter().filter(|record| record.estimate.is_some()).count();
+    if !summary.is_empty() || !findings.is_empty() {
+        sheet.heading(2, &format!("Summary ({}, {})", Nanos(document.elapsed_ns), counted(measured, "trial")));
+    }
+    sheet.grid(Grid::new(
+        vec![Column::words("", ""), Column::figures("", ""), Column::words("", "").fit(Fit::Wrapped)],
+        summary,
+    ));
+    if !findings.is_empty() {
+        sheet.blocks.push(Block::Gap);
+    }
+    let several = findings.len() > 1;
+    let mark = |index: usize| if several { format!("{}", index + 1) } else { "•".to_owned() };
+    let numbered = findings.iter().enumerate();
+    sheet.notes(numbered.map(|(index, own)| Note::new(&mark(index), Style::Heading, &own.text)));
+    let topics = BTreeSet::from_iter(findings.iter().map(|own| own.topic.as_str()).filter(|own| !own.is_empty()));
+    let explained = topics.iter().map(|topic| format!("pipemark help {topic}")).collect::<Vec<_>>().join(", ");
+    let explained = (!topics.is_empty()).then(|| format!("explained: {explained}"));
+    if !pointers.is_empty() {
+        sheet.blocks.push(Block::Gap);
+        sheet.text(Style::Aside, explained.iter().chain(pointers));
+    }
+    sheet
+}
+
+/// One trial.
+fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
+    sheet.text(Style::Aside, shared(&[&record.job]).into_iter().filter(|word| !word.ends_with(" per run")));
+    if let Some(reason) = missing(record) {
+        sheet.text(Style::Failure, [reason]);
+        return;
+    }
+    let Some(estimates) = &record.estimate else { return };
+    let (unit, headline) = (estimates.headline_figure().unit(), estimates.headline());
+    let doubts = doubts(record);
+    let ends = match headline.low {
+        Some(_) => format!("{}, {}", interval(headline, |end| unit.show(end)), counted(headline.runs as usize, "run")),
+        None => format!("{}, too few for an interval", counted(headline.runs as usize, "run")),
+    };
+    let figure = Cell::shown(unit.show(headline.median)).style(Style::Heading).mark(doubts.clone());
+    let mut row = vec![figure, Cell::shown(format!("({ends})"))];
+    let median = |figure: Figure| estimates.get(figure).map(|estimate| figure.unit().show(estimate.median));
+    let more = match estimates.headline_figure() {
+        Figure::P50 => median(Figure::P99).map(|p99| format!("99 % within {p99}")),
+        _ => median(Figure::CpuSecondsPerGib).map(|cpu| format!("CPU {cpu} s/GiB")),
+    };
+    let copy = document.memory_copy.filter(|_| estimates.headline_figure() != Figure::P50);
+    let copy = copy.map(|copy| format!("memory copy {}", Throughput(copy.median)));
+    row.push(Cell::shown([more, copy].into_iter().flatten().collect::<Vec<_>>().join(", ")));
+    let columns = (0..row.len()).map(|_| Column::words("", "").fit(Fit::Wrapped));
+    sheet.grid(Grid::new(columns.collect(), vec![row]));
+    sheet.text(Style::Aside, legend_in_brief(&doubts.replace('?', "")));
+    let warnings = super::marks::warnings_by_trial(&[record], "row", |_| String::new());
+    sheet
+        .notes(warnings.iter().take(1).map(|text| Note::new("!", Style::Caution, text.trim_start_matches([':', ' ']))));
+}
+
+/// Its title; in brackets as much of what its trials share as the line holds; how many of its trials are shown.
+fn heading(experiment: &Experiment, rows: usize) -> String {
+    let mut heading = experiment.title().to_owned();
+    let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
+    let listed = experiment.about.across.is_none() && experiment.about.gains.is_none() && sweep(experiment).is_none();
+    let some = if listed && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
+    let mut shared = String::new();
+    for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
+        let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
+        if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= LINE {
+            shared = longer;
+        }
+    }
+    if !shared.is_empty() {
+        heading.push_str(&format!(" ({shared})"));
+    }
+    heading + &some
+}
+
+/// The findings that fit: the first are the most useful.
+fn findings(document: &Document) -> Vec<&Finding> {
+    let mut lines = 0;
+    let fits = |finding: &&Finding| {
+        lines += finding.text.chars().count().div_ceil(LINE);
+        lines <= LINES_OF_FINDINGS
+    };
+    document.findings.iter().take_while(fits).take(MOST_FINDINGS).collect()
+}
+
+/// How many rows each experiment shows, so that all fits one screen.
+fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings: &[&Finding]) -> Vec<usize> {
+    let lines = |text: &str| text.chars().count().div_ceil(LINE);
+    let notes = |block: &Block| match block {
+        Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
+        _ => 1,
+    };
+    let above: usize = above.blocks.iter().map(notes).sum();
+    let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
+    // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
+    let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
+    let whole: usize = experiments.iter().filter_map(|own| sweep(own)).map(|own| 1 + own.1.len()).sum();
+    let room = LINES.saturating_sub(above + below + reasons + whole + 9 + 2 * experiments.len());
+    let rows = |own: &&Experiment| if sweep(own).is_some() { 0 } else { own.records.len() };
+    let wanted: Vec<usize> = experiments.iter().map(rows).collect();
+    let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
+    let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
+    let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
+    shown(most.unwrap_or(FEWEST_ROWS))
+}
+
+/// The lines of the summary: its last column is wrapped.
+fn summary_lines(summary: &[Vec<Cell>]) -> usize {
+    let chars = |cell: &Cell| cell.text.chars().count();
+    let widest = |column: usize| summary.iter().map(|row| chars(&row[column])).max().unwrap_or(0);
+    let room = LINE.saturating_sub(widest(0) + widest(1) + 4).max(1);
+    summary.iter().map(|row| chars(&row[2]).div_ceil(room).max(1)).sum()
+}
+
+/// The table of an experiment, and why some of its trials are not in it.
+fn table(sheet: &mut Sheet, document: &Document, experiment: &Experiment, rows: usize, signs: &mut String) {
+    if let Some((grids, notes)) = gains::grids(document, experiment) {
+        grids.into_iter().for_each(|grid| sheet.grid(grid));
+        sheet.notes(notes.into_iter().take(1));
+        return;
+    }
+    if let Some((grid, notes)) = matrix::grid(experiment) {
+        sheet.grid(grid);
+        sheet.notes(notes.into_iter().take(1));
+    } else if let Some((columns, own)) = sweep(experiment) {
+        sheet.grid(as_columns(&columns, &own, signs));
+    } else {
+        sheet.grid(as_bars(experiment, rows, signs));
+    }
+    let reasons = reasons(experiment).into_iter().map(|text| Note::new(matrix::NONE, Style::Aside, &text));
+    sheet.notes(reasons);
+}
+
+/// Why some of its trials have no figures, each reason once.
+fn reasons(experiment: &Experiment) -> Vec<String> {
+    let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for record in &experiment.records {
+        if let Some(reason) = missing(record) {
+            reasons.entry(reason).or_default().push(label(experiment, record));
+        }
+    }
+    let sentence = |(reason, own): (String, Vec<String>)| match own.len() {
+        1 | 2 => format!("{}: {reason}", own.join("; ")),
+        several => format!("{}: {reason}", counted(several, "trial")),
+    };
+    reasons.into_iter().take(MOST_REASONS).map(sentence).collect()
+}

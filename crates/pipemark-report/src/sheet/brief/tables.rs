@@ -1,0 +1,166 @@
+//! Tables that fit a screen: a parameter across the top, or the best trials with bars.
+
+use std::collections::BTreeSet;
+
+use pipemark_model::{Capacity, Figure, Key, Record, Throughput, Unit, grouped, name};
+use pipemark_show::{Cell, Column, Fit, Grid, Style};
+
+use crate::sheet::brief::LINE;
+use crate::sheet::experiment::{Experiment, published_real, times};
+use crate::sheet::marks::{doubts, of_bytes};
+use crate::sheet::matrix;
+use crate::sheet::words::{missing, ranked};
+
+/// Fewer values of a parameter are rows rather than columns.
+const FEWEST_COLUMNS: usize = 5;
+/// More values don't fit beside each other.
+const MOST_COLUMNS: usize = 12;
+
+/// What tells a trial from the others of its experiment.
+pub(super) fn label(experiment: &Experiment, record: &Record) -> String {
+    let keys = experiment.varying();
+    let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
+    match (&keys[..], record.job.ends().map(|ends| ends.capacity), granted) {
+        ([], ..) => record.name.clone(),
+        ([Key::Capacity], Some(Capacity::Named(named)), Some(granted)) => {
+            format!("{} ({named})", Unit::Bytes.show(granted as f64))
+        }
+        ([Key::Capacity], ..) => record.shown(Key::Capacity),
+        _ => name(&record.job, &keys),
+    }
+}
+
+/// The values of a parameter that becomes columns, and for each combination of the others a trial for each of them.
+pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
+
+/// Throughput or round trips by a number, where every combination of the others was measured with each.
+pub(super) fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
+    let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
+    if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
+        return None;
+    }
+    let keys = experiment.varying();
+    let across = keys.iter().copied().filter(|key| key.unit() != Unit::Word).find_map(|key| {
+        let values = BTreeSet::from_iter(experiment.records.iter().map(|record| record.job.value(key)));
+        let values: Vec<_> = values.into_iter().collect();
+        let numbers: Option<Vec<u64>> = values.iter().map(|value| value.as_ref()?.number()).collect();
+        let fits = (FEWEST_COLUMNS..=MOST_COLUMNS).contains(&values.len()) && numbers.is_some();
+        fits.then_some((key, values))
+    });
+    let (across, values) = across?;
+    let others: Vec<Key> = keys.into_iter().filter(|key| *key != across).collect();
+    let label = |record: &Record| if others.is_empty() { String::new() } else { name(&record.job, &others) };
+    let mut ascending = experiment.records.clone();
+    ascending.sort_by_key(|record| record.job.value(across));
+    let rows = grouped(ascending.into_iter().map(|record| (label(record), record)));
+    let whole = rows.iter().all(|(_, row)| row.len() == values.len() && row.iter().all(|own| own.estimate.is_some()));
+    let headings = values.iter().flatten().map(|value| matrix::short(&value.to_string())).collect();
+    whole.then_some((headings, rows))
+}
+
+/// A row for each combination, and a line of blocks that shows its shape.
+pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], signs: &mut String) -> Grid {
+    let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
+    columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
+    columns.push(Column::words("", ""));
+    let row = |(label, records): &(String, Vec<&Record>)| {
+        let mut cells = vec![Cell::shown(label)];
+        let figure = |record: &&Record| {
+            let (unit, figure) = headline(record);
+            signs.push_str(&doubts(record));
+            Cell::shown(unit.brief(figure)).mark(doubts(record))
+        };
+        cells.extend(records.iter().map(figure));
+        cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
+        cells
+    };
+    let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
+    // Curves that have no room beside the figures are left out: a screen has none below them.
+    let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
+    let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
+    let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
+    if widths.sum::<usize>() > LINE + 2 {
+        columns.pop();
+        rows.iter_mut().for_each(|row| row.truncate(columns.len()));
+    }
+    Grid::new(columns, rows)
+}
+
+/// The figure that it is told by.
+fn headline(record: &Record) -> (Unit, f64) {
+    matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
+}
+
+/// `▁▃█▅`: each figure beside the highest.
+fn sparkline(records: &[&Record]) -> String {
+    let figures: Vec<f64> = records.iter().map(|record| headline(record).1).collect();
+    let most = figures.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    pipemark_show::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
+}
+
+/// The rows that are shown: what ratios are taken to, and the best.
+fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
+    let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
+    let speed = |record: &&Record| {
+        let (unit, figure) = headline(record);
+        if unit == Unit::Nanoseconds { -figure } else { figure }
+    };
+    let mut best: Vec<&Record> = measured().collect();
+    best.sort_by(|one, other| {
+        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
+        first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
+    });
+    best.truncate(most);
+    measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record))).collect()
+}
+
+/// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
+pub(super) fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
+    let latency = experiment.is_latency();
+    let shown = rows_shown(experiment, most);
+    let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
+    let longest = shown.iter().filter(|record| ranked(record)).map(|record| headline(record).1);
+    let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let row = |record: &&Record| {
+        let estimates = record.estimate.as_ref();
+        let (unit, figure) = headline(record);
+        let ratio = match estimates.and_then(|own| own.ratio()) {
+            _ if experiment.is_baseline(record) => "base".to_owned(),
+            ratio => ratio.map_or_else(String::new, times),
+        };
+        let bytes = if differs { of_bytes(record) } else { "" };
+        signs.push_str(bytes);
+        signs.push_str(&doubts(record));
+        let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
+        let more = match (latency, record.job.chain().is_some()) {
+            (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
+            (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
+            _ if of(Figure::Interleaved).is_some() => {
+                of(Figure::Interleaved).map(|cut| format!("{cut} of records cut"))
+            }
+            _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
+        };
+        let published = match (published_real(record).filter(|_| record.job.chain().is_some()), &record.published) {
+            (Some(ns), _) => Some(format!("published {}", Unit::Nanoseconds.show(ns))),
+            (None, Some(own)) if !own.relative => Some(format!("published {}", Throughput(own.throughput))),
+            _ => None,
+        };
+        vec![
+            Cell::shown(bytes),
+            Cell::shown(label(experiment, record)),
+            Cell::shown(unit.show(figure)).mark(doubts(record)),
+            Cell::shown(ratio),
+            Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+            if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
+        ]
+    };
+    let columns = vec![
+        Column::words("", ""),
+        Column::words("", "").fit(Fit::Elastic),
+        Column::figures("", ""),
+        Column::figures("", ""),
+        Column::words("", ""),
+        Column::bars(""),
+    ];
+    Grid { labels: 2, ..Grid::new(columns, shown.iter().map(row).collect()) }
+}

@@ -1,0 +1,101 @@
+//! One bar for each trial, the best first: what differs is no number.
+
+use pipemark_entrants::{Does, does};
+use pipemark_model::{Figure, Key, Unit, capitalised, distinct, grouped};
+use pipemark_show::{Axis, Chart, Kind, Point, Role, Scale, Series};
+
+use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, published};
+
+/// A bar for each trial.
+pub(super) fn trials(context: &Context) -> Chart {
+    // An end that spins costs a whole CPU: its bar has another colour.
+    let waits = context.section.keys.contains(&Key::Wait);
+    let series_of = |trial: &Trial| match (context.several_runs(), waits) {
+        (true, _) => context.run(trial).to_owned(),
+        (false, true) => format!("ends that {}", trial.word(Key::Wait)),
+        (false, false) => String::new(),
+    };
+    let row_of = |trial: &Trial| {
+        let name = context.section.name_of(trial, &context.section.keys);
+        if name.is_empty() { context.section.title.clone() } else { name }
+    };
+    let point_of = |trial: &Trial| context.point(trial, 0.0);
+    let axis = Axis::new(context.measure(), context.unit(), Scale::Linear);
+    bar_chart(context, &capitalised(context.measure()), axis, &row_of, &series_of, &point_of)
+}
+
+/// The same job in each language, idiomatic and tuned beside each other, and what it costs to start.
+pub(super) fn languages(context: &Context) -> Vec<Chart> {
+    let others = context.keys_but(&[Key::Language, Key::Program]);
+    let row_of = |trial: &Trial| {
+        let rest = context.section.name_of(trial, &others);
+        let language = trial.word(Key::Language);
+        if rest.is_empty() { language } else { format!("{language}, {rest}") }
+    };
+    let series_of = |trial: &Trial| context.with_run(trial.word(Key::Program), trial.run);
+    let flow = |trial: &Trial| context.point(trial, 0.0);
+    let axis = Axis::new("throughput", Unit::BytesPerSecond, Scale::Linear);
+    let title = "Throughput by language, while the bytes flow";
+    let mut charts = vec![bar_chart(context, title, axis, &row_of, &series_of, &flow)];
+    if context.ranked().all(|trial| trial.estimates.get(Figure::StartUp).is_some()) {
+        let start = |trial: &Trial| {
+            let estimate = trial.estimates.get(Figure::StartUp).unwrap_or(trial.estimates.throughput());
+            context.point_of(trial, 0.0, estimate, Unit::Nanoseconds)
+        };
+        let title = "start-up: time outside of the program's own clock";
+        let axis = Axis::new(title, Unit::Nanoseconds, Scale::Linear);
+        let title = "Start-up, apart from the figures above";
+        charts.push(bar_chart(context, title, axis, &row_of, &series_of, &start));
+    }
+    charts
+}
+
+/// Bars of all trials, the rows in the order of their best.
+fn bar_chart(
+    context: &Context,
+    title: &str,
+    axis: Axis,
+    row_of: &dyn Fn(&Trial) -> String,
+    series_of: &dyn Fn(&Trial) -> String,
+    point_of: &dyn Fn(&Trial) -> Point,
+) -> Chart {
+    let more_is_better = axis.unit == Unit::BytesPerSecond;
+    let rank = |trial: &Trial| if more_is_better { -point_of(trial).y } else { point_of(trial).y };
+    let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
+    // In the order of the suite, whichever is faster.
+    let labels = distinct(context.ranked().map(series_of));
+    let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
+    let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
+    let mut rows = grouped(context.ranked().map(|trial| (row_of(trial), trial)));
+    rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
+    let (rows, left_out) = at_most(rows, MOST_ROWS, "rows");
+    let mut elsewhere: Vec<Series> = Vec::new();
+    for (row, (_, trials)) in rows.iter().enumerate() {
+        for trial in trials {
+            let (label, point) = (series_of(trial), point_of(trial));
+            let own = series.iter_mut().find(|known| known.label == label).expect("each was added");
+            own.points.push(Point { x: point.y, y: row as f64, ..point });
+            let figure = trial.record.published.as_ref().filter(|figure| more_is_better && !figure.relative);
+            if let Some(figure) = figure {
+                let point = published(&figure.source, axis.unit, figure.throughput, "");
+                let points = vec![Point { x: figure.throughput, y: row as f64, ..point }];
+                elsewhere.push(Series { label, role: Role::Published, points });
+            }
+        }
+    }
+    let highest = series.iter().flat_map(|series| &series.points).map(|point| point.x).fold(0.0, f64::max);
+    // What the feed can carry is the limit of filters; otherwise it is what copying can reach.
+    let counts = |trial: &&Trial| trial.job().lines().is_some_and(|lines| does(&lines.filter) == Does::Count);
+    let limit = match context.ranked().find(counts) {
+        Some(top_line) => Some(("top line", point_of(top_line).y)),
+        None if more_is_better => context.memory_copy(highest).map(|copy| ("memory copy", copy)),
+        None => None,
+    };
+    series.extend(elsewhere);
+    series.extend(limit.map(|(label, x)| {
+        let points = vec![Point { x, ..Point::default() }];
+        Series { label: label.to_owned(), role: Role::Limit, points }
+    }));
+    let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
+    Chart { below: left_out, ..Chart::new(title, Kind::Bars, axis, y, series) }
+}

@@ -1,0 +1,215 @@
+//! The charts that answer the question of an experiment, from the trials of one or several documents.
+
+mod bars;
+mod curves;
+mod heat;
+mod section;
+mod time;
+
+use pipemark_model::{Document, Estimate, Key, LinkKind, Unit, grouped, neutral};
+use pipemark_show::{Chart, Point, extent};
+
+pub(super) use crate::sheet::charts::section::Section;
+pub use crate::sheet::charts::section::labels;
+use crate::sheet::charts::section::{Trial, number};
+pub(super) use crate::sheet::charts::time::over_time;
+
+/// The most that one chart shows, so that it can be read and drawn at once; the table has all.
+const MOST_CURVES: usize = 24;
+const MOST_POINTS: usize = 80;
+const MOST_ROWS: usize = 60;
+
+/// The charts of an experiment, the one that answers its question first.
+pub(super) fn charts(section: &Section, documents: &[Document], labels: &[String]) -> Vec<Chart> {
+    let context = Context { section, documents, labels };
+    let ranked = section.trials.iter().filter(|trial| trial.job().link().transfers()).count();
+    if ranked < 2 {
+        return Vec::new();
+    }
+    let distributions = || section.latency.then(|| curves::distributions(&context)).flatten();
+    let has = |key: Key| section.keys.contains(&key);
+    let gains = heat::gains(&context);
+    if !gains.is_empty() {
+        return gains;
+    }
+    if has(Key::Length) {
+        return vec![curves::chains(&context)];
+    }
+    let costs = has(Key::Feed).then(|| curves::lines(&context)).flatten();
+    if let Some(costs) = costs {
+        return vec![costs, bars::trials(&context)];
+    }
+    let numeric = context.numeric();
+    if has(Key::Language) && numeric.is_none() {
+        return bars::languages(&context);
+    }
+    if let Some(across) = section.across.filter(|key| has(*key)) {
+        let curves = has(Key::Filter).then(|| curves::sweep(&context, across));
+        return curves.into_iter().chain(heat::charts(&context, across)).collect();
+    }
+    match numeric {
+        Some(key) if context.curves_by(key) > MOST_CURVES / 2 => heat::charts(&context, key),
+        Some(key) => [curves::sweep(&context, key)].into_iter().chain(distributions()).collect(),
+        None => [bars::trials(&context)].into_iter().chain(distributions()).collect(),
+    }
+}
+
+/// What figures are made of.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    section: &'a Section<'a>,
+    documents: &'a [Document],
+    labels: &'a [String],
+}
+
+impl<'a> Context<'a> {
+    /// Trials that move bytes: what does not is not ranked with what does.
+    fn ranked(&self) -> impl Iterator<Item = &'a Trial<'a>> {
+        let told = |trial: &&Trial| !self.section.latency || trial.estimates.round_trip().is_some();
+        self.section.trials.iter().filter(|trial| trial.job().link().transfers()).filter(told)
+    }
+
+    fn several_runs(&self) -> bool {
+        self.section.runs.len() > 1
+    }
+
+    fn run(&self, trial: &Trial) -> &'a str {
+        &self.labels[trial.run]
+    }
+
+    /// The name of something, with the run that it is of where there are several.
+    fn with_run(&self, name: String, run: usize) -> String {
+        match (self.several_runs(), name.is_empty()) {
+            (true, true) => self.labels[run].clone(),
+            (true, false) => format!("{name} · {}", self.labels[run]),
+            (false, _) => name,
+        }
+    }
+
+    /// The parameter that curves are drawn against: numbers, at least three of them.
+    fn numeric(&self) -> Option<Key> {
+        let count = |key: Key| self.section.numbers(key).map_or(0, |numbers| numbers.len());
+        // More values make a better curve, up to a point; of equals the first has the more telling axis.
+        let order =
+            [Key::Block, Key::Capacity, Key::Gap, Key::Rate].into_iter().chain(self.section.keys.iter().copied());
+        let candidates: Vec<Key> = order.filter(|key| self.section.keys.contains(key)).collect();
+        let best = candidates.into_iter().rev().max_by_key(|key| count(*key).min(8))?;
+        (count(best) >= 3).then_some(best)
+    }
+
+    fn keys_but(&self, but: &[Key]) -> Vec<Key> {
+        self.section.keys.iter().copied().filter(|key| !but.contains(key)).collect()
+    }
+
+    /// What tells a trial's curve from others, in words, where `x` runs along it.
+    fn label(&self, trial: &Trial, but: &[Key]) -> String {
+        match self.with_run(self.section.name_of(trial, &self.keys_but(but)), trial.run) {
+            name if !name.is_empty() => name,
+            _ if self.section.latency => "round trip".to_owned(),
+            _ => "measured here".to_owned(),
+        }
+    }
+
+    fn curves_by(&self, x: Key) -> usize {
+        self.grouped(&[x]).len()
+    }
+
+    /// The trials that move bytes, grouped by their label, in the order of their first.
+    fn grouped(&self, but: &[Key]) -> Vec<(String, Vec<&'a Trial<'a>>)> {
+        grouped(self.ranked().map(|trial| (self.label(trial, but), trial)))
+    }
+
+    /// The unit of the figure that trials are told by.
+    fn unit(&self) -> Unit {
+        if self.section.latency { Unit::Nanoseconds } else { Unit::BytesPerSecond }
+    }
+
+    fn measure(&self) -> &'static str {
+        match self.section.latency {
+            true if self.section.keys.contains(&Key::Filter) => "time of a line, median",
+            true => "round trip, median",
+            false => "throughput",
+        }
+    }
+
+    fn point(&self, trial: &Trial, x: f64) -> Point {
+        self.point_of(trial, x, trial.estimates.headline(), self.unit())
+    }
+
+    fn point_of(&self, trial: &Trial, x: f64, estimate: &Estimate, unit: Unit) -> Point {
+        let name = match self.with_run(self.section.name_of(trial, &self.section.keys), trial.run) {
+            name if name.is_empty() => self.section.title.clone(),
+            name => name,
+        };
+        let about = match (estimate.low, estimate.high) {
+            (Some(low), Some(high)) => {
+                format!("{} to {}, {} runs", unit.show(low), unit.show(high), estimate.runs)
+            }
+            _ => format!("too few runs ({}) for an interval", estimate.runs),
+        };
+        Point {
+            x,
+            y: estimate.median,
+            interval: estimate.low.zip(estimate.high),
+            name,
+            figure: unit.show(estimate.median),
+            about,
+            ..Point::default()
+        }
+    }
+
+    /// Copying within one process, where all runs are of one machine and it is not far above what is shown.
+    fn memory_copy(&self, highest: f64) -> Option<f64> {
+        let [run] = self.section.runs[..] else { return None };
+        let copy = self.documents[run].memory_copy?.median;
+        (!self.section.latency && copy < 4.0 * highest).then_some(copy)
+    }
+}
+
+/// What stands beside the axis of a parameter.
+fn title_of(key: Key) -> String {
+    match key {
+        Key::Block => "block size (bytes per call)".to_owned(),
+        Key::Capacity => "pipe capacity granted".to_owned(),
+        Key::Length => "stages in the chain".to_owned(),
+        Key::Gap => "pause before each message".to_owned(),
+        Key::Rate => "messages per second".to_owned(),
+        key => key.to_string().replace('-', " "),
+    }
+}
+
+/// A figure that others measured on other hardware.
+fn published(source: &str, unit: Unit, figure: f64, about: &str) -> Point {
+    let name = format!("published: {}", neutral(source));
+    Point { name, figure: unit.show(figure), about: format!("on other hardware, by others{about}"), ..Point::default() }
+}
+
+/// `points` thinned to what a chart shows, the ends kept.
+fn thinned<T>(points: Vec<T>) -> Vec<T> {
+    let count = points.len();
+    if count <= MOST_POINTS {
+        return points;
+    }
+    let every = count.div_ceil(MOST_POINTS);
+    points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
+}
+
+/// The most of `groups` that a chart shows, those with the most important figures first; and what was left out.
+fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
+    let all = groups.len();
+    if all <= most {
+        return (groups, String::new());
+    }
+    groups.truncate(most);
+    (groups, format!("The chart shows {most} of {all} {what}; the table has all."))
+}
+
+/// Whether figures are spread so far that small ones would vanish on a linear axis.
+fn spread(values: impl Iterator<Item = f64>) -> bool {
+    extent(values.filter(|value| *value > 0.0)).is_some_and(|(low, high)| high > 20.0 * low)
+}
+
+/// Whether what is measured is not the null link, which transfers nothing.
+fn is_null(trial: &Trial) -> bool {
+    trial.job().link() == LinkKind::Null
+}

@@ -1,0 +1,89 @@
+//! Speed over time of trials that have two speeds: a strip for each run.
+
+use pipemark_model::{Pieces, Unit, Warning, neutral};
+use pipemark_show::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
+
+use crate::sheet::charts::{Section, at_most};
+
+const MOST_STRIPS: usize = 30;
+const MOST_PIECES: u64 = 60;
+
+/// A chart for each trial of the section that has two speeds.
+pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<Chart> {
+    let strips = section.trials.iter().filter_map(|trial| {
+        let two = trial.record.warnings.iter().find(|warning| matches!(warning, Warning::Regimes { .. }))?;
+        let runs: Vec<&Pieces> = trial.record.samples.iter().filter_map(|sample| sample.pieces.as_ref()).collect();
+        let mut panel = vec![neutral(&trial.record.name)];
+        panel.extend(labels.get(trial.run).filter(|_| section.runs.len() > 1).cloned());
+        strips(&runs, &format!("{}: {two}", panel.join(" · ")))
+    });
+    strips.collect()
+}
+
+/// Rows of pieces of the same length, coloured by their speed.
+fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
+    let (runs, left_out) = at_most(runs.to_vec(), MOST_STRIPS, "runs");
+    let pieces = runs.iter().map(|run| run.ns.len() as u64).max().filter(|pieces| *pieces > 0)?;
+    let longest = runs.iter().map(|run| run.ns.iter().sum::<u64>()).max()?;
+    // Whole milliseconds, and no more than can be seen.
+    let step = ((longest / pieces.min(MOST_PIECES) + 500_000) / 1_000_000).max(1) * 1_000_000;
+    let mut points = Vec::new();
+    for (row, run) in runs.iter().enumerate() {
+        let mut cells: Vec<(u64, u64, u64)> = Vec::new();
+        let mut passed = 0;
+        for (ns, bytes) in run.ns.iter().zip(&run.bytes) {
+            let column = (passed + ns / 2) / step;
+            passed += ns;
+            match cells.last_mut().filter(|cell| cell.0 == column) {
+                Some(cell) => (cell.1, cell.2) = (cell.1 + ns, cell.2 + bytes),
+                None => cells.push((column, *ns, *bytes)),
+            }
+        }
+        points.extend(cells.into_iter().filter(|cell| cell.1 > 0 && cell.2 > 0).map(|(column, ns, bytes)| {
+            let speed = bytes as f64 * 1e9 / ns as f64;
+            Point {
+                x: column as f64,
+                y: row as f64,
+                value: Some(speed),
+                brief: Unit::BytesPerSecond.brief(speed),
+                name: format!("run {}, from {} ms on", row + 1, column * step / 1_000_000),
+                figure: Unit::BytesPerSecond.show(speed),
+                ..Point::default()
+            }
+        }));
+    }
+    let (low, high) = extent(points.iter().filter_map(|point| point.value))?;
+    let kind = Kind::Heat(Colouring::Sequential { low, high, more_is_better: true });
+    let rows = (1..=runs.len()).map(|run| format!("run {run}")).collect();
+    let last = points.iter().map(|point| point.x as u64).max()?;
+    let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
+    let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
+    let series = vec![Series { label: String::new(), role: Role::Measured, points }];
+    let title = "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived";
+    Some(Chart { panel: panel.to_owned(), below: left_out, ..Chart::new(title, kind, x, y, series) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_is_a_strip_of_its_speeds() {
+        let run = |length: usize| Pieces {
+            ns: vec![10_000_000; length],
+            bytes: (0..length).map(|nth| if nth % 2 == 0 { 10_000_000 } else { 40_000_000 }).collect(),
+            ..Pieces::default()
+        };
+        let runs = [run(8), run(5)];
+        let chart = strips(&runs.iter().collect::<Vec<_>>(), "").unwrap();
+        assert_eq!((chart.x.names.len(), chart.y.names.len()), (8, 2));
+        assert_eq!((chart.x.names[7].as_str(), chart.points().count()), ("70 ms", 13));
+        assert!(chart.points().all(|(_, point)| point.value == Some(if point.x % 2.0 == 0.0 { 1e9 } else { 4e9 })));
+        // Of a long run pieces are joined: each cell is the mean of several.
+        let long = strips(&[&run(400)], "").unwrap();
+        assert!(
+            long.x.names.len() <= 60 && long.points().all(|(_, point)| (1.5e9..3.5e9).contains(&point.value.unwrap()))
+        );
+        assert_eq!(strips(&[&Pieces::default()], ""), None);
+    }
+}

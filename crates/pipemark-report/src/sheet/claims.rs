@@ -1,0 +1,60 @@
+//! What a document claims, beside what was measured.
+
+use pipemark_model::{Answer, Claim, Document, Verdict, counted};
+use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
+
+use crate::findings::claims::range;
+
+const VERDICTS: [Verdict; 4] = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell];
+
+fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
+    document.claims.iter().filter_map(|claim| Some((claim, claim.answer.as_ref()?))).collect()
+}
+
+/// A row for each claim; `run` is whose answers these are.
+pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
+    let answers = answers(document);
+    if answers.is_empty() {
+        return;
+    }
+    sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
+    let style = |answer: &Answer| match answer.verdict {
+        Verdict::Holds => Style::Plain,
+        Verdict::CantTell => Style::Aside,
+        _ => Style::Caution,
+    };
+    let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
+        (published, range) if range.is_empty() => published.to_owned(),
+        ("", range) => format!("holds if {range}"),
+        (published, range) => format!("{published}; holds if {range}"),
+    };
+    let wrapped = |heading| Column::words("", heading).fit(Fit::Wrapped);
+    let table = Table::of(&answers)
+        .column(Column::words("", "claim"), |(claim, _)| Cell::text(&claim.id))
+        .column(Column::words("", "answer"), |(_, own)| Cell::shown(own.verdict.in_words()).style(style(own)))
+        .column(wrapped("says"), |(claim, _)| Cell::shown(format!("{} ({})", claim.says, claim.place)))
+        .column(wrapped("published"), |(claim, _)| Cell::shown(claimed(claim)))
+        .column(wrapped("here"), |(_, answer)| Cell::shown(&answer.here));
+    sheet.grid(table.grid());
+    let text = "Intervals are widened so that at most one in twenty of the figures that decide an answer is expected to be wrong: \
+                'pipemark help claims'.";
+    sheet.text(Style::Aside, [text]);
+}
+
+/// How many claims have each answer, and the first that didn't hold in their own words.
+pub(super) fn brief(document: &Document) -> Vec<Note> {
+    const WORDED: usize = 2;
+    let answers = answers(document);
+    let note = |verdict: Verdict| {
+        let says: Vec<&str> =
+            answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.says.as_str()).collect();
+        let count = counted(says.len(), "claim");
+        let text = match verdict {
+            Verdict::Holds | Verdict::CantTell => count,
+            _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
+            _ => format!("{count}: {} …", says[..WORDED].join(" ")),
+        };
+        (!says.is_empty()).then(|| Note::new(verdict.in_words(), Style::Plain, &text))
+    };
+    VERDICTS.into_iter().filter_map(note).collect()
+}

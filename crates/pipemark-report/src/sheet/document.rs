@@ -1,0 +1,70 @@
+//! A document: the machine, a table for each experiment, what follows from them.
+
+use pipemark_model::Document;
+use pipemark_show::{Note, Sheet, Style};
+use pipemark_watch::sheet::timeline;
+
+use crate::sheet::experiment::Experiment;
+use crate::sheet::watched;
+use crate::sheet::{claims, gains, marks, matrix, words};
+
+/// A document as it is read after a measurement.
+pub fn document(document: &Document) -> Sheet {
+    let mut sheet = Sheet::default();
+    sheet.heading(1, &heading(document));
+    sheet.text(Style::Plain, words::host(document));
+    sheet.text(Style::Aside, words::method(document));
+    sheet.text(Style::Caution, words::partial(document));
+    watched(document).iter().for_each(|watched| timeline(&mut sheet, watched));
+    for about in &document.experiments {
+        let Some(experiment) = Experiment::of(document, about) else { continue };
+        sheet.heading(2, experiment.title());
+        sheet.text(Style::Aside, experiment.shared());
+        tables(&mut sheet, document, about, "");
+    }
+    let legend = marks::legend(document);
+    if !legend.is_empty() {
+        sheet.heading(2, "Marks");
+        sheet.notes(legend);
+    }
+    claims::table(&mut sheet, document, "");
+    section(&mut sheet, "Findings", findings(document));
+    section(&mut sheet, "Notes", warnings(document));
+    sheet
+}
+
+/// What the document is of.
+pub(super) fn heading(document: &Document) -> String {
+    let (suite, title) = (&document.suite, &document.title);
+    if title.is_empty() { suite.clone() } else { format!("{suite}: {title}") }
+}
+
+/// The tables of one experiment with their notes, in the words of the run that they are of.
+pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
+    let Some(experiment) = Experiment::of(document, about) else { return };
+    let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {
+        let (grid, notes) = matrix::grid(&experiment).unwrap_or_else(|| experiment.grid());
+        (vec![grid], notes)
+    });
+    for group in grids.iter_mut().flat_map(|grid| &mut grid.groups).filter(|_| !run.is_empty()) {
+        group.caption = if group.caption.is_empty() { run.to_owned() } else { format!("{run} · {}", group.caption) };
+    }
+    grids.into_iter().for_each(|grid| sheet.grid(grid));
+    experiment.published_figures().into_iter().for_each(|grid| sheet.grid(grid));
+    sheet.notes(notes);
+}
+
+pub(super) fn findings(document: &Document) -> Vec<Note> {
+    document.findings.iter().map(|finding| Note::new("•", Style::Plain, &finding.text)).collect()
+}
+
+pub(super) fn warnings(document: &Document) -> Vec<Note> {
+    document.warnings.iter().map(|warning| Note::new("!", Style::Caution, &warning.to_string())).collect()
+}
+
+fn section(sheet: &mut Sheet, heading: &str, notes: Vec<Note>) {
+    if !notes.is_empty() {
+        sheet.heading(2, heading);
+        sheet.notes(notes);
+    }
+}

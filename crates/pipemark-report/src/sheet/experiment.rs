@@ -1,0 +1,348 @@
+//! The table of one experiment: a row for each trial, below the parameters that tell them apart and the figures they have.
+
+use std::collections::BTreeSet;
+
+use pipemark_model::{
+    COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between, differing,
+    digits, distinct, neutral, percent, shared, three_digits,
+};
+use pipemark_show::{Cell, Column, Fit, Grid, Note, Side, Style, Table};
+
+use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
+use crate::sheet::words::{missing, ranked};
+
+/// One experiment of a document.
+#[derive(Debug)]
+pub(super) struct Experiment<'a> {
+    pub(super) about: &'a pipemark_model::Experiment,
+    pub(super) records: Vec<&'a Record>,
+    /// Where published figures come from, in the order of their first row.
+    sources: Vec<&'a str>,
+    baselines: Vec<&'a Record>,
+    copy: Option<f64>,
+}
+
+impl<'a> Experiment<'a> {
+    /// An experiment of a document; `None` if it has no trials.
+    pub(super) fn of(
+        document: &'a pipemark_model::Document,
+        about: &'a pipemark_model::Experiment,
+    ) -> Option<Experiment<'a>> {
+        let records: Vec<&Record> = document.trials.iter().filter(|record| record.experiment == about.name).collect();
+        if records.is_empty() {
+            return None;
+        }
+        let published = records.iter().filter_map(|record| record.published.as_ref());
+        let sources = distinct(published.map(|published| published.source.as_str()));
+        let is_base = |record: &&Record| records.iter().any(|other| other.baseline.as_ref() == Some(&record.id));
+        let baselines = records.iter().copied().filter(is_base).collect();
+        let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
+        Some(Experiment { about, records, sources, baselines, copy })
+    }
+
+    pub(super) fn title(&self) -> &str {
+        if self.about.title.is_empty() { &self.about.name } else { &self.about.title }
+    }
+
+    /// The trials that have ends, or all where none has.
+    fn jobs(&self) -> Vec<&'a Job> {
+        let jobs = || self.records.iter().map(|record| &record.job);
+        let ours: Vec<&Job> = jobs().filter(|job| !job.is_memory_copy()).collect();
+        if ours.is_empty() { jobs().collect() } else { ours }
+    }
+
+    /// The parameters in which the trials differ, those of the suite first. A copy within one process has no ends to
+    /// differ in.
+    pub(super) fn varying(&self) -> Vec<Key> {
+        let jobs = self.jobs();
+        let mut keys = differing(&jobs, &self.about.varies);
+        if jobs.len() < self.records.len() && !keys.contains(&Key::Link) {
+            keys.insert(0, Key::Link);
+        }
+        keys
+    }
+
+    /// What all trials have in common, in words.
+    pub(super) fn shared(&self) -> Vec<String> {
+        shared(&self.jobs())
+    }
+
+    /// Whether its trials are told by their times, though those of a rate that was not reached are left out.
+    pub(super) fn is_latency(&self) -> bool {
+        let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
+        measured.peek().is_some() && measured.all(|record| record.job.is_latency())
+    }
+
+    /// The table and what has to stand below it.
+    pub(super) fn grid(&self) -> (Grid, Vec<Note>) {
+        let mut table = Table::of(&self.records);
+        let labels = self.add_columns(&mut table);
+        let style = |reason: &str| if reason.starts_with("skipped") { Style::Aside } else { Style::Failure };
+        let table = table.instead(|record| missing(record).map(|reason| (style(&reason), reason)));
+        let blocking = self.records.iter().all(|record| record.job.wait() == WaitPolicy::Block);
+        let caption = |wait: WaitPolicy| if blocking { "" } else { meaning(wait) };
+        let grid = table.grouped(|record| caption(record.job.wait()), |caption| (*caption).to_owned());
+        (Grid { labels, ..grid }, self.notes())
+    }
+
+    fn has(&self, figure: Figure) -> bool {
+        let mut estimates = self.records.iter().filter_map(|record| record.estimate.as_ref());
+        estimates.any(|estimates| estimates.get(figure).is_some())
+    }
+
+    /// Adds a column of figures.
+    fn add<'s>(
+        &'s self,
+        table: &mut Table<'s, &'a Record>,
+        heading: &str,
+        show: fn(&Estimates, &Experiment, &Record) -> Option<String>,
+    ) {
+        table.push(Column::figures("", heading), |record| {
+            let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
+            Cell::shown(text.unwrap_or_default())
+        });
+    }
+
+    /// Adds the columns; how many of them tell which row it is.
+    fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
+        let (latency, has) = (self.is_latency(), |figure| self.has(figure));
+        let chained = self.records.iter().any(|record| record.job.chain().is_some());
+        // A wait policy makes groups.
+        for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
+            let side = if key.unit() == Unit::Word { Side::Left } else { Side::Right };
+            let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
+            table.push(column, |record| Cell::shown(parameter(key, record)));
+        }
+        let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
+        // A row without parameters may still be told by its group.
+        if table.columns.is_empty() && self.records.len() > 1 + usize::from(groups) {
+            table.push(Column::words("", "trial").fit(Fit::Elastic), |record| Cell::shown(&record.name));
+        }
+        let labels = table.columns.len();
+        let headline = if latency { Figure::P50 } else { Figure::Throughput };
+        let cell = |record: &&Record| {
+            let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(headline));
+            let text = estimate.map_or_else(String::new, |estimate| headline.unit().show(estimate.median));
+            Cell::shown(text).mark(marks(record))
+        };
+        let of_lines = latency && self.records.iter().all(|record| record.job.lines().is_some());
+        let heading = |figure: Figure| match figure {
+            Figure::P50 if of_lines => "median time",
+            Figure::RoundTripsPerSecond if of_lines => "lines /s",
+            Figure::CpuSecondsPerMillion if of_lines => "CPU s / M lines",
+            figure => figure.heading(),
+        };
+        table.push(Column::figures("", heading(headline)), cell);
+        self.add(table, "95\u{a0}% interval", |estimates, own, _| {
+            let unit = estimates.headline_figure().unit();
+            let told = own.is_latency() == (unit == Unit::Nanoseconds);
+            told.then(|| interval(estimates.headline(), |end| unit.show(end)))
+        });
+        self.add(table, "runs", |estimates, _, _| Some(estimates.headline().runs.to_string()));
+        if chained {
+            self.add(table, "per hop", |estimates, _, record| {
+                let hops = |chain: &pipemark_model::Chain| estimates.throughput().median * f64::from(chain.length);
+                Some(record.job.chain().map_or_else(|| "–".to_owned(), |chain| Unit::BytesPerSecond.show(hops(chain))))
+            });
+        }
+        if chained && !self.sources.is_empty() {
+            self.add(table, "real, elsewhere", |_, _, record| Some(Unit::Nanoseconds.show(published_real(record)?)));
+        }
+        if has(Figure::Ratio) {
+            self.add(table, "ratio", |estimates, own, record| match estimates.ratio() {
+                _ if own.is_baseline(record) => Some("base".to_owned()),
+                ratio => ratio.map(|ratio| format!("{} ({})", times(ratio), interval(ratio, digits))),
+            });
+        }
+        if !latency && self.copy.is_some() {
+            // What moves nothing has no share of what can be moved.
+            self.add(table, "% of copy", |estimates, own, record| match record.job.link() {
+                LinkKind::Null => Some("–".to_owned()),
+                _ => own.copy.map(|copy| percent(estimates.throughput().median / copy * 100.0)),
+            });
+        }
+        for figure in Figure::iter().filter(|figure| has(*figure)) {
+            let shown = match figure {
+                Figure::Throughput | Figure::Ratio | Figure::P50 => false,
+                Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
+                Figure::Elapsed | Figure::Calls => false,
+                Figure::Real | Figure::SwitchesPerMib => chained,
+                Figure::CpuSecondsPerGib => !latency,
+                _ => true,
+            };
+            let text = |record: &Record| {
+                let median = record.estimate.as_ref()?.get(figure)?.median;
+                Some(if figure.unit() == Unit::Count { Unit::Count.brief(median) } else { figure.unit().show(median) })
+            };
+            if figure == Figure::Real && chained {
+                // As documents give it that repeat a command and take the best.
+                self.add(table, "real, least", |estimates, _, _| {
+                    Some(Unit::Nanoseconds.show(estimates.get(Figure::Real)?.min))
+                });
+            }
+            if shown {
+                let cell = |record: &&Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
+                table.push(Column::figures("", heading(figure)), cell);
+            }
+        }
+        if has(Figure::StartUp) {
+            // Of an entrant, the time that its own clock took.
+            self.add(table, "time inside", |estimates, _, record| match record.job.volume() {
+                Volume::Total(total) => {
+                    Some(Unit::Nanoseconds.show(total.0 as f64 / estimates.throughput().median * 1e9))
+                }
+                Volume::Time(_) => None,
+            });
+        }
+        if !self.sources.is_empty() && !chained {
+            self.add(table, "published, elsewhere", |_, own, record| own.published(record));
+        }
+        if !latency && self.records.iter().filter(|record| ranked(record)).count() > 1 {
+            table.push(Column::bars(""), |record| self.bar(record));
+        }
+        labels
+    }
+
+    /// What else was published, each figure as `ours (published)`; `None` where there is nothing.
+    pub(super) fn published_figures(&self) -> Option<Grid> {
+        let of =
+            |record: &Record| record.published.as_ref().map(|published| published.figures.clone()).unwrap_or_default();
+        let words = BTreeSet::from_iter(self.records.iter().flat_map(|record| of(record).into_keys()));
+        let known = |word: &str| Figure::iter().find(|figure| figure.column() == word);
+        // In the order of the other tables; what only the document has comes last.
+        let mut words: Vec<(Option<Figure>, String)> = words.into_iter().map(|word| (known(&word), word)).collect();
+        words.sort_by_key(|(figure, _)| (figure.is_none(), *figure));
+        let records: Vec<&Record> = self.records.iter().copied().filter(|record| !of(record).is_empty()).collect();
+        let mut table =
+            Table::of(&records).column(Column::words("", "ours (published)"), |record| Cell::shown(&record.name));
+        for (figure, word) in words {
+            let show = |value: f64| match figure {
+                Some(figure) if figure.unit() != Unit::Count => figure.unit().show(value),
+                _ if value.fract() == 0.0 => format!("{value}"),
+                _ => three_digits(value),
+            };
+            let ours = |record: &Record, figure: Figure| match record.estimate.as_ref()?.get(figure)?.median {
+                median if figure.unit() == Unit::Count && median >= 1000.0 => Some(show(median.round())),
+                median => Some(show(median)),
+            };
+            let heading = figure.map_or_else(|| neutral(&word), |figure| figure.heading().to_owned());
+            table.push(Column::figures("", &heading), |record| {
+                let ours = figure.map(|figure| ours(record, figure).unwrap_or_else(|| "–".to_owned()));
+                let theirs = of(record).get(&word).map(|value| format!("({})", show(*value)));
+                Cell::shown([ours, theirs].into_iter().flatten().collect::<Vec<_>>().join(" "))
+            });
+        }
+        (!records.is_empty()).then(|| table.grid())
+    }
+
+    /// Throughput beside the highest of those that wait in the same way.
+    fn bar(&self, record: &Record) -> Cell {
+        let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
+        let alike = self.records.iter().filter(|other| other.job.wait() == record.job.wait() && ranked(other));
+        let share = speed(record) / alike.map(|other| speed(other)).fold(f64::MIN_POSITIVE, f64::max);
+        if ranked(record) { Cell::bar(share, share) } else { Cell::default() }
+    }
+
+    pub(super) fn is_baseline(&self, record: &Record) -> bool {
+        self.baselines.iter().any(|baseline| baseline.id == record.id)
+    }
+
+    fn published(&self, record: &Record) -> Option<String> {
+        let published = record.published.as_ref()?;
+        let figure = match published.relative {
+            true => format!("{} s", three_digits(GIB / published.throughput)),
+            false => Unit::BytesPerSecond.show(published.throughput),
+        };
+        let source = self.sources.iter().position(|source| *source == published.source)?;
+        Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
+    }
+
+    /// What ratios are taken to, in words: one row, or what several rows have in common.
+    fn baseline(&self) -> String {
+        let [first, others @ ..] = self.baselines.as_slice() else { return "the baseline".to_owned() };
+        if others.is_empty() {
+            return format!("'{}'", first.name);
+        }
+        let common = |key: &Key| others.iter().all(|other| other.job.value(*key) == first.job.value(*key));
+        let common: Vec<String> =
+            self.varying().into_iter().filter(common).map(|key| format!("{key} {}", first.shown(key))).collect();
+        if common.is_empty() {
+            return "the row marked 'base' that is otherwise the same".to_owned();
+        }
+        format!("the row with {} that is otherwise the same", common.join(", "))
+    }
+
+    /// What has to stand below the table: warnings of its rows, and where ratios and published figures come from.
+    fn notes(&self) -> Vec<Note> {
+        let warnings = warnings_by_trial(&self.records, "row", |record| record.name.clone());
+        let mut notes: Vec<Note> = warnings.into_iter().map(|text| Note::new(WARNED, Style::Caution, &text)).collect();
+        let mut note = |mark: &str, text: &str| notes.push(Note::new(mark, Style::Aside, text));
+        if self.has(Figure::Ratio) {
+            let figure = match self.is_latency() {
+                true => ": how many times as fast, by the median round trip, so below 1 is slower",
+                false => "",
+            };
+            note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
+        }
+        if self.records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
+            note("null", "transfers nothing, it is what the harness itself costs; not ranked");
+        }
+        if self.has(Figure::TaskClock) {
+            note("counters", "of all processes of the pipeline, from start to end, a run");
+            let hardware = [Figure::Migrations, Figure::Cycles, Figure::Instructions, Figure::BranchMisses].into_iter();
+            let missing: Vec<&str> = hardware.filter(|figure| !self.has(*figure)).map(Figure::heading).collect();
+            if !missing.is_empty() {
+                let text = format!(
+                    "{}: perf_event_open(2) counts none here (no hardware counters, or /proc/sys/kernel/perf_event_paranoid above 1)",
+                    missing.join(", ")
+                );
+                note("not supported", &text);
+            }
+        }
+        for (index, source) in self.sources.iter().enumerate() {
+            let number = if self.sources.len() > 1 { format!(" [{}]", index + 1) } else { String::new() };
+            note(&format!("published{number}"), &format!("on other hardware, by others: {}", neutral(source)));
+        }
+        notes
+    }
+}
+
+/// A copy within one process has no ends, so only what it copies is a parameter of it.
+fn parameter(key: Key, record: &Record) -> String {
+    let value = record.job.value(key).filter(|_| COPIED.contains(&key) || !record.job.is_memory_copy());
+    value.map_or_else(|| "–".to_owned(), |value| value.to_string())
+}
+
+/// What a wait policy means for the figures.
+fn meaning(wait: WaitPolicy) -> &'static str {
+    match wait {
+        WaitPolicy::Block => "block: an end that has to wait sleeps in the call",
+        WaitPolicy::Poll => "poll: an end that has to wait sleeps in poll(2)",
+        WaitPolicy::Spin => "spin: an end that has to wait keeps its CPU busy; not to be ranked with rows that sleep",
+    }
+}
+
+/// Both ends, or the number of runs where they are too few for an interval.
+pub(super) fn interval(estimate: &Estimate, show: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => between(&show(low), &show(high)),
+        _ => format!("n={}", estimate.runs),
+    }
+}
+
+/// How many times as fast: `2.70×`, or that no difference is shown; `?` where there are too few runs to tell.
+pub(super) fn times(ratio: &Estimate) -> String {
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) if low > 1.0 || high < 1.0 => format!("{}×", digits(ratio.median)),
+        (Some(_), Some(_)) => "tied".to_owned(),
+        _ => format!("{}×?", digits(ratio.median)),
+    }
+}
+
+/// How long a published chain would have taken for as many bytes as ours moves, in nanoseconds.
+pub(super) fn published_real(record: &Record) -> Option<f64> {
+    match (&record.published, record.job.volume()) {
+        (Some(published), Volume::Total(total)) => Some(total.0 as f64 / published.throughput * 1e9),
+        _ => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! A table of gains in the shape of the published one: rows by a parameter, per cent over the base, the published figure
+//! beside each.
+
+use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, grouped};
+use pipemark_show::{Cell, Column, Grid, Group, Note, Row};
+use pipemark_stats::family::Family;
+
+use crate::sheet::experiment::Experiment;
+use crate::sheet::marks::warnings_by_trial;
+use crate::sheet::matrix::{NONE, headline, short};
+use crate::sheet::words::missing;
+
+/// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
+pub(super) fn grids(document: &Document, experiment: &Experiment) -> Option<(Vec<Grid>, Vec<Note>)> {
+    let gains = experiment.about.gains.as_ref()?;
+    let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
+    Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
+}
+
+fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &Document) -> Grid {
+    let mut columns = vec![Column::words("", &gains.corner), Column::figures("", "base")];
+    columns.extend(block.columns.iter().map(|column| Column::figures("", &column.name)));
+    let row = |(index, label): (usize, &String)| {
+        let cells: Vec<_> = block.columns.iter().map(|column| column.cells[index].as_ref()).collect();
+        let base = cells.iter().flatten().find_map(|cell| base_of(&cell.trial, experiment, document));
+        let base = base.and_then(headline).map(|(unit, estimate)| unit.brief(estimate.median));
+        let mut row = vec![Cell::shown(short(label)), Cell::shown(base.unwrap_or_else(|| NONE.to_owned()))];
+        row.extend(cells.into_iter().map(|cell| match cell {
+            None => Cell::default(),
+            Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
+                Some(gain) => Cell::shown(shown(&gain)),
+                None => Cell::shown(NONE),
+            },
+        }));
+        Row::from(row)
+    };
+    let rows = gains.rows.iter().enumerate().map(row).collect();
+    Grid { labels: 1, columns, groups: vec![Group::new(&block.title, rows)] }
+}
+
+/// What the marks of a gain mean.
+pub(super) const TIED: &str = "tied with the base, as far as all cells together can tell, or too few runs";
+pub(super) const REVERSED: &str = "certainly the other sign than published";
+
+/// The baseline of a trial, if it was measured.
+fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document) -> Option<&'a Record> {
+    let id = experiment.records.iter().find(|record| record.id == trial)?.baseline.as_ref()?;
+    record(id, experiment.about, &document.trials)
+}
+
+/// `=+3 (-18)`: the gain with its marks, and in brackets as published.
+fn shown(gain: &Gain) -> String {
+    let unclear = if gain.differs() { "" } else { "=" };
+    let reversed = if gain.is_reversed() { "≠" } else { "" };
+    let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
+    format!("{unclear}{}{reversed}{published}", signed(gain.percent))
+}
+
+/// Per cent with its sign: `+165`, `-2.58`.
+fn signed(percent: f64) -> String {
+    match percent {
+        0.0 => "0".to_owned(),
+        p if p.fract() == 0.0 || p.abs() >= 9.95 => format!("{p:+.0}"),
+        p if p.abs() < 0.05 => format!("{p:+.2}"),
+        p => format!("{p:+.1}"),
+    }
+}
+
+fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<String> {
+    let cells =
+        || gains.blocks.iter().flat_map(|block| &block.columns).flat_map(|column| column.cells.iter().flatten());
+    let shown = experiment.records.iter().filter(|record| cells().any(|cell| cell.trial == record.id));
+    let shown: Vec<&Record> = shown.copied().collect();
+    let base = cells().find_map(|cell| base_of(&cell.trial, experiment, document));
+    let base = base.map_or_else(String::new, |base| {
+        let words = [Key::Send, Key::Recv, Key::Capacity].map(|key| format!("{key} {}", base.shown(key)));
+        format!(" ({}; bytes per second: K, M, G are KiB/s and so on)", words.join(", "))
+    });
+    let mut notes = vec![format!(
+        "per cent over the base{base}, taken within each round; in brackets as published: {}",
+        gains.source
+    )];
+    let gained = || cells().filter_map(|cell| Gain::of(cell, experiment.about, &document.trials));
+    if gained().any(|gain| !gain.differs()) {
+        notes.push(format!("= {TIED}"));
+    }
+    if gained().any(|gain| gain.is_reversed()) {
+        notes.push(format!("≠ {REVERSED}"));
+    }
+    let reasons = grouped(shown.iter().filter_map(|record| Some((missing(record)?, ()))));
+    notes.extend(reasons.into_iter().map(|(reason, of)| format!("{NONE} {}: {reason}", counted(of.len(), "trial"))));
+    notes.extend(warnings_by_trial(&shown, "trial", |record| record.name.clone()));
+    notes
+}
+
+/// How many times as fast as its base a cell is, and that as the table shows it; `None` where it was not measured.
+pub(super) fn gain(cell: &GainsCell, about: &pipemark_model::Experiment, records: &[Record]) -> Option<(f64, String)> {
+    Gain::of(cell, about, records).map(|gain| (1.0 + gain.percent / 100.0, shown(&gain)))
+}
+
+/// One cell of a table of gains.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Gain {
+    /// Per cent over the base, the median of the rounds.
+    percent: f64,
+    /// The interval that holds together with those of all other cells of the table.
+    sure: Option<(f64, f64)>,
+    /// As published, in per cent.
+    published: Option<f64>,
+}
+
+impl Gain {
+    /// The gain of a cell; `None` where its trial was not measured.
+    fn of(cell: &GainsCell, experiment: &pipemark_model::Experiment, records: &[Record]) -> Option<Gain> {
+        let ratio = record(&cell.trial, experiment, records)?.estimate.as_ref()?.ratio()?;
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let ends = |(low, high): (f64, f64)| (percent(low), percent(high));
+        let columns = experiment.gains.iter().flat_map(|gains| &gains.blocks).flat_map(|block| &block.columns);
+        let cells = columns.flat_map(|column| &column.cells).flatten().count();
+        ratio.median.is_finite().then(|| Gain {
+            percent: percent(ratio.median),
+            sure: Family::among(cells).interval(ratio).map(ends),
+            published: cell.published,
+        })
+    }
+
+    /// Whether it is over or under the base for certain.
+    fn differs(&self) -> bool {
+        self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+
+    /// Whether it has the other sign than published, for certain.
+    fn is_reversed(&self) -> bool {
+        self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
+    }
+}
+
+/// The trial called `id`, if it was measured well.
+fn record<'a>(id: &str, experiment: &pipemark_model::Experiment, records: &'a [Record]) -> Option<&'a Record> {
+    let wanted = |record: &&Record| record.experiment == experiment.name && record.id == id;
+    records.iter().find(wanted).filter(|record| record.measured().is_some())
+}

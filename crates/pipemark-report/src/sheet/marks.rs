@@ -1,0 +1,137 @@
+//! Marks behind figures: each has one meaning in every table. And the warnings of trials, in sentences below their table.
+
+use std::mem;
+
+use pipemark_model::{Document, Estimate, LinkKind, Record, Warning, counted};
+use pipemark_show::{Note, Style};
+
+use crate::sheet::words::missing;
+
+/// A warning of more trials than this does not name them.
+const MOST_NAMED: usize = 3;
+
+/// What a mark behind a figure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Read,
+    Copied,
+    Unseen,
+    Wide,
+    Few,
+    Warned,
+}
+
+/// The sign of a row whose warnings stand below its table.
+pub(super) const WARNED: &str = "!";
+
+/// Each in its order, its sign, and what it means.
+const MARKS: [(Mark, &str, &str); 6] = [
+    (Mark::Read, "●", "reader looked at each byte"),
+    (Mark::Copied, "◐", "reader got the bytes and did not look at them"),
+    (Mark::Unseen, "○", "reader never saw the bytes"),
+    (Mark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
+    (Mark::Few, "?", "too few runs for an interval: a hint"),
+    (Mark::Warned, WARNED, "see the sentence below the table"),
+];
+
+impl Mark {
+    fn applies(self, record: &Record) -> bool {
+        let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
+        let job = &record.job;
+        let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && job.link() != LinkKind::Null;
+        match self {
+            Mark::Read | Mark::Copied | Mark::Unseen if job.lines().is_some() => false,
+            Mark::Read => record.touched,
+            Mark::Copied => !record.touched && arrives,
+            Mark::Unseen => !record.touched && !arrives,
+            // The ends of the interval are more than a factor of two apart.
+            Mark::Wide => {
+                matches!(*estimates.headline(), Estimate { low: Some(low), high: Some(high), .. } if high > 2.0 * low)
+            }
+            Mark::Few => estimates.headline().low.is_none(),
+            Mark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),
+        }
+    }
+}
+
+/// The signs that a row has, of some marks.
+fn signs(record: &Record, wanted: fn(Mark) -> bool) -> impl Iterator<Item = &'static str> {
+    MARKS.into_iter().filter(move |(mark, ..)| wanted(*mark) && mark.applies(record)).map(|(_, sign, _)| sign)
+}
+
+/// All marks of a row: ` ● ~`.
+pub(super) fn marks(record: &Record) -> String {
+    signs(record, |_| true).map(|sign| format!(" {sign}")).collect()
+}
+
+/// The marks of a row that tell it from those that are otherwise of its kind: `~`.
+pub(super) fn doubts(record: &Record) -> String {
+    signs(record, |mark| matches!(mark, Mark::Wide | Mark::Few)).collect()
+}
+
+/// What became of the bytes: `●`.
+pub(super) fn of_bytes(record: &Record) -> &'static str {
+    signs(record, |mark| matches!(mark, Mark::Read | Mark::Copied | Mark::Unseen)).next().unwrap_or_default()
+}
+
+/// What the marks of a document's tables mean.
+pub(super) fn legend(document: &Document) -> Vec<Note> {
+    // The memory copy has no row.
+    let shown: Vec<&Record> = document.trials.iter().filter(|record| !record.job.is_memory_copy()).collect();
+    let used = MARKS.into_iter().filter(|(mark, ..)| shown.iter().any(|record| mark.applies(record)));
+    used.map(|(_, sign, meaning)| Note::new(sign, Style::Plain, meaning)).collect()
+}
+
+/// The same in a line, of some marks.
+pub(super) fn legend_in_brief(signs: &str) -> Vec<String> {
+    let used = MARKS.into_iter().filter(|(_, sign, _)| signs.contains(sign));
+    used.map(|(_, sign, meaning)| format!("{sign} {meaning}")).collect()
+}
+
+/// Warnings of trials that `~` does not tell, each once: the worst case, and which trials it is of.
+pub(super) fn warnings_by_trial(records: &[&Record], noun: &str, name: impl Fn(&Record) -> String) -> Vec<String> {
+    let mut notes: Vec<(Warning, Vec<&Record>)> = Vec::new();
+    for (record, warning) in records.iter().flat_map(|record| record.warnings.iter().map(move |own| (record, own))) {
+        let same = |known: &Warning| match (magnitude(warning), magnitude(known)) {
+            (Some(_), Some(_)) => mem::discriminant(warning) == mem::discriminant(known),
+            _ => warning.to_string() == known.to_string(),
+        };
+        match notes.iter_mut().find(|(known, _)| same(known)) {
+            _ if matches!(warning, Warning::Wide { .. }) => {}
+            Some((known, rows)) => {
+                if magnitude(warning) > magnitude(known) {
+                    *known = warning.clone();
+                }
+                if !rows.iter().any(|row| row.id == record.id) {
+                    rows.push(record);
+                }
+            }
+            None => notes.push((warning.clone(), vec![record])),
+        }
+    }
+    let sentence = |(warning, rows): (Warning, Vec<&Record>)| {
+        let mut names: Vec<String> = rows.iter().map(|record| name(record)).collect();
+        names.dedup();
+        let whose = if names.len() > MOST_NAMED { counted(rows.len(), noun) } else { names.join("; ") };
+        let worst = if rows.len() > 1 && magnitude(&warning).is_some() { " (the worst of them)" } else { "" };
+        format!("{whose}: {warning}{worst}")
+    };
+    notes.into_iter().map(sentence).collect()
+}
+
+/// How bad a warning is, for those that differ from row to row only in this.
+fn magnitude(warning: &Warning) -> Option<f64> {
+    match warning {
+        Warning::Drift { change } => Some(change.abs()),
+        Warning::Outliers { count: some, runs } | Warning::AboveCeiling { above: some, runs, .. }
+            if !warning.spoils() =>
+        {
+            Some(f64::from(*some) / f64::from((*runs).max(1)))
+        }
+        Warning::Steal { percent } | Warning::CpuPressure { percent } => Some(*percent),
+        Warning::Load { busy } => Some(*busy),
+        Warning::Behind { sent, due } => Some(1.0 - *sent as f64 / *due as f64),
+        Warning::Held { held, lines } => Some(*held as f64 / *lines as f64),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
+
+use pipemark_model::{
+    Better, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
+};
+use pipemark_show::{Cell, Column, Fit, Grid, Group, Note, Row, Style};
+
+use crate::sheet::experiment::Experiment;
+use crate::sheet::marks::warnings_by_trial;
+use crate::sheet::words::{missing, ranked};
+
+/// What stands in the place of a figure that could not be measured; the reasons follow below.
+pub(super) const NONE: &str = "–";
+
+/// What a row is told by; the rest of what varies makes groups.
+const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
+
+/// The table and what has to stand below it; `None` if the experiment does not ask for it.
+pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
+    let across = experiment.about.across?;
+    let records = &experiment.records;
+    let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
+    let apart = differing(&jobs, &experiment.about.varies);
+    // A link that moves nothing proves nothing either, and is not ranked with the others anyway.
+    let apart =
+        apart.into_iter().filter(|key| !key.is_volume() && ![across, Key::Verify].contains(key) && !ROW.contains(key));
+    let apart: Vec<Key> = apart.collect();
+    // Where a run was interrupted, the first row need not have them all.
+    let mut ascending = records.clone();
+    ascending.sort_by_key(|record| record.job.value(across).and_then(|value| value.number()));
+    let columns = distinct(ascending.iter().map(|record| record.shown(across)));
+    let caption = |record: &Record| {
+        let words: Vec<String> = apart.iter().map(|key| format!("{key} {}", record.shown(*key))).collect();
+        words.join(" · ")
+    };
+    let groups = grouped(records.iter().map(|&record| (caption(record), record)));
+    let groups = groups.iter().map(|(caption, own)| Group::new(caption, rows(own, across, &columns))).collect();
+    let headings = columns.iter().map(|column| Column::figures("", &short(column)));
+    let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
+    let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };
+    Some((grid, notes(records).into_iter().map(Note::plain).collect()))
+}
+
+fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row> {
+    let at = |own: &[&'a Record], column: &String| own.iter().copied().rfind(|record| record.shown(across) == *column);
+    let of_row = |own: Vec<&'a Record>| columns.iter().map(|column| at(&own, column)).collect::<Vec<_>>();
+    let rows = grouped(records.iter().map(|&record| (record.mechanism(), record)));
+    let rows: Vec<(String, Vec<Option<&Record>>)> = rows.into_iter().map(|(label, own)| (label, of_row(own))).collect();
+    let best: Vec<Option<&Record>> = (0..columns.len())
+        .map(|column| {
+            let measured = rows.iter().filter_map(|(_, cells)| cells[column]).filter(|record| ranked(record));
+            measured.reduce(|best, other| if better(other, best) { other } else { best })
+        })
+        .collect();
+    let cell = |record: &Record, column: usize| match headline(record) {
+        None => Cell::shown(instead_of_figure(record).unwrap_or_else(|| NONE.to_owned())),
+        Some((unit, estimate)) => {
+            let cell = Cell::shown(unit.brief(estimate.median));
+            let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
+            if among_best { cell.style(Style::Success).mark("*") } else { cell }
+        }
+    };
+    let row = |(label, records): (String, Vec<Option<&Record>>)| {
+        let cells = records.into_iter().enumerate();
+        let cells = cells.map(|(column, record)| record.map_or_else(Cell::default, |record| cell(record, column)));
+        Row::from([Cell::shown(label)].into_iter().chain(cells).collect::<Vec<_>>())
+    };
+    rows.into_iter().map(row).collect()
+}
+
+/// What the cell shows: the median round trip, or throughput.
+pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
+    let estimates = record.estimate.as_ref().filter(|_| missing(record).is_none())?;
+    let told = !record.job.is_latency() || estimates.round_trip().is_some();
+    told.then_some((estimates.headline_figure().unit(), estimates.headline()))
+}
+
+/// What stands in the place of times that are left out: the rate that was reached, or that lines were held back.
+fn instead_of_figure(record: &Record) -> Option<String> {
+    let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
+    let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
+    Some(match record.warnings.iter().any(behind) {
+        true => format!("{}/s", Unit::Count.brief(reached.median)),
+        false => "held".to_owned(),
+    })
+}
+
+fn better(one: &Record, other: &Record) -> bool {
+    let (Some((_, this)), Some((_, that))) = (headline(one), headline(other)) else { return false };
+    match one.estimate.as_ref().map(|estimates| estimates.headline_figure().better()) {
+        Some(Better::Lower) => this.median < that.median,
+        _ => this.median > that.median,
+    }
+}
+
+/// Whether the intervals leave open which of the two is better.
+fn as_good(best: &Record, other: &Record) -> bool {
+    let (Some((_, best)), Some((_, other))) = (headline(best), headline(other)) else { return false };
+    best.median == other.median
+        || matches!((best.low, other.high), (Some(low), Some(high)) if high >= low)
+            && matches!((best.high, other.low), (Some(high), Some(low)) if low <= high)
+}
+
+/// `64 KiB` as `64k`: a column is narrow.
+pub(super) fn short(value: &str) -> String {
+    neutral(&value.replace(" KiB", "k").replace(" MiB", "M").replace(" GiB", "G").replace(" B", ""))
+}
+
+/// What the figures and marks mean, why cells are empty, and what to keep in mind.
+fn notes(records: &[&Record]) -> Vec<String> {
+    let latency = records.iter().any(|record| record.job.is_latency());
+    let mut notes = vec![match latency {
+        true if records.iter().any(|record| record.job.lines().is_some()) => {
+            "median time of a line in seconds (n, µ, m); * the shortest of the column, or tied with it; held: lines were held back \
+             until more came; N/s: no more than N lines per second were reached"
+                .to_owned()
+        }
+        true => "median round trip in seconds (n, µ, m); * the shortest of the column, or tied with it".to_owned(),
+        false => "bytes per second (K, M, G, T: KiB/s and so on); * the best of the column, or tied with it".to_owned(),
+    }];
+    if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
+        notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
+    }
+    let reasons = grouped(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
+    notes.extend(
+        reasons.into_iter().map(|(reason, labels)| format!("{NONE} {}: {reason}", distinct(labels).join(", "))),
+    );
+    notes.extend(warnings_by_trial(records, "cell", Record::mechanism));
+    notes
+}

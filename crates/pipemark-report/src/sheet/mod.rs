@@ -1,0 +1,33 @@
+//! Documents and comparisons as sheets, one producer for each subject. Producers know trials, and no widths or colours.
+
+mod brief;
+mod charts;
+mod claims;
+mod comparison;
+mod document;
+mod experiment;
+mod gains;
+mod marks;
+mod matrix;
+mod report;
+mod summary;
+mod words;
+
+pub use brief::brief;
+pub use charts::labels;
+pub use comparison::comparison;
+pub use document::document;
+pub use report::{main_charts, report};
+
+use pipemark_model::Document;
+use pipemark_watch::PipelineReport;
+
+/// The pipeline that was watched, where the document is of one.
+fn watched(document: &Document) -> Option<PipelineReport> {
+    document.watched.as_ref().and_then(|watched| PipelineReport::from_record(watched).ok())
+}
+
+#[cfg(test)]
+pub mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! A report: documents laid over one another, with charts above their tables; and the main charts alone.
+
+use pipemark_model::{Document, Finding, Nanos};
+use pipemark_show::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style};
+use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::verdict::Criterion;
+use pipemark_watch::sheet::timeline;
+
+use crate::sheet::charts::{Section, charts, labels, over_time};
+use crate::sheet::document::{heading, tables};
+use crate::sheet::watched;
+use crate::sheet::{claims, comparison, marks, summary, words};
+
+/// Everything that the documents say: the headline figures and one chart first, what is left of the findings last.
+pub fn report(documents: &[Document]) -> Sheet {
+    let labels = labels(documents);
+    let runs = || documents.iter().zip(&labels);
+    let several = documents.len() > 1;
+    let mut sheet = Sheet::default();
+    let titles: Vec<&String> = documents.iter().map(|document| &document.title).collect();
+    let all = || documents.iter().map(|document| document.suite.clone()).collect::<Vec<_>>().join(", ");
+    sheet.heading(
+        1,
+        &match (titles.iter().all(|title| *title == titles[0]), several) {
+            (true, true) if !titles[0].is_empty() => titles[0].clone(),
+            (_, false) => heading(&documents[0]),
+            _ => all(),
+        },
+    );
+    for (document, label) in runs() {
+        sheet.text(Style::Heading, several.then_some(label));
+        sheet.text(Style::Plain, words::host(document));
+        sheet.text(Style::Aside, measured(document));
+        sheet.text(Style::Caution, words::partial(document));
+        document.warnings.iter().for_each(|warning| sheet.text(Style::Caution, [warning.to_string()]));
+    }
+    let sections = Section::all(documents);
+    let mut findings: Vec<(usize, &Finding)> =
+        documents.iter().enumerate().flat_map(|(run, own)| own.findings.iter().map(move |own| (run, own))).collect();
+    let mut drawn: Vec<Vec<Chart>> = Vec::new();
+    for section in &sections {
+        let mut charts = charts(section, documents, &labels);
+        if let Some(chart) = charts.first_mut()
+            && let Some(at) = findings.iter().position(|(_, finding)| section.has_found(finding))
+        {
+            let (run, finding) = findings.remove(at);
+            chart.caption = in_words(finding, &labels[run], several);
+        }
+        charts.extend(over_time(section, &labels));
+        drawn.push(charts);
+    }
+    documents.iter().filter_map(watched).for_each(|watched| timeline(&mut sheet, &watched));
+    if documents.iter().all(|document| document.watched.is_some()) {
+        return sheet;
+    }
+    sheet.heading(2, "In brief");
+    let groups = runs().map(|(document, label)| Group {
+        caption: if several { label.clone() } else { String::new() },
+        rows: summary::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
+    });
+    let words = |heading| Column::words("", heading).fit(Fit::Wrapped);
+    let columns = [words("figure"), Column::figures("", "speed"), words("details")];
+    let groups = groups.filter(|group| !group.rows.is_empty()).collect();
+    sheet.grid(Grid { labels: 1, columns: columns.into(), groups });
+    if let Some(charts) = drawn.first_mut().filter(|charts| !charts.is_empty()) {
+        let title = charts[0].title.clone();
+        let (first, rest) = std::mem::take(charts).into_iter().partition(|chart| chart.title == title);
+        *charts = rest;
+        sheet.blocks.extend(Vec::into_iter(first).map(Box::new).map(Block::Chart));
+    }
+    if let [base, new] = documents {
+        changes(&mut sheet, [base, new], &labels);
+    }
+    for (document, label) in runs() {
+        claims::table(&mut sheet, document, if several { label } else { "" });
+    }
+    for (section, charts) in sections.iter().zip(drawn) {
+        sheet.heading(2, &section.title);
+        sheet.text(Style::Aside, [&section.about]);
+        sheet.blocks.extend(charts.into_iter().map(Box::new).map(Block::Chart));
+        for &run in &section.runs {
+            let about = documents[run].experiments.iter().find(|about| about.name == section.name);
+            let label = if section.runs.len() > 1 { labels[run].as_str() } else { "" };
+            about.into_iter().for_each(|about| tables(&mut sheet, &documents[run], about, label));
+        }
+    }
+    if !findings.is_empty() {
+        sheet.heading(2, "More findings");
+        let note =
+            |(run, finding): (usize, &Finding)| Note::new("•", Style::Plain, &in_words(finding, &labels[run], several));
+        sheet.notes(findings.into_iter().map(note));
+    }
+    sheet.heading(2, "How it was measured");
+    for (document, label) in runs() {
+        if several {
+            sheet.heading(3, label);
+        }
+        let command = document.command.join(" ");
+        let facts = [
+            format!("command: {command}"),
+            format!("pipemark {}", document.version),
+            format!("started {}", words::time(&document.started)),
+        ];
+        let facts = words::method(document).into_iter().chain(facts).filter(|fact| !fact.is_empty());
+        sheet.notes(facts.map(Note::plain).chain(marks::legend(document)).collect::<Vec<_>>());
+    }
+    sheet.text(Style::Aside, [
+        "Shaded bands and thin lines at the ends of bars are 95 % intervals of the median; they may reach beyond the axis. \
+         Hollow diamonds are figures that others published for other hardware. Each chart can be saved, or opened in the Vega \
+         editor: only that, and only when it is asked for, sends the figures of that chart to another site.",
+    ]);
+    sheet
+}
+
+fn in_words(finding: &Finding, label: &str, several: bool) -> String {
+    if several { format!("{label}: {}", finding.text) } else { finding.text.clone() }
+}
+
+/// What changed from the first document to the second.
+fn changes(sheet: &mut Sheet, [base, new]: [&Document; 2], labels: &[String]) {
+    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    match Diff::of(party(&labels[0], base), party(&labels[1], new), &[], &Criterion::new) {
+        Err(refusal) => sheet.text(Style::Aside, [format!("No verdicts: {refusal}")]),
+        Ok(diff) => {
+            let mut blocks = comparison(&diff, true).blocks.into_iter();
+            if let Some(Block::Heading(_, summary)) = blocks.next() {
+                sheet.heading(2, &format!("What changed. {summary}"));
+            }
+            sheet.blocks.extend(blocks.filter(|block| !matches!(block, Block::Heading(..))));
+        }
+    }
+}
+
+/// The first chart of each experiment.
+pub fn main_charts(documents: &[Document]) -> Sheet {
+    let labels = labels(documents);
+    let mut sheet = Sheet::default();
+    documents.iter().filter_map(watched).for_each(|watched| timeline(&mut sheet, &watched));
+    for section in Section::all(documents) {
+        let mut charts = charts(&section, documents, &labels);
+        if let Some(title) = charts.first().map(|chart| chart.title.clone()) {
+            charts.retain(|chart| chart.title == title);
+            sheet.heading(2, &section.title);
+            sheet.blocks.extend(charts.into_iter().map(Box::new).map(Block::Chart));
+        }
+    }
+    if sheet.blocks.is_empty() {
+        let text = "Fewer than two trials of an experiment were measured: there is nothing to draw.";
+        sheet.text(Style::Plain, [text]);
+    }
+    sheet
+}
+
+/// How much was measured, where and when.
+fn measured(document: &Document) -> Vec<String> {
+    let trials = document.trials.iter().filter(|record| record.estimate.is_some()).count();
+    let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
+    let started = words::time(&document.started);
+    let mut facts = match watched(document) {
+        Some(watched) => vec![format!("looked at {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
+        None => vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))],
+    };
+    facts.extend(words::memory_copy(document));
+    facts.push(format!("on {}, {started}", document.host.name));
+    facts
+}

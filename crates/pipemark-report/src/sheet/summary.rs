@@ -1,0 +1,126 @@
+//! The headline figures of a document, as its brief form and its page have them.
+
+use pipemark_model::{
+    Document, Ends, Job, Key, LinkKind, Mode, Record, RecvMethod, SendMethod, Unit, Verify, WaitPolicy, differing,
+    name, names,
+};
+use pipemark_show::{Cell, Style};
+use pipemark_stats::records::ratio_of;
+
+use crate::sheet::experiment::{interval, times};
+use crate::sheet::words::{is_plain, ranked};
+
+/// A job by what is not as in `plain`; without one, by what matters most.
+fn settings_apart(job: &Job, plain: Option<&Job>) -> String {
+    let Some(plain) = plain else { return names(&[job], &[Key::Link]).concat() };
+    let keys = differing(&[plain, job], &[]);
+    let keys: Vec<Key> = keys.into_iter().filter(|key| !key.is_volume() && *key != Key::Verify).collect();
+    name(job, &keys)
+}
+
+/// The headline figures: what programs get today, the best by the same calls, the best that is proven, and what a copy
+/// within one process reaches.
+pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
+    let is_stream = |record: &&Record| ranked(record) && record.job.mode() == Mode::Throughput;
+    let streams: Vec<&Record> = document.trials.iter().filter(is_stream).collect();
+    let plain = streams.iter().copied().find(|record| is_plain(&record.job));
+    let speed = |record: &Record| record.estimate.as_ref().map_or(0.0, |own| own.throughput().median);
+    let best = |of: &dyn Fn(&Record) -> bool| {
+        let own = streams.iter().copied().filter(|record| record.job.wait() == WaitPolicy::Block && of(record));
+        own.max_by(|one, other| speed(one).total_cmp(&speed(other)))
+    };
+    let ends = |record: &Record, send: SendMethod| {
+        record
+            .job
+            .ends()
+            .is_some_and(|own| own.link == LinkKind::Pipe && own.send == send && own.recv == RecvMethod::Read)
+    };
+    let copied = best(&|record| ends(record, SendMethod::Write) && record.job.chain().is_none());
+    let new = |record: &Record| record.job.ends().is_some_and(|ends| ends.work().written);
+    let checked = best(&|record| record.verify == Verify::Full && record.touched && new(record));
+    let mut rows = Vec::new();
+    let mut told: Vec<&str> = Vec::new();
+    let mut row = |what: &str, figure: String, details: String| {
+        rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
+    };
+    for (what, record) in [
+        ("plain pipe, as programs use it", plain),
+        ("best pipe, write and read", copied),
+        ("best, each byte new and checked", checked),
+    ] {
+        let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };
+        told.push(&record.id);
+        let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
+        let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
+        let details = match plain {
+            Some(plain) if plain.id != record.id => {
+                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| match times(&ratio).as_str() {
+                    "tied" => "tied with plain: ".to_owned(),
+                    times => format!("{times} plain: "),
+                });
+                format!("{}{settings}", ratio.unwrap_or_default())
+            }
+            Some(_) => format!("({})", interval(own, |end| Unit::BytesPerSecond.show(end))),
+            None => settings,
+        };
+        row(what, Unit::BytesPerSecond.show(own.median), details);
+    }
+    let trips = document.trials.iter().filter(|record| ranked(record) && record.job.is_round_trip());
+    let trip = |record: &&Record| record.estimate.as_ref().and_then(|own| own.round_trip()).copied();
+    let trips = trips
+        .filter(|record| record.job.wait() == WaitPolicy::Block)
+        .filter_map(|record| Some((record, trip(&record)?)));
+    if let Some((record, own)) = trips.min_by(|one, other| one.1.median.total_cmp(&other.1.median)) {
+        row("shortest round trip", Unit::Nanoseconds.show(own.median), names(&[&record.job], &[Key::Mode]).concat());
+    }
+    let figure = |speed: f64| Cell::shown(Unit::BytesPerSecond.show(speed)).style(Style::Heading);
+    // On a busy machine ends that spin are slower than ends that sleep: then it bounds nothing.
+    let bounds = |bound: &&&Record| {
+        let mut beside = streams.iter().filter(|own| {
+            own.job.place() == bound.job.place() && own.job.ends().map(Ends::work) == bound.job.ends().map(Ends::work)
+        });
+        bound.job.is_two_copies() && beside.all(|own| speed(own) <= speed(bound))
+    };
+    if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
+        let what = format!("two copies, {}", name(&record.job, &[Key::Block, Key::Place]).replace(" · ", ", "));
+        let details = "bound: both ends spin";
+        rows.push(vec![Cell::shown(what), figure(speed(record)), Cell::shown(details)]);
+    }
+    if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
+        rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure(copy.median), Cell::default()]);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Warning;
+    use pipemark_stats::fixture::{STEADY, record};
+
+    use super::*;
+    use crate::sheet::fixture;
+
+    #[test]
+    fn what_repeats_prepared_bytes_is_not_new() {
+        let of = |send, speed| record("e", &[("send", send), ("verify", "full")], speed, &STEADY);
+        let mut document = Document { trials: vec![of("write", 1.5), of("sendfile", 3.0)], ..Document::default() };
+        let checked = |document: &Document| summary(document).iter().map(|row| row[1].text.clone()).collect::<Vec<_>>();
+        assert_eq!(checked(&document), ["1.50 GiB/s"]);
+        // Nor is what is faster than its own end can be.
+        let above = Warning::AboveCeiling { end: "sink".to_owned(), ceiling: 1e6, above: 7, runs: 7 };
+        document.trials[0].warnings.push(above);
+        assert_eq!(checked(&document), [""; 0]);
+    }
+
+    #[test]
+    fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
+        let mut document = fixture::quick();
+        let said = |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("two copies"));
+        assert!(said(&document));
+        let pipe = document.trials.iter().position(|own| own.job.place().to_string() == "cross").unwrap();
+        document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();
+        let bound = document.trials.len() - 1;
+        document.trials[bound].estimate = document.trials[1].estimate.clone();
+        assert!(!said(&document));
+    }
+}

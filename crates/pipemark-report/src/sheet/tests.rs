@@ -1,0 +1,205 @@
+//! Sheets of fixed documents in every format, held against what was kept of them.
+
+use pipemark_model::{Document, Record, Unit};
+use pipemark_show::{
+    Attachment, Axis, Block, Characters, Chart, Colour, Kind, Point, Role, Scale, Series, Sheet, Terminal, html, markdown,
+    width,
+};
+use pipemark_stats::diff::{Diff, Party};
+use pipemark_stats::verdict::Criterion;
+
+use crate::sheet;
+use crate::sheet::fixture::{self, assert_file};
+
+fn shown(sheet: &Sheet, width: usize, colour: Colour) -> String {
+    Terminal { width, colour, characters: Characters::Unicode }.render(sheet)
+}
+
+/// Every trial by another change, from much worse to much better; the last is gone.
+fn comparison(all: bool) -> Sheet {
+    let (base, mut new) = (fixture::quick(), fixture::quick());
+    new.trials.pop();
+    new.host.kernel = "6.99.0 #1".to_owned();
+    for (record, by) in new.trials.iter_mut().zip([90, 100, 108, 300, 101, 97, 45].into_iter().cycle()) {
+        for sample in &mut record.samples {
+            sample.bytes = sample.bytes * (by * 10 + u64::from(sample.round)) / 1000;
+        }
+    }
+    compared(&base, &new, all)
+}
+
+fn compared(base: &Document, new: &Document, all: bool) -> Sheet {
+    let party = |name, document| Party { name, documents: std::slice::from_ref(document), settings: &[] };
+    let report = Diff::of(party("before.json", base), party("after \x1b[2J.json", new), &[], &Criterion::new).unwrap();
+    sheet::comparison(&report, all)
+}
+
+/// By the name of their files.
+fn sheets() -> Vec<(&'static str, Sheet)> {
+    let documents = fixture::all().into_iter().map(|(name, document)| (name, sheet::document(&document)));
+    let hostile = compared(&fixture::hostile(), &fixture::hostile(), true);
+    documents
+        .chain([
+            ("comparison", comparison(false)),
+            ("comparison-all", comparison(true)),
+            ("comparison-hostile", hostile),
+        ])
+        .collect()
+}
+
+/// Documents on one screen.
+fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
+    let pointers = ["all tables: pipemark history show 1 --all".to_owned(), "page: pipemark report 1".to_owned()];
+    fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
+}
+
+#[test]
+fn one_screen_is_one_screen() {
+    for (name, sheet) in briefs().filter(|(name, _)| !["ipc", "hostile"].contains(name)) {
+        let lines = |width| shown(&sheet, width, Colour::Never).lines().count();
+        assert!(lines(80) <= 45 && lines(200) <= 45, "{name}: {}", lines(80));
+    }
+    // One experiment of more trials than a screen has lines.
+    let mut document = fixture::quick();
+    let many: Vec<_> = document.trials.iter().cycle().take(200).cloned().collect();
+    document.trials = many.into_iter().map(|record| Record { experiment: "capacity".to_owned(), ..record }).collect();
+    let text = shown(&sheet::brief(&document, &[]), 80, Colour::Never);
+    assert!(text.lines().count() <= 45 && text.contains(" of 176 trials"), "{text}");
+    // What was measured alone takes eight lines.
+    let mut document = fixture::interrupted();
+    document.warnings = fixture::quick().warnings;
+    document.partial = false;
+    let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
+    assert!(text.lines().count() <= 8 && text.contains("2.50 GiB/s"), "{text}");
+}
+
+#[test]
+fn ascii_is_ascii_and_as_wide() {
+    for (name, sheet) in sheets().into_iter().chain(briefs()) {
+        let unicode = shown(&sheet, 80, Colour::Never);
+        let ascii = Terminal { width: 80, colour: Colour::Never, characters: Characters::Ascii }.render(&sheet);
+        let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
+        assert_eq!(widths(&ascii), widths(&unicode), "{name}");
+        assert!(ascii.is_ascii() && (!ascii.contains('?') || unicode.contains('?')), "{name}:\n{ascii}");
+    }
+}
+
+#[test]
+fn sheets_are_as_kept() {
+    for (name, sheet) in sheets() {
+        for width in [80, 140] {
+            assert_file(&format!("src/sheet/snapshots/{name}.{width}.txt"), &shown(&sheet, width, Colour::Never));
+        }
+        assert_file(&format!("src/sheet/snapshots/{name}.md"), &markdown(&sheet));
+    }
+    for (name, sheet) in briefs() {
+        assert_file(&format!("src/sheet/snapshots/{name}.brief.txt"), &shown(&sheet, 80, Colour::Never));
+    }
+    let csv = pipemark_show::sheet_as_csv(&comparison(true)).unwrap();
+    assert_file("src/sheet/snapshots/comparison.csv", &csv);
+}
+
+#[test]
+fn charts_are_as_kept() {
+    for (name, document) in fixture::all() {
+        let charts = sheet::main_charts(&[document]);
+        assert_file(&format!("src/sheet/snapshots/{name}.charts.txt"), &shown(&charts, 80, Colour::Never));
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for (name, sheet) in sheets().into_iter().chain(briefs()) {
+        for columns in [60, 72, 80, 100, 120, 140, 200, 250] {
+            for line in shown(&sheet, columns, Colour::Never).lines() {
+                assert!(width(line) <= columns, "{name} at {columns}: {line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_our_own_colours_reach_the_terminal() {
+    for (name, sheet) in sheets() {
+        let plain = shown(&sheet, 80, Colour::Never);
+        assert!(!plain.contains(|c: char| c.is_control() && c != '\n'), "{name}: {plain:?}");
+        let mut rest = shown(&sheet, 80, Colour::Always);
+        for code in ["0", "1", "2", "31", "32", "33", "36"] {
+            rest = rest.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(rest, plain, "{name}: colours must not change the text");
+    }
+}
+
+#[test]
+fn what_moves_nothing_has_no_bar_and_scales_none() {
+    let mut document = fixture::ipc();
+    document.experiments.iter_mut().for_each(|experiment| experiment.across = None);
+    let text = shown(&sheet::document(&document), 140, Colour::Never);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("GiB/s")).collect();
+    let null: Vec<&&str> = rows.iter().filter(|line| line.contains("null")).collect();
+    assert!(!null.is_empty() && null.iter().all(|line| !line.contains('█')), "{null:#?}");
+    assert!(rows.iter().any(|line| line.contains("in-place") && line.contains("████████")), "{rows:#?}");
+}
+
+/// Bars that are not escaped separate cells.
+fn cells(line: &str) -> usize {
+    line.replace("\\\\", "").replace("\\|", "").matches('|').count()
+}
+
+#[test]
+fn every_row_of_markdown_has_the_cells_of_its_heading() {
+    for (name, sheet) in sheets() {
+        let text = markdown(&sheet);
+        let lines: Vec<&str> = text.lines().collect();
+        let tables = lines.chunk_by(|a, b| a.starts_with('|') == b.starts_with('|'));
+        for table in tables.filter(|lines| lines[0].starts_with('|')) {
+            for line in table {
+                assert_eq!(cells(line), cells(table[0]), "{name}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    for sheet in [sheet::document(&fixture::hostile()), compared(&fixture::hostile(), &fixture::hostile(), true)] {
+        let text = markdown(&sheet);
+        assert!(!text.contains("<script") && !text.contains("[x]("), "{text}");
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+        let page = html(&sheet, &[]).unwrap();
+        assert!(!page.contains("<script>alert"), "{page}");
+    }
+}
+
+#[test]
+fn a_page_has_the_charts_and_the_figures() {
+    let sheet = sheet::report(&[fixture::ipc(), fixture::ipc()]);
+    let attachment =
+        Attachment { file: "a.json".to_owned(), label: String::new(), content: b"{}".to_vec(), shorter: Vec::new() };
+    let page = html(&sheet, &[attachment]).unwrap();
+    let charts = sheet.blocks.iter().filter(|block| matches!(block, Block::Chart(_))).count();
+    assert_eq!(page.matches("class=\"chart\"").count(), charts);
+    assert!(charts > 3 && page.contains("id=\"raw-1\"") && page.contains("process_vm_readv is refused"));
+}
+
+#[test]
+fn points_that_are_no_numbers_are_left_out() {
+    let wild = [(f64::NAN, 1.0), (1.0, f64::INFINITY), (-5.0, 1e300), (0.0, 0.0)];
+    let points = wild.map(|(x, y)| Point { x, y, ..Point::default() }).to_vec();
+    let axis = Axis::new("", Unit::Count, Scale::Linear);
+    let chart = Chart {
+        title: "wild".to_owned(),
+        panel: String::new(),
+        caption: String::new(),
+        below: String::new(),
+        kind: Kind::Curves,
+        x: axis.clone(),
+        y: axis,
+        series: vec![Series { label: "a\x1bb".to_owned(), role: Role::Measured, points }],
+    };
+    let sheet = Sheet { blocks: vec![Block::Chart(Box::new(chart))] };
+    for width in [0, 10, 80] {
+        assert!(shown(&sheet, width, Colour::Never).lines().count() > 16);
+    }
+}

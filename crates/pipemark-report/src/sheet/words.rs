@@ -1,0 +1,119 @@
+//! What stands around the tables of a document, in words: the machine, how it was measured, what was proven, whether it is
+//! complete, what marks mean.
+
+use pipemark_model::{Document, Job, Key, Nanos, Record, Status, Throughput, Unit, Verify, counted, neutral};
+
+use crate::sheet::experiment::interval;
+
+/// The machine.
+pub(super) fn host(document: &Document) -> Vec<String> {
+    let host = &document.host;
+    let kernel = neutral(host.kernel.split(" #").next().unwrap_or_default());
+    let kernel = if kernel.starts_with("Linux") { kernel } else { format!("Linux {kernel}") };
+    let underneath = match (&host.virtualization, host.virtualized) {
+        (Some(name), true) => format!("virtualised ({name})"),
+        (None, true) => "virtualised".to_owned(),
+        (Some(name), false) => format!("in {name}"),
+        (None, false) => "not virtualised".to_owned(),
+    };
+    vec![host.cpu.clone(), counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU"), kernel, underneath]
+}
+
+/// The machine in brief, without what says nothing: `vm · AMD EPYC, 2 CPUs · Linux 6.18 · KVM`.
+pub(super) fn machine(document: &Document) -> Vec<String> {
+    let host = &document.host;
+    let cpu = ["(R)", "(TM)", " Processor", " CPU"].iter().fold(host.cpu.clone(), |cpu, noise| cpu.replace(noise, ""));
+    let kernel = host.kernel.split([' ', '-']).next().unwrap_or_default();
+    let cpus = counted(usize::try_from(host.cpus).unwrap_or(usize::MAX), "CPU");
+    let mut words = vec![host.name.clone(), format!("{cpu}, {cpus}"), format!("Linux {kernel}")];
+    words.extend(host.virtualization.clone());
+    words
+}
+
+/// When it began, to the second: `2026-01-31 12:00:00`.
+pub(super) fn time(started: &str) -> String {
+    started.chars().take(19).map(|c| if c == 'T' { ' ' } else { c }).collect()
+}
+
+/// Whether it is what programs do that never heard of anything else: 64 KiB by write and read through a pipe as it comes,
+/// on two cores.
+pub(super) fn is_plain(job: &Job) -> bool {
+    let plain = Job::default().settings();
+    let keys = Key::iter().filter(|key| !key.is_volume() && *key != Key::Verify);
+    keys.filter(|key| *key != Key::Mode).all(|key| job.value(key) == plain.effective(key)) && !job.is_round_trip()
+}
+
+/// How it was measured: order, seed, time, what was proven, and the limit that figures are compared with.
+pub(super) fn method(document: &Document) -> Vec<String> {
+    let rounds = document.trials.iter().flat_map(|r| &r.samples).map(|s| s.round as usize + 1).max().unwrap_or(0);
+    let several = document.trials.iter().filter(|record| !record.samples.is_empty()).count() > 1;
+    let order = if several { ", trials interleaved in an order drawn from" } else { "," };
+    let mut parts = vec![
+        format!("{}{order} seed {}", counted(rounds, "round"), document.seed),
+        format!("{} in all", Nanos(document.elapsed_ns)),
+        proof(document),
+    ];
+    parts.extend(memory_copy(document));
+    parts
+}
+
+/// Copying within one process.
+pub(super) fn memory_copy(document: &Document) -> Option<String> {
+    let copy = document.memory_copy.as_ref()?;
+    let ends = interval(copy, |end| Unit::BytesPerSecond.show(end));
+    Some(format!("memory copy {} ({ends})", Throughput(copy.median)))
+}
+
+/// What was proven about the bytes, by level.
+fn proof(document: &Document) -> String {
+    let ran: Vec<&Record> = document.trials.iter().filter(|record| !record.samples.is_empty()).collect();
+    let levels = [
+        (Verify::Full, "every byte compared"),
+        (Verify::Xor, "byte counts and XOR checked"),
+        (Verify::Count, "byte counts checked"),
+        (Verify::None, "nothing checked"),
+    ];
+    let proven =
+        |level| ran.iter().filter(|r| r.verify == level && (r.verified == Some(true) || level == Verify::None)).count();
+    let levels = levels.into_iter().map(|(level, done)| (proven(level), done)).filter(|(count, _)| *count > 0);
+    let mut parts: Vec<String> = levels.map(|(count, done)| format!("{done} in {}", counted(count, "trial"))).collect();
+    let wrong = ran.iter().filter(|r| r.verified == Some(false)).count();
+    if wrong > 0 {
+        parts.push(format!("{} did not verify", counted(wrong, "trial")));
+    }
+    parts.join(", ")
+}
+
+/// Says that the measurement was cut short, where it was.
+pub(super) fn partial(document: &Document) -> Option<String> {
+    let unmeasured = document.trials.iter().filter(|record| record.estimate.is_none()).count();
+    document.partial.then(|| match unmeasured {
+        0 => "interrupted: partial. Every trial has figures, but from fewer runs than were planned.".to_owned(),
+        _ => format!(
+            "interrupted: partial. {unmeasured} of {} could not run or was not reached; the others may have had fewer runs \
+             than were planned.",
+            counted(document.trials.len(), "trial")
+        ),
+    })
+}
+
+/// How the record ended when it has no figures to show: `skipped: why`.
+pub(super) fn missing(record: &Record) -> Option<String> {
+    let why = |outcome: &str| match record.reason.as_deref().map(neutral).filter(|reason| !reason.is_empty()) {
+        Some(reason) => format!("{outcome}: {reason}"),
+        None => outcome.to_owned(),
+    };
+    match record.status {
+        // Data that did not verify has no speed.
+        _ if record.verified == Some(false) => Some(why("did not verify")),
+        Status::Skipped => Some(why("skipped")),
+        Status::Failed => Some(why("failed")),
+        Status::Ok if record.estimate.is_none() => Some(why("not measured")),
+        Status::Ok => None,
+    }
+}
+
+/// Whether its figure can be used and it moves bytes from one process to another: what moves nothing is not ranked with what does.
+pub(super) fn ranked(record: &Record) -> bool {
+    record.job.link().transfers() && record.measured().is_some() && missing(record).is_none()
+}

@@ -1,0 +1,118 @@
+//! Whether this process may start a chain as long as asked for. Looked at before anything is started, because half a chain
+//! helps nobody; raises soft limits as far as the hard ones allow.
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
+
+use pipemark_host::Room;
+use pipemark_model::{ByteSize, Host, Job};
+
+/// Descriptors beside one for each stage: the ends' sockets, the next links, the shared page, standard streams, libraries.
+const SPARE_DESCRIPTORS: u64 = 64;
+/// Processes beside the stages: the ends.
+const SPARE_PROCESSES: u64 = 8;
+/// What a process takes at least: page tables, kernel stack, its own pages. A small C program took 250 to 400 KiB.
+const PROCESS_BYTES: u64 = 384 << 10;
+
+/// Why a chain of this length cannot be started here, with the number needed and the number allowed; `None` if it can, as
+/// far as can be seen.
+pub fn missing(job: &Job, host: &Host) -> Option<String> {
+    let chain = job.chain()?;
+    let length = u64::from(chain.length);
+    descriptors(length)
+        .or_else(|| (!host.pipe_user_limits_lifted).then(|| processes_of_user(length)).flatten())
+        .or_else(|| in_groups(length, &pipemark_host::room()))
+}
+
+fn descriptors(length: u64) -> Option<String> {
+    let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+    let needed = open + length + SPARE_DESCRIPTORS;
+    raise(Resource::Nofile, needed).map(|allowed| {
+        format!(
+            "a chain of {length} stages needs {needed} descriptors and this process may have {allowed} (RLIMIT_NOFILE); raise the hard limit (ulimit -Hn), or use a shorter --length"
+        )
+    })
+}
+
+/// Tasks of one user, threads included, in all sessions. The superuser is not held to it.
+fn processes_of_user(length: u64) -> Option<String> {
+    let running = tasks_of(getuid().as_raw());
+    let needed = running + length + SPARE_PROCESSES;
+    raise(Resource::Nproc, needed).map(|allowed| {
+        format!(
+            "a chain of {length} stages needs {needed} processes with the {running} that this user has, who may have {allowed} (RLIMIT_NPROC); raise the hard limit (ulimit -Hu), or use a shorter --length"
+        )
+    })
+}
+
+/// Raises the soft limit to `needed` if it is lower; the limit that stands in the way, if one does.
+fn raise(resource: Resource, needed: u64) -> Option<u64> {
+    let limit = getrlimit(resource);
+    if limit.current.is_none_or(|soft| soft >= needed) {
+        return None;
+    }
+    if let Some(hard) = limit.maximum.filter(|&hard| hard < needed) {
+        return Some(hard);
+    }
+    let raised = Rlimit { current: Some(needed), maximum: limit.maximum };
+    setrlimit(resource, raised).is_err().then(|| limit.current.unwrap_or(0))
+}
+
+fn tasks_of(user: u32) -> u64 {
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit())))
+        .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok())
+        .filter_map(|status| {
+            let field =
+                |name: &str| pipemark_host::field(&status, name)?.split_whitespace().next()?.parse::<u64>().ok();
+            (field("Uid")? == u64::from(user)).then(|| field("Threads").unwrap_or(1))
+        })
+        .sum()
+}
+
+fn in_groups(length: u64, room: &Room) -> Option<String> {
+    let needed = length + SPARE_PROCESSES;
+    if let Some(left) = room.processes.filter(|&left| left < needed) {
+        return Some(format!(
+            "a chain of {length} stages needs {needed} processes and the control group has room for {left} (pids.max); raise its limit (docker run --pids-limit), or use a shorter --length"
+        ));
+    }
+    let needed = length * PROCESS_BYTES;
+    room.memory.filter(|&left| left < needed).map(|left| {
+        format!(
+            "a chain of {length} stages needs about {} of memory and the control group has {} left (memory.max); raise its limit, or use a shorter --length",
+            ByteSize(needed),
+            ByteSize(left)
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_s_room_is_counted() {
+        let room = |processes, memory| Room { processes, memory };
+        assert_eq!(in_groups(100, &room(None, None)), None);
+        assert_eq!(in_groups(100, &room(Some(108), Some(1 << 30))), None);
+        assert!(in_groups(100, &room(Some(107), None)).unwrap().contains("needs 108 processes"));
+        assert!(in_groups(1024, &room(None, Some(100 << 20))).unwrap().contains("has 100 MiB left"));
+    }
+
+    #[test]
+    fn this_process_is_one_of_the_user_s() {
+        assert!(tasks_of(getuid().as_raw()) >= 1);
+    }
+
+    #[test]
+    fn no_hard_limit_is_passed() {
+        assert_eq!(raise(Resource::Nofile, 1), None);
+        if let Some(hard) = getrlimit(Resource::Nofile).maximum {
+            assert_eq!(raise(Resource::Nofile, hard + 1), Some(hard));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether a trial can run here, and if not, why, as a sentence that says what would help. Nothing else answers that.
+
+mod chain;
+mod machine;
+
+use pipemark_entrants::{Entrants, on_path};
+use pipemark_host::child::RunError;
+use pipemark_model::{Cpu, Entrant, Feed, Host, Job, Lines};
+
+pub use machine::missing;
+
+/// The CPUs of the writer and the reader, where the trial can run on `host`; `None` leaves them to the scheduler.
+/// `entrants` are those that it may need, prepared.
+///
+/// # Errors
+/// Why it can't run.
+pub fn check(job: &Job, host: &Host, entrants: &Entrants) -> Result<Option<(Cpu, Cpu)>, RunError> {
+    programs(job, entrants)?;
+    match machine::missing(job, host).or_else(|| chain::missing(job, host)) {
+        Some(reason) => Err(RunError::NotHere(reason)),
+        None => machine::cpus_for(job.place(), host).map_err(RunError::NotHere),
+    }
+}
+
+/// The programs besides this one that a trial starts.
+fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
+    if let Some(Entrant { language, program, .. }) = job.entrant() {
+        entrants.program(language, *program)?;
+    }
+    if let Some(Lines { feed, filter, .. }) = job.lines() {
+        let tools: &[&str] = match feed {
+            Feed::YesShort | Feed::YesMiddle | Feed::YesLong => &["yes"],
+            Feed::File | Feed::Timed => &[],
+            Feed::Zcat => &["gzip", "zcat"],
+        };
+        installed(tools.iter().copied(), "which feeds the filter")?;
+        entrants.filter(filter)?;
+    }
+    let Some(chain) = job.chain() else { return Ok(()) };
+    let stages = (0..chain.length as usize).map(|position| chain.stage.at(position).words()[0].as_str());
+    // A chain of this program's own relay needs no other.
+    installed(stages.filter(|program| *program != "relay"), "a stage of the chain")
+}
+
+fn installed<'a>(programs: impl IntoIterator<Item = &'a str>, role: &str) -> Result<(), RunError> {
+    let mut asked = std::collections::BTreeSet::new();
+    match programs.into_iter().find(|program| asked.insert(*program) && on_path(program).is_none()) {
+        Some(program) => Err(RunError::NotHere(format!("{program}, {role}, is not installed"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::{Key, Settings, Value};
+
+    use super::*;
+
+    #[test]
+    fn a_stage_that_is_not_installed_is_named() {
+        let host = pipemark_host::survey();
+        let check = |stage: &str, length: &str| {
+            let words = [(Key::Place, "free"), (Key::Stage, stage), (Key::Length, length)];
+            let values = words.map(|(key, text)| Value::parse(key, text).unwrap());
+            super::check(&Job::try_from(Settings::of(values)).unwrap(), &host, &Entrants::default())
+        };
+        assert_eq!(check("cat | no-such-program | relay", "1"), Ok(None));
+        assert_eq!(
+            check("cat | no-such-program | relay", "3"),
+            Err(RunError::NotHere("no-such-program, a stage of the chain, is not installed".to_owned()))
+        );
+        assert!(check("/no/such/program -v", "1").is_err() && check("relay | /bin/sh", "2").is_ok());
+    }
+}

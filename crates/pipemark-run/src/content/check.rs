@@ -1,0 +1,135 @@
+//! Whether what arrived is what was sent: every byte is compared with what belongs at its position.
+
+use pipeio_harness::pattern::{Checker, Pattern, Rule};
+
+use crate::content::{Payload, Stream};
+
+/// What is wrong within so many bytes is wrong from the start.
+const FIRST: u64 = 8;
+
+fn other_content(position: u64) -> String {
+    format!("byte {position} is wrong: it was changed, or this is another content or another seed")
+}
+
+/// Compares a stream with its content, piece by piece as it arrives.
+#[derive(Debug)]
+pub struct Check {
+    against: Against,
+    position: u64,
+    fault: Option<String>,
+}
+
+#[derive(Debug)]
+enum Against {
+    /// Can tell where a misplaced piece belongs.
+    Pattern(Checker),
+    /// Makes the expected bytes again.
+    Stream(Box<Stream>),
+}
+
+impl Check {
+    /// A check from the first byte of `content` on.
+    pub fn new(content: &Payload) -> Check {
+        let against = match content {
+            Payload::Pattern { seed } => {
+                Against::Pattern(Checker::new(Pattern::endless(Rule::Position { seed: *seed })))
+            }
+            other => Against::Stream(Box::new(other.stream())),
+        };
+        Check { against, position: 0, fault: None }
+    }
+
+    /// Compares the next bytes. After the first fault nothing more is compared.
+    pub fn compare(&mut self, bytes: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        match &mut self.against {
+            Against::Pattern(checker) => {
+                checker.check(bytes);
+                self.fault = checker.fault().map(|fault| match fault.origin {
+                    None if fault.position < FIRST => other_content(fault.position),
+                    _ => fault.to_string(),
+                });
+            }
+            Against::Stream(stream) => {
+                let mut rest = bytes;
+                while !rest.is_empty() {
+                    let expected = stream.next(rest.len());
+                    let (found, after) = rest.split_at(expected.len());
+                    if found != expected {
+                        let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+                        let position = self.position + (bytes.len() - rest.len() + same) as u64;
+                        let (found, expected) = (found[same], expected[same]);
+                        self.fault = Some(match position < FIRST {
+                            true => other_content(position),
+                            false => {
+                                format!("byte {position} is wrong: it is {found:#04x} where {expected:#04x} belongs")
+                            }
+                        });
+                        return;
+                    }
+                    rest = after;
+                }
+            }
+        }
+        self.position += bytes.len() as u64;
+    }
+
+    /// What was wrong, a sentence without its full stop; none if nothing was.
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(content: &Payload, len: usize) -> Vec<u8> {
+        let mut stream = content.stream();
+        let mut bytes = Vec::new();
+        while bytes.len() < len {
+            bytes.extend(stream.next(len - bytes.len()));
+        }
+        bytes
+    }
+
+    fn check(content: &Payload, bytes: &[u8]) -> Option<String> {
+        let mut check = Check::new(content);
+        bytes.chunks(1000).for_each(|piece| check.compare(piece));
+        check.fault().map(str::to_owned)
+    }
+
+    #[test]
+    fn the_first_wrong_byte_is_named() {
+        for word in ["line:abc", "log", "counted", "random", "pattern"] {
+            let content = Payload::parse(word.into()).unwrap();
+            let mut bytes = sent(&content, 300_000);
+            assert_eq!(check(&content, &bytes), None, "{word}");
+            bytes[200_003] ^= 1;
+            let fault = check(&content, &bytes).expect("a changed byte is seen");
+            assert!(fault.starts_with("byte 200003 is wrong: it "), "{word}: {fault}");
+        }
+    }
+
+    #[test]
+    fn another_seed_is_no_lost_piece() {
+        for (sent_as, expected) in [("pattern:1", "pattern:3"), ("pattern:70000", "pattern"), ("random:2", "random:3")]
+        {
+            let [content, other] = [sent_as, expected].map(|word| Payload::parse(word.into()).unwrap());
+            let fault = check(&other, &sent(&content, 100_000)).expect("it is seen");
+            assert!(fault.contains("another seed"), "{sent_as}: {fault}");
+        }
+    }
+
+    #[test]
+    fn a_lost_piece_is_seen_and_a_pattern_says_where_it_went() {
+        let content = Payload::Pattern { seed: 6 };
+        let mut bytes = sent(&content, 300_000);
+        bytes.drain(100_000..108_192);
+        let fault = check(&content, &bytes).expect("a lost piece is seen");
+        // The lowest byte of a word is the same 8192 bytes later, so the first wrong one is the next.
+        assert_eq!(fault, "byte 100001 is wrong: the 8192 bytes before byte 108193 are missing or came later");
+    }
+}

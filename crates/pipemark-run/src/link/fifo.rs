@@ -1,0 +1,40 @@
+//! A named pipe. Its name is gone before the first byte, so nobody else can open it.
+
+use std::path::Path;
+use std::{fs, io};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+
+use pipemark_model::Ends;
+
+use crate::link::{Handles, Link, Naming, pipe};
+
+pub struct Fifo;
+
+impl Link for Fifo {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    fn naming(&self) -> Naming {
+        Naming::File
+    }
+
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
+        mknodat(CWD, name, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).map_err(|error| {
+            let folder = std::env::temp_dir();
+            let what = format!(
+                "no FIFO in {}: {error}; set TMPDIR to a folder whose file system has FIFOs, and allow mknodat in a system call filter",
+                folder.display()
+            );
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        })?;
+        // Without a writer, a blocking open for reading would wait.
+        let ends = open(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+            .and_then(|reader| Ok((open(name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?, reader)));
+        fs::remove_file(name)?;
+        let (writer, reader) = ends?;
+        pipe::resize(&writer, params.capacity)?;
+        Ok(Handles::new(writer, reader))
+    }
+}

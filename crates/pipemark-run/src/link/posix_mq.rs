@@ -1,0 +1,52 @@
+//! A POSIX message queue. Its name is gone before the first byte; the descriptors keep it alive.
+
+use std::io;
+use std::path::Path;
+
+use pipeio_harness::mq::posix;
+
+use pipemark_model::Ends;
+
+use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options};
+
+pub struct PosixMq;
+
+/// Messages that fit, where the system allows: its usual limit for unprivileged users.
+const MESSAGES: usize = 10;
+
+impl Link for PosixMq {
+    fn naming(&self) -> Naming {
+        Naming::Queue
+    }
+
+    fn connect(&self, params: &Ends, name: &Path) -> io::Result<Handles> {
+        let limit = limit(params)?;
+        let queue = posix::create(&queue_name(name), limit, MESSAGES.min(posix::limits()?.messages))?;
+        posix::unlink(&queue_name(name))?;
+        let ends = Handles::new(queue.try_clone()?, queue);
+        Ok(Handles { message_limit: Some(limit as u64), ..ends })
+    }
+
+    fn remove(&self, name: &Path) {
+        // One that is gone already is what was wanted.
+        let _ = posix::unlink(&queue_name(name));
+    }
+
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
+        posix::sender(end.fd()?, &options::send(params), limit(params)?)
+    }
+
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
+        posix::receiver(end.fd()?, &options::recv(params), limit(params)?)
+    }
+}
+
+/// Queues live in a namespace of their own, without folders.
+fn queue_name(name: &Path) -> String {
+    format!("/{}", super::unique(name))
+}
+
+/// A queue is made for messages of one size: a block, or as much as the system allows.
+fn limit(params: &Ends) -> io::Result<usize> {
+    Ok(params.block.as_usize().min(posix::limits()?.message_bytes))
+}

@@ -1,0 +1,59 @@
+//! A pseudo-terminal in raw mode: bytes pass unchanged. The source has the terminal's side, because what is written there
+//! can still be read when it has been closed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use pipeio_harness::recv::{Received, Receiver};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use pipemark_model::Ends;
+
+use crate::link::{BoxReceiver, Handle, Handles, Link, stream};
+
+pub struct Pty;
+
+impl Link for Pty {
+    fn connect(&self, _: &Ends, _: &Path) -> io::Result<Handles> {
+        let (source, sink) = pair().map_err(|error| {
+            let what = format!(
+                "no pseudo-terminal: {error}; mount a devpts file system that this user may use on /dev/pts, and see /proc/sys/kernel/pty/max"
+            );
+            io::Error::new(io::ErrorKind::Unsupported, what)
+        })?;
+        let mut raw = tcgetattr(&source)?;
+        raw.make_raw();
+        tcsetattr(&source, OptionalActions::Now, &raw)?;
+        Ok(Handles::new(source, sink))
+    }
+
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
+        Ok(Box::new(Master(stream::receiver(end, params)?)))
+    }
+}
+
+/// The terminal's side and the other one.
+fn pair() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let other = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&other)?;
+    unlockpt(&other)?;
+    let name = ptsname(&other, Vec::new())?;
+    let terminal = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok((terminal, other))
+}
+
+/// Reading from a pseudo-terminal whose other side is closed is an error (EIO), where other links see the end.
+struct Master(BoxReceiver);
+
+impl Receiver for Master {
+    fn recv(&mut self) -> io::Result<Received<'_>> {
+        const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
+        match self.0.recv() {
+            Err(error) if error.raw_os_error() == Some(EIO) => Ok(Received { bytes: 0, calls: 1, data: None }),
+            other => other,
+        }
+    }
+}

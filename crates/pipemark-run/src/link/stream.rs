@@ -1,0 +1,61 @@
+//! What links have in common that are a stream of bytes behind a descriptor.
+
+use std::io;
+
+use pipeio_harness::recv::{self, Receiver};
+use pipeio_harness::send::{self, Sender};
+
+use pipemark_model::{Ends, RecvMethod, SendMethod};
+
+use crate::link::{BoxReceiver, BoxSender, Handle, Link, options};
+
+pub fn sender(end: Handle, params: &Ends) -> io::Result<BoxSender> {
+    let method = send_method(params.send).ok_or(io::ErrorKind::InvalidInput)?;
+    send::open(method, end.fd()?, &options::send(params))
+}
+
+pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
+    let method = match params.recv {
+        RecvMethod::Read => recv::Method::Read,
+        RecvMethod::Splice => recv::Method::Splice,
+        RecvMethod::Vmsplice => recv::Method::Vmsplice,
+        RecvMethod::IoUring => recv::Method::IoUring,
+        RecvMethod::InPlace => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    recv::open(method, end.fd()?, &options::recv(params))
+}
+
+/// Whether [`write()`] and [`read`] are what the ends of a link do.
+pub fn is_plain(link: &dyn Link, params: &Ends) -> bool {
+    link.is_plain() && (params.send, params.recv) == (SendMethod::Write, RecvMethod::Read)
+}
+
+/// The sender of a plain link, by its type.
+pub fn write(end: Handle, params: &Ends) -> io::Result<impl Sender + Send + use<>> {
+    send::write(end.fd()?, &options::send(params))
+}
+
+/// The receiver of a plain link, by its type.
+pub fn read(end: Handle, params: &Ends) -> io::Result<impl Receiver + Send + use<>> {
+    recv::read(end.fd()?, &options::recv(params))
+}
+
+/// The library's word for a way to send; `None` for the ways that only other links have.
+fn send_method(method: SendMethod) -> Option<send::Method> {
+    Some(match method {
+        SendMethod::Write => send::Method::Write,
+        SendMethod::Vmsplice => send::Method::Vmsplice,
+        SendMethod::VmspliceGift => send::Method::VmspliceGift,
+        SendMethod::Sendfile => send::Method::Sendfile,
+        SendMethod::Splice => send::Method::Splice,
+        SendMethod::Tee => send::Method::Tee,
+        SendMethod::IoUring => send::Method::IoUring,
+        SendMethod::InPlace | SendMethod::Zerocopy => return None,
+    })
+}
+
+/// The period of prepared content, in bytes: see [`send::period`].
+pub fn period(params: &Ends) -> usize {
+    let block = params.block.as_usize();
+    send_method(params.send).map_or(block, |method| send::period(method, block))
+}

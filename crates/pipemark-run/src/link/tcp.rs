@@ -1,0 +1,121 @@
+//! TCP over the loopback device. Anyone on the machine can connect to the port that is open for a moment, so a
+//! connection counts only if it is our own: the address it comes from has to be the one our socket has.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+use pipemark_model::{Ends, SendMethod};
+
+use crate::link::{BoxSender, Handle, Handles, Link, options, socketpair, stream};
+
+pub struct Tcp;
+
+/// How long strangers may keep us from our own port: someone is flooding it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Link for Tcp {
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let (source, sink) = join(&listener)?;
+        // A block is sent when it is complete, not when the last one was acknowledged.
+        source.set_nodelay(true)?;
+        sink.set_nodelay(true)?;
+        socketpair::with_buffers((source.into(), sink.into()), params)
+    }
+
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
+        match params.send {
+            SendMethod::Zerocopy => pipeio_harness::zerocopy::sender(end.fd()?, &options::send(params)),
+            _ => stream::sender(end, params),
+        }
+    }
+}
+
+/// Connects to our own listener and accepts until it is us. Strangers may have filled the listener's queue, and then there
+/// is no connecting before they are sent away: neither step may wait for the other.
+fn join(listener: &TcpListener) -> io::Result<(TcpStream, TcpStream)> {
+    let address = listener.local_addr()?;
+    listener.set_nonblocking(true)?;
+    let source =
+        socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    match rustix::net::connect(&source, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let source = TcpStream::from(source);
+    // Known from the first step of connecting on, and nobody else has it while we do.
+    let ours = source.local_addr()?;
+    let begin = Instant::now();
+    let (mut strangers, mut sink) = (0u64, None);
+    while let Some(left) = PATIENCE.checked_sub(begin.elapsed()) {
+        // Dropping it refuses the stranger.
+        match listener.accept() {
+            Ok((accepted, peer)) if peer == ours => {
+                sink = Some(accepted);
+                break;
+            }
+            Ok(_) => strangers += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let left = Timespec::try_from(left).map_err(io::Error::other)?;
+                retry_on_intr(|| poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&left)))?;
+            }
+            // The stranger is gone already, or a signal came.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let Some(sink) = sink else {
+        let flood =
+            format!("{strangers} foreign connections came to the port within {PATIENCE:?} and ours did not; try again");
+        return Err(io::Error::other(flood));
+    };
+    source.set_nonblocking(false)?;
+    Ok((source, sink))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn a_stranger_is_sent_away_and_we_go_on() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut strangers: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
+        strangers[0].write_all(b"injected").unwrap();
+        let (mut source, mut sink) = join(&listener).unwrap();
+        source.write_all(b"ours").unwrap();
+        drop(source);
+        let mut arrived = Vec::new();
+        sink.read_to_end(&mut arrived).unwrap();
+        assert_eq!(arrived, b"ours");
+        // The one that spoke was reset or closed, never answered.
+        assert!(matches!(strangers[0].read(&mut [0; 8]), Ok(0) | Err(_)));
+    }
+    #[test]
+    fn a_full_queue_does_not_lock_us_out() {
+        // Without room in the queue, the kernel does not answer who connects.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let stranger = TcpStream::connect(address).unwrap();
+        let (mut source, mut sink) = join(&listener).unwrap();
+        source.write_all(b"ours").unwrap();
+        drop((source, stranger));
+        let mut arrived = Vec::new();
+        sink.read_to_end(&mut arrived).unwrap();
+        assert_eq!(arrived, b"ours");
+    }
+}

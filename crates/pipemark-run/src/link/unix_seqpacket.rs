@@ -1,0 +1,43 @@
+//! A UNIX socket pair that keeps messages apart, in order, and knows its end; and what all sockets for messages share.
+
+use std::io;
+use std::path::Path;
+
+use pipeio_harness::message;
+use rustix::net::SocketType;
+
+use pipemark_model::Ends;
+
+use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, options, socketpair};
+
+pub struct UnixSeqpacket;
+
+impl MessageSocket for UnixSeqpacket {
+    const KIND: SocketType = SocketType::SEQPACKET;
+}
+
+/// A socket pair that carries messages.
+pub trait MessageSocket: Sync {
+    /// Its kind.
+    const KIND: SocketType;
+}
+
+impl<T: MessageSocket> Link for T {
+    fn connect(&self, params: &Ends, _: &Path) -> io::Result<Handles> {
+        let (source, sink) = socketpair::pair(T::KIND)?;
+        let handles = socketpair::with_buffers((source.try_clone()?, sink), params)?;
+        Ok(Handles { message_limit: Some(message::limit(&source)? as u64), ..handles })
+    }
+
+    /// The limit follows from the socket's own buffer, which both ends can ask for.
+    fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
+        let socket = end.fd()?;
+        let limit = message::limit(&socket)?;
+        message::sender(socket, &options::send(params), limit)
+    }
+
+    /// A message is at most a block, because the sender splits larger ones and sends smaller ones as they are.
+    fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
+        message::receiver(end.fd()?, &options::recv(params), params.block.as_usize())
+    }
+}

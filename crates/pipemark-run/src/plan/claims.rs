@@ -1,0 +1,96 @@
+//! What a suite claims of its trials: which figure of which of them, held against what.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use pipemark_model::{Claim, Experiment, Figure, Settings, Trial, Value, did_you_mean};
+
+use crate::plan::refusal::Refusal;
+
+/// A claim before it is known which trials there are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimDesign {
+    /// Without its trials.
+    pub claim: Claim,
+    /// Each the settings of trials that are asked.
+    pub of: Vec<Vec<Value>>,
+    /// What those that they are held against have instead.
+    pub to: Option<Vec<Value>>,
+    /// Where it stands in the suite's text, for errors.
+    pub at: Range<usize>,
+}
+
+/// What no difference is for a figure: 0 per cent or 1 time; `None` of a figure that stands alone.
+pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
+    let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread"]);
+    match figure {
+        "gain" => Ok(Some(0.0)),
+        "ratio" => Ok(Some(1.0)),
+        word if known().any(|known| known == word) => Ok(compared.then_some(1.0)),
+        word => {
+            let hint = did_you_mean(word, known());
+            Err(format!("'{word}' is no figure; use gain, ratio, spread or a column of the CSV{hint}"))
+        }
+    }
+}
+
+/// `times` the difference that `figure` is from none, by how much more the larger of the two has: half of a loss to 50 % is a
+/// loss to 67 %.
+pub(super) fn scaled(neutral: f64, figure: f64, times: f64) -> f64 {
+    let ratio = if neutral == 0.0 { 1.0 + figure / 100.0 } else { figure };
+    let scaled = if ratio >= 1.0 { 1.0 + (ratio - 1.0) * times } else { 1.0 / (1.0 + (1.0 / ratio - 1.0) * times) };
+    if neutral == 0.0 { (scaled - 1.0) * 100.0 } else { scaled }
+}
+
+/// The claims with the experiments that answer them.
+pub(super) fn resolve(
+    designs: &[ClaimDesign],
+    experiments: &[Experiment],
+    trials: &[Trial],
+) -> Result<Vec<Claim>, Refusal> {
+    let mut ids = HashSet::new();
+    let claim = |design: &ClaimDesign| -> Result<Claim, Refusal> {
+        let refuse = |sentence: &str| {
+            Err(Refusal::new(format!("claim '{}': {sentence}", design.claim.id), Some(design.at.clone())))
+        };
+        if !ids.insert(design.claim.id.clone()) {
+            return refuse("there are two of this name");
+        }
+        if let Some(name) =
+            design.claim.experiments.iter().find(|name| experiments.iter().all(|own| own.name != **name))
+        {
+            return refuse(&format!("there is no experiment '{name}'"));
+        }
+        let settings = |values: &Vec<Value>| Settings::of(values.iter().cloned());
+        let mut claim = Claim {
+            of: design.of.iter().map(settings).collect(),
+            to: design.to.as_ref().map(settings),
+            ..design.claim.clone()
+        };
+        if claim.open.is_some() {
+            return Ok(claim);
+        }
+        if claim.experiments.is_empty() {
+            claim.experiments = experiments.iter().map(|own| own.name.clone()).collect();
+        }
+        let asked = |trial: &&Trial| claim.asks(&trial.experiment, &trial.job);
+        let compared = |trial: &Trial| match &claim.to {
+            _ if no_difference(&claim.figure, claim.to.is_some()) == Ok(None) => true,
+            None => trial.baseline.is_some(),
+            Some(_) => trials
+                .iter()
+                .any(|other| other.experiment == trial.experiment && claim.compares(&trial.job, &other.job)),
+        };
+        for of in &claim.of {
+            let one = Claim { of: vec![of.clone()], ..claim.clone() };
+            if !trials.iter().any(|trial| one.asks(&trial.experiment, &trial.job)) {
+                return refuse("some of its 'of' fit no trial");
+            }
+        }
+        match trials.iter().filter(asked).any(compared) {
+            true => Ok(claim),
+            false => refuse("no trial fits that has another to compare with"),
+        }
+    };
+    designs.iter().map(claim).collect()
+}

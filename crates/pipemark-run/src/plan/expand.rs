@@ -1,0 +1,265 @@
+//! Expands the experiments of a suite to trials.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::time::Duration;
+
+use pipemark_model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing};
+
+use crate::plan::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::refusal::Refusal;
+use crate::plan::suite::{MAX_TRIALS, Scale, Suite};
+use crate::plan::{Plan, claims, gains};
+
+pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
+    let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
+    // Asked before anything is expanded: a few lines can order more trials than fit in memory.
+    if count > MAX_TRIALS as u128 {
+        let largest = suite.designs.iter().max_by_key(|design| design.count()).and_then(|design| design.at.clone());
+        return Err(too_many(count, largest));
+    }
+    let mut names = HashSet::new();
+    let mut experiments = Vec::new();
+    let mut trials: Vec<Trial> = Vec::new();
+    for design in &suite.designs {
+        if !names.insert(&design.name) {
+            let sentence = format!("there are two experiments called '{}'; each needs its own name", design.name);
+            return Err(Refusal::new(sentence, design.at.clone()));
+        }
+        let its_trials = trials_of(&suite.defaults, design, scale)?;
+        experiments.push(Experiment {
+            name: design.name.clone(),
+            title: design.title.clone(),
+            about: design.about.clone(),
+            varies: varies(design, &its_trials),
+            across: design.across,
+            gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
+        });
+        trials.extend(its_trials);
+        // Baselines that were added count as well.
+        if trials.len() > MAX_TRIALS {
+            return Err(too_many(trials.len() as u128, design.at.clone()));
+        }
+    }
+
+    let (mut title, mut scaled) = (suite.title.clone(), String::new());
+    if scale != Scale::ONE {
+        let totals = trials.iter().filter(|trial| matches!(trial.job.volume(), Volume::Total(_))).count();
+        let what = match totals {
+            0 => "times",
+            all if all == trials.len() => "totals",
+            _ => "totals and times",
+        };
+        scaled = format!("{what} × {scale}");
+        title.push_str(&format!(" ({scaled})"));
+    }
+    let time = |trial: &Trial| match trial.job.volume() {
+        Volume::Time(time) => time.into(),
+        Volume::Total(_) => Duration::ZERO,
+    };
+    let longest = trials.iter().map(time).max().unwrap_or_default();
+    let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
+    let claims = claims::resolve(&suite.claims, &experiments, &trials)?;
+    let about = suite.about.clone();
+    Ok(Plan { suite: suite.name.clone(), title, scaled, about, experiments, trials, claims, schedule })
+}
+
+fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
+    let plain = count.to_string();
+    let mut digits = plain.clone();
+    for comma in (1..plain.len()).rev().filter(|comma| (plain.len() - comma).is_multiple_of(3)) {
+        digits.insert(comma, ',');
+    }
+    // A count that has saturated is a lower bound.
+    let or_more = if count == u128::MAX { " or more" } else { "" };
+    Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so leave out some values"), at)
+}
+
+fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<Trial>, Refusal> {
+    check_axes(design)?;
+    // Whoever typed flags knows of one experiment only, and not by its name.
+    let refuse = |sentence: String| match &design.at {
+        Some(at) => Refusal::new(format!("experiment '{}': {sentence}", design.name), Some(at.clone())),
+        None => Refusal::new(sentence, None),
+    };
+    let checked = |settings: Settings| Job::try_from(settings).map_err(|error| refuse(error.to_string()));
+
+    let mut base = Settings::default();
+    for setting in defaults.iter().chain(&design.params) {
+        set_parameter(&mut base, &setting.value);
+    }
+    let no_case = [Vec::new()];
+    let cases = if design.cases.is_empty() { &no_case[..] } else { &design.cases };
+    let mut ordered = Vec::new();
+    let mut ids = HashSet::new();
+    for case in cases {
+        for combination in combinations(&design.axes) {
+            let mut settings = base.clone();
+            for setting in case.iter().chain(combination) {
+                set_parameter(&mut settings, &setting.value);
+            }
+            let job = checked(settings.clone())?;
+            // Few blocks are few whatever the scale.
+            let scale = if settings.blocks.is_some() { Scale::ONE } else { scale };
+            if !ids.insert(job.id()) {
+                let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
+                let sentence = format!("experiment '{}' has the trial '{}' twice", design.name, job.id());
+                return Err(Refusal::new(sentence, at));
+            }
+            ordered.push((settings, job, scale));
+        }
+    }
+
+    let mut published = PublishedTables::of(&design.published);
+    let mut trials: Vec<Trial> = Vec::new();
+    for (mut settings, job, scale) in ordered {
+        for setting in &design.baseline {
+            set_parameter(&mut settings, &setting.value);
+        }
+        let baseline = checked(settings)?;
+        let is_its_own = baseline.id() == job.id();
+        if !is_its_own && ids.insert(baseline.id()) {
+            trials.push(trial(design, baseline.clone(), None, &mut published, scale)?);
+        }
+        trials.push(trial(design, job, (!is_its_own).then_some(baseline), &mut published, scale)?);
+    }
+    published.refuse_unused(design)?;
+    let mut scaled_ids = HashSet::new();
+    match trials.iter().find(|trial| !scaled_ids.insert(&trial.id)) {
+        Some(trial) => Err(refuse(format!("at the scale of {scale} two trials become the same, '{}'", trial.id))),
+        None => Ok(trials),
+    }
+}
+
+/// Sets a parameter; a total, a number of blocks or a time replaces what was said of the volume before.
+fn set_parameter(settings: &mut Settings, value: &Value) {
+    if value.key().is_volume() {
+        (settings.total, settings.blocks, settings.time) = (None, None, None);
+    }
+    settings.set(value.clone());
+}
+
+fn trial(
+    design: &Design,
+    job: Job,
+    baseline: Option<Job>,
+    published: &mut PublishedTables,
+    scale: Scale,
+) -> Result<Trial, Refusal> {
+    let figure = published.take(&job);
+    let job = scaled(job, scale)?;
+    Ok(Trial {
+        id: job.id(),
+        experiment: design.name.clone(),
+        job,
+        baseline: baseline.map(|baseline| scaled(baseline, scale)).transpose()?.map(|baseline| baseline.id()),
+        published: figure,
+    })
+}
+
+fn scaled(job: Job, scale: Scale) -> Result<Job, Refusal> {
+    if scale == Scale::ONE {
+        return Ok(job);
+    }
+    let mut settings = job.settings();
+    set_parameter(
+        &mut settings,
+        &match job.volume() {
+            Volume::Total(total) => {
+                Value::Total(ByteSize(scale.apply(total.0, job.block().map_or(64 << 10, |block| block.0))))
+            }
+            Volume::Time(time) => Value::Time(scale.apply_to_time(time)),
+        },
+    );
+    Job::try_from(settings).map_err(|error| Refusal::new(format!("at the scale of {scale}: {error}"), None))
+}
+
+/// Total, blocks and time are ways to say one thing.
+fn subject(key: Key) -> Key {
+    if key.is_volume() { Key::Total } else { key }
+}
+
+/// Refuses axes that make no sense together, where the trials would only show as contradictions or duplicates.
+fn check_axes(design: &Design) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    for axis in &design.axes {
+        let key = axis.key;
+        if axis.values.is_empty() {
+            return Err(Refusal::new(format!("the axis '{key}' has no values"), axis.at.clone()));
+        }
+        if !seen.insert(subject(key)) {
+            let sentence = format!("'{key}' has two axes, or total and time are both given; leave one out");
+            return Err(Refusal::new(sentence, axis.at.clone()));
+        }
+        let mut values = HashSet::new();
+        for setting in &axis.values {
+            if !values.insert(&setting.value) {
+                let sentence = format!("{key} {} is given twice", setting.value.exact());
+                return Err(Refusal::new(sentence, setting.at.clone().or(axis.at.clone())));
+            }
+        }
+    }
+    for setting in design.params.iter().chain(design.cases.iter().flatten()) {
+        if seen.contains(&subject(setting.key())) {
+            let sentence = format!("'{}' is varied by an axis, so it cannot be fixed as well", setting.key());
+            return Err(Refusal::new(sentence, setting.at.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// All combinations of the values of some axes, the last axis's changing fastest; a single empty one for no axes. There
+/// are at most [`MAX_TRIALS`], which was checked before.
+fn combinations(axes: &[Axis]) -> Vec<Vec<&Setting>> {
+    axes.iter().fold(vec![Vec::new()], |all, axis| {
+        let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
+        all.into_iter().flat_map(with_each).collect()
+    })
+}
+
+/// The parameters in which the trials differ: those of the axes first, then those of the cases, then those of added
+/// baselines.
+fn varies(design: &Design, trials: &[Trial]) -> Vec<Key> {
+    let first = design.axes.iter().map(|axis| axis.key).chain(design.cases.iter().flatten().map(Setting::key));
+    differing(&trials.iter().map(|trial| &trial.job).collect::<Vec<_>>(), &first.collect::<Vec<_>>())
+}
+
+/// The published figures of an experiment, to be found by the parameters of a trial; each says whether it was.
+struct PublishedTables<'a>(Vec<(&'a PublishedFigures, ByValue<'a>)>);
+
+type ByValue<'a> = HashMap<&'a Value, (&'a PublishedFigure, bool)>;
+
+impl<'a> PublishedTables<'a> {
+    fn of(published: &'a [PublishedFigures]) -> Self {
+        let figures = |table: &'a PublishedFigures| table.figures.iter().map(|one| (&one.setting.value, (one, false)));
+        PublishedTables(published.iter().map(|table| (table, figures(table).collect())).collect())
+    }
+
+    /// The figure of the first table that has one for the job.
+    fn take(&mut self, job: &Job) -> Option<Published> {
+        let settings = job.settings();
+        let mut fitting =
+            self.0.iter_mut().filter(|(table, _)| table.when.iter().all(|setting| settings.has(&setting.value)));
+        fitting.find_map(|(table, figures)| {
+            let by = table.figures.first()?.setting.key();
+            let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
+            *used = true;
+            let (source, figures) = (table.source.clone(), figure.figures.clone());
+            Some(Published { throughput: figure.throughput, source, relative: table.relative, figures })
+        })
+    }
+
+    fn refuse_unused(&self, design: &Design) -> Result<(), Refusal> {
+        let figures = self.0.iter().flat_map(|(_, figures)| figures.values());
+        let unused = figures.filter(|(_, used)| !used).map(|(figure, _)| &figure.setting);
+        // The first in the file, whatever the order of the map.
+        let Some(setting) = unused.min_by_key(|setting| setting.at.as_ref().map(|at| at.start)) else { return Ok(()) };
+        let sentence = format!(
+            "a figure is published for {} {}, but experiment '{}' has no such trial without one",
+            setting.key(),
+            setting.value.exact(),
+            design.name
+        );
+        Err(Refusal::new(sentence, setting.at.clone()))
+    }
+}

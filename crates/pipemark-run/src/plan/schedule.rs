@@ -1,0 +1,202 @@
+//! How often each trial is run and for how long, with the defaults and how choices override each other.
+
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use pipemark_model::parse_duration;
+
+/// Runs of a trial that adapts, at least: fewer samples have no 95 % interval of the median worth the name.
+const MIN_RUNS: u32 = 5;
+/// Runs of a trial that adapts, at most, unless the minimum is larger.
+const MAX_RUNS: u32 = 30;
+/// Half the width of the interval over the median at which a trial is precise enough.
+const PRECISION: f64 = 0.03;
+/// What a measurement that adapts takes, about, in all.
+const BUDGET: Duration = Duration::from_secs(30);
+/// What a run may take beyond the time it is asked to measure, before the watchdog ends it.
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// A fixed seed by default: the same plan is run in the same order each time, so two measurements differ by less.
+const SEED: u64 = 1;
+
+/// Often enough to see an end go to sleep and wake, seldom enough to take no share of the time that shows.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// How often and how long, and in which order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Schedule {
+    /// How many runs each trial gets.
+    pub runs: Runs,
+    /// Half the width of the 95 % interval over the median (0.03 is ±3 %) at which a trial needs no more runs.
+    /// Has no meaning for [`Runs::Fixed`].
+    pub precision: f64,
+    /// No run beyond the minimum is started once the measurement as a whole has taken this long. Has no meaning for
+    /// [`Runs::Fixed`].
+    pub budget: Duration,
+    /// The watchdog ends a run that takes longer than this. Always longer than the longest time asked for.
+    pub run_limit: Duration,
+    /// Seeds the order of the runs, content, delays and the bootstrap.
+    pub seed: u64,
+    /// How often a run is looked at while it runs.
+    pub interval: Duration,
+    /// Whether what passed in each interval is shown while it runs.
+    pub by_interval: bool,
+}
+
+/// How many runs each trial gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// So many.
+    Fixed(u32),
+    /// At least `min`; then until the interval is narrow enough, the budget is spent or `max` is reached.
+    Adaptive { min: u32, max: u32 },
+}
+
+/// The parts of a schedule that someone chose; what is `None` is left to who is asked next, and in the end to the
+/// defaults.
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ScheduleChoices {
+    /// Exactly so many runs; excludes `min_runs`, `max_runs`, `precision` and `budget`.
+    #[serde(deserialize_with = "runs")]
+    pub runs: Option<u32>,
+    /// At least so many.
+    #[serde(deserialize_with = "runs")]
+    pub min_runs: Option<u32>,
+    /// At most so many.
+    #[serde(deserialize_with = "runs")]
+    pub max_runs: Option<u32>,
+    /// See [`Schedule::precision`].
+    #[serde(deserialize_with = "precision")]
+    pub precision: Option<f64>,
+    /// See [`Schedule::budget`].
+    #[serde(deserialize_with = "duration")]
+    pub budget: Option<Duration>,
+    /// See [`Schedule::run_limit`].
+    #[serde(deserialize_with = "duration")]
+    pub run_limit: Option<Duration>,
+    /// See [`Schedule::seed`].
+    pub seed: Option<u64>,
+    /// See [`Schedule::interval`].
+    #[serde(deserialize_with = "duration")]
+    pub interval: Option<Duration>,
+}
+
+impl ScheduleChoices {
+    /// These choices where they were made, and `others` where not. A number of runs chosen here ends what `others` say
+    /// about adapting; a budget chosen here makes their fixed number the minimum.
+    pub fn or(self, others: ScheduleChoices) -> ScheduleChoices {
+        let fixed = self.runs.is_some();
+        let adapts =
+            self.min_runs.is_some() || self.max_runs.is_some() || self.precision.is_some() || self.budget.is_some();
+        let adaptive = |mine: Option<_>, theirs| if fixed { mine } else { mine.or(theirs) };
+        ScheduleChoices {
+            runs: self.runs.or(others.runs.filter(|_| !adapts)),
+            min_runs: adaptive(self.min_runs, others.min_runs.or(others.runs)).filter(|_| !fixed),
+            max_runs: adaptive(self.max_runs, others.max_runs),
+            precision: if fixed { self.precision } else { self.precision.or(others.precision) },
+            budget: if fixed { self.budget } else { self.budget.or(others.budget) },
+            run_limit: self.run_limit.or(others.run_limit),
+            seed: self.seed.or(others.seed),
+            interval: self.interval.or(others.interval),
+        }
+    }
+
+    /// The schedule for trials of which the longest is asked to measure for `longest`.
+    ///
+    /// # Errors
+    /// A sentence, when the watchdog would end a run that does what was asked.
+    pub fn complete(self, longest: Duration) -> Result<Schedule, String> {
+        let runs = match self.runs {
+            Some(runs) => Runs::Fixed(runs),
+            None => {
+                let min = self.min_runs.unwrap_or(MIN_RUNS.min(self.max_runs.unwrap_or(MIN_RUNS)));
+                let max = self.max_runs.unwrap_or(MAX_RUNS.max(min));
+                if min > max {
+                    return Err(format!("at least {min} runs and at most {max} contradict each other"));
+                }
+                Runs::Adaptive { min, max }
+            }
+        };
+        let run_limit = match self.run_limit {
+            Some(limit) if limit <= longest => {
+                return Err(format!(
+                    "the limit of {limit:?} per run would end runs that measure for {longest:?}; raise --limit or lower --time"
+                ));
+            }
+            Some(limit) => limit,
+            None => RUN_LIMIT + longest,
+        };
+        Ok(Schedule {
+            runs,
+            precision: self.precision.unwrap_or(PRECISION),
+            budget: self.budget.unwrap_or(BUDGET),
+            run_limit,
+            seed: self.seed.unwrap_or(SEED),
+            interval: self.interval.unwrap_or(INTERVAL),
+            by_interval: false,
+        })
+    }
+}
+
+fn runs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(deserializer)? {
+        runs @ 1..=10_000 => Ok(Some(runs)),
+        runs => Err(D::Error::custom(format_args!("{runs} runs are out of range; use 1 to 10000"))),
+    }
+}
+
+fn precision<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    match f64::deserialize(deserializer)? {
+        precision if (0.001..=0.5).contains(&precision) => Ok(Some(precision)),
+        precision => Err(D::Error::custom(format_args!("the precision {precision} is out of range; use 0.001 to 0.5"))),
+    }
+}
+
+fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    parse_duration(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn nothing_chosen_is_the_method_of_the_docs() {
+        let schedule = ScheduleChoices::default().complete(SECOND).unwrap();
+        assert_eq!(schedule.runs, Runs::Adaptive { min: 5, max: 30 });
+        assert_eq!(schedule.precision, 0.03);
+        assert_eq!(schedule.run_limit, Duration::from_secs(61));
+    }
+
+    #[test]
+    fn a_fixed_number_ends_adapting() {
+        let suite = ScheduleChoices { min_runs: Some(7), budget: Some(SECOND), seed: Some(9), ..Default::default() };
+        let flags = ScheduleChoices { runs: Some(2), ..Default::default() };
+        let schedule = flags.or(suite).complete(SECOND).unwrap();
+        assert_eq!(schedule.runs, Runs::Fixed(2));
+        assert_eq!(schedule.seed, 9);
+    }
+
+    #[test]
+    fn a_budget_makes_a_fixed_number_the_minimum() {
+        let suite = ScheduleChoices { runs: Some(3), ..Default::default() };
+        let flags = ScheduleChoices { budget: Some(SECOND), ..Default::default() };
+        let schedule = flags.or(suite).complete(SECOND).unwrap();
+        assert_eq!(schedule.runs, Runs::Adaptive { min: 3, max: 30 });
+        assert_eq!(schedule.budget, SECOND);
+        let schedule = ScheduleChoices { runs: Some(100), ..suite };
+        assert_eq!(flags.or(schedule).complete(SECOND).unwrap().runs, Runs::Adaptive { min: 100, max: 100 });
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let bounds = ScheduleChoices { min_runs: Some(7), max_runs: Some(6), ..Default::default() };
+        assert!(bounds.complete(SECOND).unwrap_err().contains("contradict"));
+        let limit = ScheduleChoices { run_limit: Some(SECOND), ..Default::default() };
+        assert!(limit.complete(SECOND).unwrap_err().contains("--limit"));
+        assert!(limit.complete(SECOND / 2).is_ok());
+    }
+}

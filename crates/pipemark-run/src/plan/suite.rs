@@ -1,0 +1,128 @@
+//! A suite: predefined experiments, in a file or as flags, before they are expanded to trials.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use pipemark_model::{BadValue, Nanos};
+
+use crate::plan::claims::ClaimDesign;
+use crate::plan::design::{Design, Setting};
+use crate::plan::refusal::{PlanError, Refusal};
+use crate::plan::schedule::ScheduleChoices;
+use crate::plan::{Plan, expand, toml_form};
+
+/// The largest file that is read as a suite: a thousand times what the embedded ones take.
+pub const MAX_SUITE_BYTES: usize = 1 << 20;
+/// The largest number of trials in a plan: at five runs of a tenth of a second they take more than an hour.
+pub const MAX_TRIALS: usize = 10_000;
+
+/// Experiments as they were written down.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Suite {
+    /// A word to call it by.
+    pub name: String,
+    /// What it is about, in a line.
+    pub title: String,
+    /// The same at length; may be empty.
+    pub about: String,
+    /// What it says about how often and how long.
+    pub schedule: ScheduleChoices,
+    /// What all experiments have unless they say otherwise.
+    pub defaults: Vec<Setting>,
+    /// The experiments, in order.
+    pub designs: Vec<Design>,
+    /// What the document behind it concludes.
+    pub claims: Vec<ClaimDesign>,
+    pub(super) source: Option<Source>,
+}
+
+/// The file and its text, so that what is found wrong later can be pointed at.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Source {
+    file: Arc<str>,
+    text: Arc<str>,
+}
+
+impl Suite {
+    /// One experiment, made of flags.
+    pub fn of_flags(verb: &str, schedule: ScheduleChoices, design: Design) -> Suite {
+        let (name, title) = (verb.to_owned(), design.title.clone());
+        Suite { name, title, schedule, designs: vec![design], ..Suite::default() }
+    }
+
+    /// Reads a suite. `file` is what errors call it.
+    ///
+    /// # Errors
+    /// With file, line and column, when the text is no suite or one of its values is none of its parameter.
+    pub fn parse(file: &str, text: &str) -> Result<Suite, PlanError> {
+        let located = |refusal| PlanError::of_suite(refusal, file, text);
+        if text.len() > MAX_SUITE_BYTES {
+            return Err(located(Refusal::new(
+                format!("the file is larger than {} MiB, the limit for a suite", MAX_SUITE_BYTES >> 20),
+                None,
+            )));
+        }
+        let mut suite = toml_form::read(text).map_err(located)?;
+        suite.source = Some(Source { file: file.into(), text: text.into() });
+        Ok(suite)
+    }
+
+    /// All trials, with their totals and times multiplied by `scale`.
+    ///
+    /// # Errors
+    /// When there would be more than [`MAX_TRIALS`], two trials of an experiment would be the same, parameters contradict
+    /// each other or a published figure belongs to no trial.
+    pub fn expand(&self, scale: Scale) -> Result<Plan, PlanError> {
+        expand::expand(self, scale).map_err(|refusal| match &self.source {
+            Some(source) => PlanError::of_suite(refusal, &source.file, &source.text),
+            None => PlanError::of_flags(refusal),
+        })
+    }
+}
+
+/// What totals and times are multiplied by: from a millionth to a thousand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale(f64);
+
+impl Scale {
+    /// As written.
+    pub const ONE: Scale = Scale(1.0);
+
+    /// `time` scaled, from a millisecond to an hour, the range of a run's time.
+    pub(super) fn apply_to_time(self, time: Nanos) -> Nanos {
+        if self == Scale::ONE {
+            return time;
+        }
+        Nanos((time.0 as f64 * self.0).clamp(1e6, 3.6e12).round() as u64)
+    }
+
+    /// `total` scaled, in whole blocks and at least one.
+    pub(super) fn apply(self, total: u64, block: u64) -> u64 {
+        if self == Scale::ONE {
+            return total;
+        }
+        let blocks = (total as f64 * self.0 / block as f64).round();
+        // Both are far below 2^64: a total is at most 1 PiB.
+        (blocks.max(1.0) as u64).saturating_mul(block)
+    }
+}
+
+impl FromStr for Scale {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(factor) if (1e-6..=1e3).contains(&factor) => Ok(Scale(factor)),
+            _ => {
+                Err(BadValue::new(format!("'{text}' is not a scale; use a number from 0.000001 to 1000, such as 0.1")))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Scale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

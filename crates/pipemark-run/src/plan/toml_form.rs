@@ -1,0 +1,482 @@
+//! The form of a suite in TOML, and its reading with the place of each word, so that errors can point at it.
+//!
+//! docs/suites.md describes the form for those who write suites.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use toml::Spanned;
+
+use pipemark_model::{Claim, GIB, Key, Value, Which, did_you_mean};
+
+use crate::plan::claims::{self, ClaimDesign};
+use crate::plan::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::gains::{ColumnDesign, GainsDesign};
+use crate::plan::refusal::Refusal;
+use crate::plan::schedule::ScheduleChoices;
+use crate::plan::suite::Suite;
+
+const MAX_NAME_CHARS: usize = 40;
+const MAX_TITLE_CHARS: usize = 120;
+const MAX_ABOUT_CHARS: usize = 4000;
+const MAX_VALUE_CHARS: usize = 40;
+/// Looking figures up is the product of these and the trials.
+const MAX_PUBLISHED: usize = 24;
+const MAX_CLAIM_CHARS: usize = 400;
+
+/// A table with the places of keys and values.
+type Table<T> = BTreeMap<Spanned<String>, Spanned<T>>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteForm {
+    #[serde(deserialize_with = "name")]
+    name: String,
+    #[serde(deserialize_with = "title")]
+    title: String,
+    #[serde(default, deserialize_with = "about")]
+    about: String,
+    #[serde(default, deserialize_with = "schedule")]
+    schedule: ScheduleChoices,
+    #[serde(default)]
+    defaults: Table<Scalar>,
+    experiment: Spanned<Vec<DesignForm>>,
+    #[serde(default)]
+    claim: Vec<ClaimForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DesignForm {
+    name: Spanned<Name>,
+    #[serde(deserialize_with = "title")]
+    title: String,
+    #[serde(default, deserialize_with = "about")]
+    about: String,
+    across: Option<Spanned<String>>,
+    #[serde(default)]
+    params: Table<Scalar>,
+    #[serde(default)]
+    axes: Table<Vec<Spanned<Scalar>>>,
+    #[serde(default)]
+    cases: Vec<Table<Scalar>>,
+    #[serde(default)]
+    baseline: Table<Scalar>,
+    #[serde(default)]
+    published: Vec<Spanned<PublishedForm>>,
+    gains: Option<Spanned<GainsForm>>,
+}
+
+/// The name of an experiment.
+#[derive(Deserialize)]
+struct Name(#[serde(deserialize_with = "name")] String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GainsForm {
+    by: Spanned<String>,
+    #[serde(deserialize_with = "title")]
+    corner: String,
+    #[serde(deserialize_with = "title")]
+    source: String,
+    #[serde(deserialize_with = "title")]
+    hardware: String,
+    column: Vec<GainsColumnForm>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GainsColumnForm {
+    #[serde(deserialize_with = "title")]
+    block: String,
+    name: Spanned<String>,
+    when: Vec<Table<Scalar>>,
+    #[serde(default)]
+    published: Table<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimForm {
+    id: Spanned<Name>,
+    #[serde(rename = "where", deserialize_with = "title")]
+    place: String,
+    #[serde(deserialize_with = "claim")]
+    says: String,
+    #[serde(default)]
+    published: String,
+    open: Option<String>,
+    #[serde(default, rename = "in")]
+    experiments: Vec<String>,
+    #[serde(default = "ratio")]
+    figure: String,
+    #[serde(default)]
+    of: Vec<Table<Scalar>>,
+    to: Option<Table<Scalar>>,
+    #[serde(default)]
+    which: Which,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// The range from half to twice a difference.
+    about: Option<f64>,
+}
+
+fn ratio() -> String {
+    "ratio".to_owned()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublishedForm {
+    #[serde(deserialize_with = "title")]
+    source: String,
+    #[serde(deserialize_with = "title")]
+    hardware: String,
+    #[serde(deserialize_with = "unit")]
+    unit: Unit,
+    /// Bytes that took the time, where the figures are seconds.
+    total: Option<u64>,
+    by: Spanned<String>,
+    values: Table<f64>,
+    /// What else was published of each, by what it is.
+    #[serde(default)]
+    figures: Table<Table<f64>>,
+    #[serde(default)]
+    when: Table<Scalar>,
+}
+
+/// The units that documents give throughput in, in bytes per second; the last is of times for a number of bytes that the
+/// document does not give.
+const UNITS: [(&str, Unit); 9] = [
+    ("B/s", Unit::Bytes(1.0)),
+    ("kB/s", Unit::Bytes(1e3)),
+    ("KiB/s", Unit::Bytes(1024.0)),
+    ("MB/s", Unit::Bytes(1e6)),
+    ("MiB/s", Unit::Bytes(1048576.0)),
+    ("GB/s", Unit::Bytes(1e9)),
+    ("GiB/s", Unit::Bytes(1073741824.0)),
+    ("s", Unit::Seconds),
+    ("s, total unknown", Unit::SecondsOfSomething),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Bytes(f64),
+    Seconds,
+    SecondsOfSomething,
+}
+
+impl Unit {
+    /// Bytes per second; a time is for `total` bytes.
+    fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
+        match self {
+            Unit::Bytes(bytes) => figure * bytes,
+            Unit::Seconds => total.unwrap_or(0) as f64 / figure,
+            Unit::SecondsOfSomething => GIB / figure,
+        }
+    }
+}
+
+/// A value of a parameter.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a value has to be a number or a string")]
+enum Scalar {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Integer(number) => number.fmt(f),
+            Scalar::Float(number) => number.fmt(f),
+            Scalar::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// The entries of a table in the order of the file.
+fn entries<T>(table: &Table<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
+    let form: SuiteForm =
+        toml::from_str(text).map_err(|error| Refusal::new(in_our_words(error.message()), error.span()))?;
+    let defaults = settings(&form.defaults)?;
+    if form.experiment.as_ref().is_empty() {
+        return Err(Refusal::new("a suite needs at least one [[experiment]]", Some(form.experiment.span())));
+    }
+    Ok(Suite {
+        name: form.name,
+        title: form.title,
+        about: form.about,
+        schedule: form.schedule,
+        defaults,
+        designs: form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?,
+        claims: form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?,
+        source: None,
+    })
+}
+
+fn read_design(form: DesignForm) -> Result<Design, Refusal> {
+    let mut axes = Vec::new();
+    for (word, values) in entries(&form.axes) {
+        let key = key(word)?;
+        let values = values.as_ref().iter().map(|value| setting(key, value)).collect::<Result<_, _>>()?;
+        axes.push(Axis { key, values, at: Some(word.span()) });
+    }
+    if let Some(table) = form.published.get(MAX_PUBLISHED) {
+        let sentence = format!("an experiment takes at most {MAX_PUBLISHED} tables of published figures");
+        return Err(Refusal::new(sentence, Some(table.span())));
+    }
+    Ok(Design {
+        at: Some(form.name.span()),
+        name: form.name.into_inner().0,
+        title: form.title,
+        about: form.about,
+        across: form.across.as_ref().map(key).transpose()?,
+        params: settings(&form.params)?,
+        axes,
+        cases: form.cases.iter().map(settings).collect::<Result<_, _>>()?,
+        baseline: settings(&form.baseline)?,
+        published: form.published.iter().map(published).collect::<Result<_, _>>()?,
+        gains: form.gains.as_ref().map(gains).transpose()?,
+    })
+}
+
+fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal> {
+    let form = table.as_ref();
+    let by = key(&form.by)?;
+    if (form.unit == Unit::Seconds) != form.total.is_some() {
+        let sentence =
+            "total says how many bytes took a time in seconds: unit = \"s\" needs it, and no other unit takes it";
+        return Err(Refusal::new(sentence, Some(table.span())));
+    }
+    let mut figures = Vec::new();
+    let mut seen = HashSet::new();
+    for (what, table) in entries(&form.figures) {
+        let refuse = |sentence| Refusal::new(sentence, Some(what.span()));
+        check_line("figure", what.as_ref(), MAX_VALUE_CHARS).map_err(refuse)?;
+        let unknown = |word: &&Spanned<String>| !form.values.keys().any(|known| known.as_ref() == word.as_ref());
+        if let Some(word) = table.as_ref().keys().find(unknown) {
+            return Err(Refusal::new(format!("'{}' is not among the values", word.as_ref()), Some(word.span())));
+        }
+    }
+    for (word, figure) in entries(&form.values) {
+        let setting = setting_of(by, word.as_ref(), word)?;
+        if !seen.insert(setting.value.clone()) {
+            return Err(Refusal::new(format!("{by} {} has two figures", setting.value.exact()), Some(word.span())));
+        }
+        let throughput = form.unit.throughput(*figure.as_ref(), form.total);
+        if !(throughput.is_finite() && throughput > 0.0) {
+            return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
+        }
+        let of_value = |(what, table): (&Spanned<String>, &Spanned<Table<f64>>)| {
+            let (_, figure) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref())?;
+            Some((what.as_ref().clone(), *figure.as_ref()))
+        };
+        let others = form.figures.iter().filter_map(of_value).collect();
+        figures.push(PublishedFigure { setting, throughput, figures: others });
+    }
+    if figures.is_empty() {
+        return Err(Refusal::new("a table of published figures needs values", Some(form.by.span())));
+    }
+    Ok(PublishedFigures {
+        source: format!("{} ({})", form.source, form.hardware),
+        when: settings(&form.when)?,
+        relative: form.unit == Unit::SecondsOfSomething,
+        figures,
+    })
+}
+
+fn gains(form: &Spanned<GainsForm>) -> Result<GainsDesign, Refusal> {
+    let table = form.as_ref();
+    let by = key(&table.by)?;
+    if table.column.is_empty() || table.column.len() > MAX_PUBLISHED {
+        let sentence = format!("a table of gains takes 1 to {MAX_PUBLISHED} columns");
+        return Err(Refusal::new(sentence, Some(form.span())));
+    }
+    let column = |form: &GainsColumnForm| {
+        let figure = |(word, percent): (&Spanned<String>, &Spanned<f64>)| {
+            let setting = setting_of(by, word.as_ref(), word)?;
+            match *percent.as_ref() {
+                percent if percent.is_finite() && percent > -100.0 => Ok((setting, percent)),
+                _ => Err(Refusal::new("a gain has to be a number above -100 per cent", Some(word.span()))),
+            }
+        };
+        Ok(ColumnDesign {
+            block: form.block.clone(),
+            name: form.name.as_ref().clone(),
+            when: form.when.iter().map(settings).collect::<Result<_, _>>()?,
+            published: entries(&form.published).into_iter().map(figure).collect::<Result<_, _>>()?,
+            at: Some(form.name.span()),
+        })
+    };
+    Ok(GainsDesign {
+        by,
+        corner: table.corner.clone(),
+        source: format!("{} ({})", table.source, table.hardware),
+        columns: table.column.iter().map(column).collect::<Result<_, Refusal>>()?,
+    })
+}
+
+fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
+    let at = form.id.span();
+    let refuse = |sentence: String| Refusal::new(sentence, Some(at.clone()));
+    let neutral = claims::no_difference(&form.figure, form.to.is_some()).map_err(refuse)?;
+    let (mut low, mut high) = (form.low, form.high);
+    if let Some(about) = form.about {
+        let Some(neutral) = neutral.filter(|_| low.is_none() && high.is_none()) else {
+            return Err(refuse("about is for gains and ratios, in place of low and high".to_owned()));
+        };
+        let (one, other) = (claims::scaled(neutral, about, 0.5), claims::scaled(neutral, about, 2.0));
+        (low, high) = (Some(one.min(other)), Some(one.max(other)));
+    }
+    if form.open.is_none() == (low.is_none() && high.is_none()) {
+        return Err(refuse("a claim needs low, high or about, or open with why it can't be measured".to_owned()));
+    }
+    let all = |table: &Table<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
+    Ok(ClaimDesign {
+        of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
+        to: form.to.as_ref().map(all).transpose()?,
+        claim: Claim {
+            id: form.id.into_inner().0,
+            place: form.place,
+            says: form.says,
+            published: form.published,
+            open: form.open,
+            experiments: form.experiments,
+            figure: form.figure,
+            which: form.which,
+            low,
+            high,
+            ..Claim::default()
+        },
+        at,
+    })
+}
+
+fn settings(table: &Table<Scalar>) -> Result<Vec<Setting>, Refusal> {
+    let mut settings: Vec<Setting> = Vec::new();
+    for (word, value) in entries(table) {
+        let key = key(word)?;
+        if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
+            return Err(Refusal::new("total, blocks and time exclude each other; leave one out", Some(word.span())));
+        }
+        settings.push(setting(key, value)?);
+    }
+    Ok(settings)
+}
+
+fn key(word: &Spanned<String>) -> Result<Key, Refusal> {
+    let refuse = |sentence: String| Refusal::new(sentence, Some(word.span()));
+    check_line("parameter", word.as_ref(), MAX_VALUE_CHARS).map_err(refuse)?;
+    Key::named(word.as_ref()).map_err(|error| refuse(error.to_string()))
+}
+
+fn setting(key: Key, value: &Spanned<Scalar>) -> Result<Setting, Refusal> {
+    setting_of(key, &value.as_ref().to_string(), value)
+}
+
+fn setting_of<T>(key: Key, text: &str, place: &Spanned<T>) -> Result<Setting, Refusal> {
+    let refuse = |sentence: String| Refusal::new(sentence, Some(place.span()));
+    check_line(&format!("value of {key}"), text, MAX_VALUE_CHARS).map_err(refuse)?;
+    let value = Value::parse(key, text).map_err(|error| refuse(error.to_string()))?;
+    Ok(Setting { value, at: Some(place.span()) })
+}
+
+/// A text of one line, not empty.
+fn check_line(what: &str, text: &str, limit: usize) -> Result<(), String> {
+    let length = text.chars().count();
+    if length > limit {
+        return Err(format!("this {what} has {length} characters; the limit is {limit}"));
+    }
+    if text.trim().is_empty() {
+        return Err(format!("this {what} is empty"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(format!("this {what} holds a newline or another control character; take it out"));
+    }
+    Ok(())
+}
+
+fn line<'de, D: Deserializer<'de>>(deserializer: D, what: &str, limit: usize) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check_line(what, &text, limit).map_err(D::Error::custom)?;
+    Ok(text)
+}
+
+fn title<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    line(deserializer, "title", MAX_TITLE_CHARS)
+}
+
+fn claim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    line(deserializer, "claim", MAX_CLAIM_CHARS)
+}
+
+/// A name is typed on command lines and stands in file names.
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = line(deserializer, "name", MAX_NAME_CHARS)?;
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.chars().all(good) && name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Ok(name);
+    }
+    let rule = "use lower-case letters, digits and hyphens, such as block-size";
+    Err(D::Error::custom(format_args!("'{name}' is not a name; {rule}")))
+}
+
+fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let length = text.trim().chars().count();
+    if length > MAX_ABOUT_CHARS {
+        let sentence = format_args!("'about' has {length} characters; the limit is {MAX_ABOUT_CHARS}");
+        return Err(D::Error::custom(sentence));
+    }
+    if text.trim().chars().any(|c| c.is_control() && c != '\n') {
+        return Err(D::Error::custom("'about' holds a control character other than a newline; take it out"));
+    }
+    Ok(text.trim().to_owned())
+}
+
+fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unit, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    let unit = UNITS.iter().find(|(name, _)| *name == word).map(|(_, unit)| *unit);
+    unit.ok_or_else(|| D::Error::custom(unknown_word(&word, &UNITS.map(|(name, _)| name))))
+}
+
+fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ScheduleChoices, D::Error> {
+    let choices = ScheduleChoices::deserialize(deserializer)?;
+    let adapts = ScheduleChoices { runs: None, run_limit: None, seed: None, interval: None, ..choices }
+        != ScheduleChoices::default();
+    if choices.runs.is_some() && adapts {
+        return Err(D::Error::custom(
+            "runs fixes the number of runs, so min-runs, max-runs, precision and budget have no place beside it; leave \
+             out one or the other",
+        ));
+    }
+    Ok(choices)
+}
+
+/// What the TOML library says, as our other errors say it, with the word that was probably meant.
+fn in_our_words(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
+    if unknown && let Some(word) = quoted.next() {
+        return unknown_word(word, &quoted.collect::<Vec<_>>());
+    }
+    if let Some(key) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return format!("'{key}' is missing here");
+    }
+    message.replace("expected a sequence", "expected a list").replace("expected a map", "expected a table")
+}
+
+fn unknown_word(word: &str, known: &[&str]) -> String {
+    let hint = did_you_mean(word, known.iter().copied());
+    format!("'{word}' has no meaning here; use {}{hint}", known.join(", "))
+}

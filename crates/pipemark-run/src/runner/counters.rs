@@ -1,0 +1,70 @@
+//! What perf_event_open(2) counts of a process that has not begun yet, and of all that comes of it. Each counter is there
+//! or not: virtual machines have no counters of cycles, and not everyone may watch the kernel.
+
+use perf_event::events::{Event, Hardware, Software};
+use perf_event::{Builder, Counter};
+use rustix::process::Pid;
+
+use pipemark_model::ProcessStats;
+
+/// The counters of one process: migrations, cycles, instructions, branches and those predicted wrongly, cache misses and
+/// stalled cycles.
+pub struct Counters([Option<Counter>; 8]);
+
+impl Counters {
+    /// Counts from when `process` begins its next program.
+    pub fn of(process: Pid) -> Counters {
+        let of = |event: Hardware| counter(event, process);
+        Counters([
+            counter(Software::CPU_MIGRATIONS, process),
+            of(Hardware::CPU_CYCLES),
+            of(Hardware::INSTRUCTIONS),
+            of(Hardware::BRANCH_INSTRUCTIONS),
+            of(Hardware::BRANCH_MISSES),
+            of(Hardware::CACHE_MISSES),
+            of(Hardware::STALLED_CYCLES_FRONTEND),
+            of(Hardware::STALLED_CYCLES_BACKEND),
+        ])
+    }
+
+    /// Puts what was counted until now into `stats`.
+    pub fn into_stats(self, stats: ProcessStats) -> ProcessStats {
+        let mut counts = self.0.into_iter().map(counted);
+        // In the order of the list above.
+        let mut next = || counts.next().flatten();
+        ProcessStats {
+            migrations: next(),
+            cycles: next(),
+            instructions: next(),
+            branches: next(),
+            branch_misses: next(),
+            cache_misses: next(),
+            stalled_frontend: next(),
+            stalled_backend: next(),
+            ..stats
+        }
+    }
+}
+
+/// The kernel's part of the work belongs to the pipeline, and migrations happen there. Where it may not be watched
+/// (/proc/sys/kernel/perf_event_paranoid), a count would mean something else than the document's; so there is none.
+fn counter(event: impl Event, process: Pid) -> Option<Counter> {
+    Builder::new(event)
+        .observe_pid(process.as_raw_nonzero().get())
+        .any_cpu()
+        .inherit(true)
+        .enable_on_exec(true)
+        .exclude_kernel(false)
+        .exclude_hv(true)
+        .build()
+        .ok()
+}
+
+/// The count, scaled to the whole time where counters had to take turns.
+fn counted(counter: Option<Counter>) -> Option<u64> {
+    let read = counter?.read_count_and_time().ok()?;
+    match (read.time_enabled, read.time_running) {
+        (_, 0) => None,
+        (enabled, running) => Some((read.count as f64 * (enabled as f64 / running as f64)).round() as u64),
+    }
+}

@@ -1,0 +1,138 @@
+//! An end of a run, in its own process: take the assignment, get ready, warm up, run the window, run out, reply.
+
+mod copy;
+mod latency;
+mod meter;
+mod sink;
+mod source;
+mod text;
+mod writers;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use meter::Busy;
+use pipeio_harness::pattern::{Pattern, Rule};
+use pipeio_harness::send::Content;
+
+use pipemark_host::child;
+use pipemark_model::{Cpu, Delay, EndStats, Ends, Job, PageKind, Verify};
+
+use crate::link;
+use crate::runner::channel::{self, Assignment, Done, Reply, Role};
+use crate::runner::control::Control;
+use crate::runner::keeper;
+pub(super) use latency::{LONGEST_NS, summary};
+
+/// What every role works with.
+struct End {
+    assignment: Assignment,
+    ends: Ends,
+    control: Control,
+    pinned: Option<Vec<Cpu>>,
+}
+
+/// Runs as an end: the socket to the parent is standard input.
+pub fn main() -> u8 {
+    // The person's Ctrl-C is for the parent, which ends us when it has kept what was measured.
+    let socket = rustix::stdio::stdin();
+    let (assignment, descriptors) = match channel::receive::<Assignment>(socket) {
+        Ok(Some(received)) => received,
+        // The parent is gone.
+        Ok(None) => return 1,
+        // Someone called the hidden verb by hand: what they typed on is no socket.
+        Err(_) => {
+            eprintln!("pipemark: '{}' is for pipemark itself; try pipemark --help", channel::END_VERB);
+            return 2;
+        }
+    };
+    if assignment.role == Role::Keeper {
+        return keeper::main(&assignment, socket);
+    }
+    // An end never outlives the one that started it: others of the run may never come.
+    if !child::die_with(assignment.parent) {
+        return 1;
+    }
+    let role = assignment.role;
+    let done = catch_unwind(AssertUnwindSafe(|| take_part(assignment, descriptors)))
+        .unwrap_or_else(|_| Err(io::Error::other("a bug in pipemark: the process panicked")));
+    let reply = match done {
+        Ok(done) => Reply::Done(Box::new(done)),
+        Err(error) => Reply::of(&error, &format!("the {} failed: ", role.name())),
+    };
+    channel::send(socket, &reply, &[]).map_or(1, |()| 0)
+}
+
+fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Done> {
+    let missing = |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{what} is missing"));
+    let mut descriptors = descriptors.into_iter();
+    let control = Control::open(descriptors.next().ok_or_else(|| missing("the shared page"))?)?;
+    let pinned = assignment.pin.map(child::pin).transpose()?;
+    let ends = assignment.job.ends().ok_or_else(|| missing("the link"))?.clone();
+    let mut handles = assignment.handles.clone().into_iter().map(|wire| wire.handle(&mut descriptors));
+    let mut next = || handles.next().unwrap_or_else(|| Err(missing("an end of the link")));
+    let end = End { assignment, ends, control, pinned };
+    let Some(link) = link::of(end.ends.link) else { return copy::run(&end) };
+    match (end.assignment.role, &end.assignment.job) {
+        (Role::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
+        (_, Job::RoundTrip(_)) => latency::answer(&end, link, next()?, next()?),
+        (Role::Source, _) if end.ends.writers > 1 => writers::write(&end, next()?.fd()?),
+        (_, _) if end.ends.writers > 1 => writers::read(&end, next()?.fd()?),
+        (Role::Source, _) => source::run(&end, link, next()?),
+        (_, _) => sink::run(&end, link, next()?),
+    }
+}
+
+impl End {
+    /// Whether there are stages between source and sink. Then the whole stream is measured, to its end: stages may hold
+    /// bytes back, or change their number.
+    fn chained(&self) -> bool {
+        self.assignment.job.chain().is_some()
+    }
+
+    /// What a stream of this pair consists of; `stream` tells one from another. Source and sink come to the same answer on
+    /// their own.
+    fn pattern(&self, stream: u64) -> Pattern {
+        let seed = self.assignment.seed.wrapping_add(u64::from(self.assignment.pair)).wrapping_add(stream);
+        let rule = if self.ends.verify == Verify::Xor { Rule::Counting } else { Rule::Position { seed } };
+        match link::content(&self.ends) {
+            Content::Fresh => Pattern::endless(rule),
+            Content::Prepared => Pattern::repeating(rule, link::period(&self.ends) as u64),
+        }
+    }
+
+    /// Busy work of `mean` length, this end's own.
+    fn busy(&self, mean: Delay) -> Busy {
+        Busy::new(mean, self.assignment.seed ^ self.assignment.line as u64)
+    }
+
+    /// What is known of this end before its window.
+    fn stats(&self, ceiling: Option<f64>) -> EndStats {
+        EndStats { pinned: self.pinned.clone(), ceiling, ..EndStats::default() }
+    }
+
+    /// Makes this end's progress visible to the parent.
+    #[inline]
+    fn progress(&self, bytes: u64) {
+        self.control.progress(self.assignment.line, bytes);
+    }
+
+    /// How long the warm-up of this sink's source is, once that is known. A source has the line before its sink.
+    #[inline]
+    fn warm_up(&self) -> Option<u64> {
+        self.control.warm_up(self.assignment.line - 1)
+    }
+
+    /// Bytes on huge pages, if any were asked for.
+    fn huge_bytes(&self) -> Option<u64> {
+        (self.ends.pages == PageKind::Huge).then(pipeio_harness::buffer::huge_bytes)
+    }
+}
+
+fn ended_early() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the link ended before the run was over")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! The memory-copy limit: one process copies block to block, as a pipe has to at least once.
+
+use std::hint::black_box;
+use std::io;
+
+use pipeio_harness::buffer::Buffer;
+use pipeio_harness::usage::monotonic_ns;
+
+use crate::link;
+use crate::runner::end::meter::{Meter, is_over};
+use crate::runner::end::{Done, End};
+
+pub(super) fn run(end: &End) -> io::Result<Done> {
+    let ends = &end.ends;
+    let block = ends.block.as_usize();
+    let buffer = || Buffer::new(block, ends.align as usize, link::pages(ends.pages));
+    let (mut from, mut to) = (buffer()?, buffer()?);
+    end.pattern(0).fill(0, from.bytes_mut());
+    // What is called for each block is the copy alone: a small one takes 20 ns.
+    let (from, to) = (from.bytes(), to.bytes_mut());
+    let mut copy = || {
+        to.copy_from_slice(black_box(from));
+        black_box(&*to);
+    };
+
+    end.control.meet(1)?;
+    (0..4).for_each(|_| copy());
+    end.control.meet(2)?;
+    end.control.flows(ends.pairs);
+
+    let mut meter = Meter::new();
+    let begun_ns = meter.begin();
+    let mut bytes = 0u64;
+    loop {
+        // The clock is read once per 1 MiB or block, whichever is more.
+        for _ in 0..(1 << 20) / block.clamp(1, 1 << 20) {
+            copy();
+            bytes += block as u64;
+        }
+        end.progress(bytes);
+        if is_over(ends.volume, bytes, begun_ns, monotonic_ns) {
+            break;
+        }
+    }
+    let mut stats = meter.stop(bytes, 0.0, end.stats(None));
+    stats.bytes_in_all = bytes;
+    let fault = (to != from).then(|| "the copy differs from its original".to_owned());
+    Ok(Done { stats, fault, huge_bytes: end.huge_bytes(), ..Done::default() })
+}

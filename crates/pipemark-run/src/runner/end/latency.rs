@@ -1,0 +1,378 @@
+//! Latency: the source sends a block and waits until one of the same size has come back, over and over.
+
+use std::io;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::recv::Receiver;
+use pipeio_harness::send::{Content, Sender};
+use pipeio_harness::usage::monotonic_ns;
+
+use pipemark_model::{Ends, Latency, Nanos, Pace, Verify};
+use pipemark_stats::percentile;
+
+use crate::link::{self, Handle, Link, stream};
+use crate::runner::end::meter::{Meter, is_over, own_ns};
+use crate::runner::end::{Done, End, ended_early};
+
+/// The warm-up: at least so long and so many.
+const WARM_UP_NS: u64 = 2_000_000;
+const WARM_UP_TRIPS: u32 = 16;
+
+/// How long round trips back to back go on before the window begins, once the gate has stopped them.
+const RUN_IN_NS: u64 = 3_000_000;
+
+/// The longest round trip that is told apart; a run is ended by its limit long before.
+pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Sleep until so shortly before a message is due, and watch the clock from there: waking up takes its own time, which
+/// is not the link's.
+const WATCH_NS: u64 = 100_000;
+
+/// One side of a conversation: a link to the other side and one back.
+struct Side<S: ?Sized, R: ?Sized> {
+    sender: Box<S>,
+    receiver: Box<R>,
+    block: usize,
+    fresh: bool,
+    ours: Pattern,
+    theirs: Checker,
+    check: bool,
+    sent: u64,
+    received: u64,
+    /// Bytes written anew, and bytes looked at.
+    made: u64,
+    looked: u64,
+    calls: u32,
+}
+
+impl<S: Sender + ?Sized, R: Receiver + ?Sized> Side<S, R> {
+    fn new(end: &End, (mut sender, receiver): (Box<S>, Box<R>), ours: u64, theirs: u64) -> io::Result<Self> {
+        let ends = &end.ends;
+        let ours = end.pattern(ours);
+        let fresh = link::content(ends) == Content::Fresh;
+        if !fresh {
+            sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
+        }
+        Ok(Side {
+            sender,
+            receiver,
+            block: ends.block.as_usize(),
+            fresh,
+            ours,
+            theirs: Checker::new(end.pattern(theirs)),
+            check: ends.verify != Verify::None && ends.link.transfers(),
+            sent: 0,
+            received: 0,
+            made: 0,
+            looked: 0,
+            calls: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn send(&mut self) -> io::Result<()> {
+        if self.fresh {
+            self.ours.fill(self.sent, self.sender.fresh(self.block)?);
+            self.made += self.block as u64;
+        }
+        let moved = self.sender.send(self.block)?;
+        self.sent += moved.bytes as u64;
+        self.calls += moved.calls;
+        Ok(())
+    }
+
+    /// Waits for a whole message; false if there is none and will be none.
+    #[inline(always)]
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut arrived = 0;
+        while arrived < self.block {
+            let received = self.receiver.recv()?;
+            if received.bytes == 0 {
+                return if arrived == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+            }
+            match received.data {
+                Some(data) if self.check => {
+                    self.looked += data.len() as u64;
+                    self.theirs.check(data);
+                }
+                _ => self.theirs.skip(received.bytes),
+            }
+            arrived += received.bytes;
+            self.calls += received.calls;
+        }
+        self.received += arrived as u64;
+        Ok(true)
+    }
+
+    // A switch of processes makes the processor forget where it was to return to, so each call that is still open then costs a
+    // wrong guess.
+    #[inline(always)]
+    fn round_trip(&mut self) -> io::Result<()> {
+        self.send()?;
+        if self.receive()? {
+            Ok(())
+        } else {
+            Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the link back ended before the run was over"))
+        }
+    }
+
+    /// What is known of the bytes at the end.
+    fn done(&self) -> Done {
+        let fault = self.theirs.fault().map(|fault| fault.to_string());
+        Done { fault, made: self.made, looked: self.looked, ..Done::default() }
+    }
+
+    /// The warm-up is always compared: that proves the path at no cost to the window.
+    fn begin_window(&mut self, end: &End) {
+        self.check = end.ends.touched();
+        self.calls = 0;
+    }
+}
+
+const THERE: u64 = 0;
+const BACK: u64 = 1 << 32;
+
+/// Calls a function with the sender of `$to` and the receiver of `$from`: by their types, so that there is nothing between
+/// it and the system calls, where these are just a write and a read.
+macro_rules! with_ends {
+    ($function:ident($end:expr $(, $more:expr)*), $link:expr, $to:expr, $from:expr) => {{
+        let ends = &$end.ends;
+        // A message is asked for whole, whatever the size of its pieces.
+        let whole = Ends { read_block: None, ..ends.clone() };
+        if stream::is_plain($link, ends) {
+            $function($end, (Box::new(stream::write($to, ends)?), Box::new(stream::read($from, &whole)?)) $(, $more)*)
+        } else {
+            $function($end, ($link.sender($to, ends)?, $link.receiver($from, &whole)?) $(, $more)*)
+        }
+    }};
+}
+
+/// The source: asks, and keeps the clock.
+pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+    with_ends!(ask_through(end, pace), link, there, back)
+}
+
+fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
+    end: &End,
+    opened: (Box<S>, Box<R>),
+    pace: Pace,
+) -> io::Result<Done> {
+    let mut side = Side::new(end, opened, THERE, BACK)?;
+    let ends = &end.ends;
+    let mut busy = end.busy(ends.write_delay);
+    // By default the kernel may wake a sleeper 50 µs late.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+
+    end.control.meet(1)?;
+    let begin = monotonic_ns();
+    let mut warm = 1;
+    while warm < WARM_UP_TRIPS || monotonic_ns() - begin < WARM_UP_NS {
+        side.round_trip()?;
+        warm += 1;
+    }
+    end.control.announce_warm_up(end.assignment.line, side.sent + ends.block.0);
+    side.round_trip()?;
+    let mut meter = Meter::new();
+    let own_ns = own_cost(end, pace)?;
+    let released_ns = end.control.meet(2)?;
+
+    // What is paced has no step to fall out of.
+    let run_in_ns = if pace == Pace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
+    let mut flows = false;
+    while !end.control.begun() {
+        if !flows && monotonic_ns() - released_ns >= run_in_ns {
+            flows = true;
+            end.control.flows(ends.pairs);
+        }
+        side.round_trip()?;
+    }
+    side.begin_window(end);
+    let begun_ns = meter.begin();
+    let before = side.sent;
+    let mut timer = Timer::new(pace, begun_ns);
+    loop {
+        busy.work();
+        let started_ns = timer.start();
+        side.round_trip()?;
+        let arrived_ns = monotonic_ns();
+        trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
+        timer.ended(arrived_ns);
+        meter.count(std::mem::take(&mut side.calls));
+        end.progress(side.sent);
+        if is_over(ends.volume, side.sent - before, begun_ns, || arrived_ns) {
+            break;
+        }
+    }
+    let mut stats = meter.stop(side.sent - before, own_ns, end.stats(None));
+    let due = timer.due(begun_ns + stats.ns);
+    // Watching the clock until a message is due is no cost of the link.
+    stats.user_ns = stats.user_ns.saturating_sub(timer.watched_ns);
+    end.control.sink_done(ends.pairs);
+    // Other pairs may still be in their windows.
+    while !end.control.stopped() {
+        side.round_trip()?;
+    }
+    stats.bytes_in_all = side.sent;
+    if side.received != side.sent {
+        return Err(io::Error::other(format!("{} bytes were asked and {} answered", side.sent, side.received)));
+    }
+    side.sender.finish()?;
+    Ok(Done { stats, latency: Some(summary(&trips, due)?), ..side.done() })
+}
+
+/// The sink: answers.
+pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+    with_ends!(answer_through(end), link, back, there)
+}
+
+fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(end: &End, opened: (Box<S>, Box<R>)) -> io::Result<Done> {
+    let mut side = Side::new(end, opened, BACK, THERE)?;
+    let ends = &end.ends;
+    let mut busy = end.busy(ends.read_delay);
+
+    end.control.meet(1)?;
+    while ends.link.transfers() && end.warm_up() != Some(side.received) {
+        if !side.receive()? {
+            return Err(ended_early());
+        }
+        side.send()?;
+    }
+    let mut meter = Meter::new();
+    end.control.meet(2)?;
+
+    while ends.link.transfers() && !end.control.begun() && side.receive()? {
+        side.send()?;
+    }
+    side.begin_window(end);
+    meter.begin();
+    let before = side.received;
+    while !end.control.stopped() && side.receive()? {
+        busy.work();
+        side.send()?;
+        meter.count(std::mem::take(&mut side.calls));
+        end.progress(side.received);
+    }
+    let mut stats = meter.stop(side.received - before, 0.0, end.stats(None));
+    while ends.link.transfers() && side.receive()? {
+        side.send()?;
+    }
+    stats.bytes_in_all = side.received;
+    Ok(Done { stats, ..side.done() })
+}
+
+/// What a round trip takes besides the link: looks at the clock, the histogram, counting.
+fn own_cost(end: &End, pace: Pace) -> io::Result<f64> {
+    let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
+    let mut meter = Meter::new();
+    let mut timer = Timer::new(Pace::Gap(Nanos(0)), 0);
+    let looks = if pace == Pace::Gap(Nanos(0)) { 1 } else { 2 };
+    Ok(own_ns(|| {
+        let started_ns = timer.start();
+        let arrived_ns = (0..looks).map(|_| monotonic_ns()).max().unwrap_or_default();
+        trips.saturating_record(arrived_ns.saturating_sub(started_ns).max(1));
+        timer.ended(arrived_ns);
+        meter.count(1);
+        end.progress(0);
+        std::hint::black_box(is_over(end.ends.volume, 0, arrived_ns, || arrived_ns));
+    }))
+}
+
+/// When the next message starts.
+struct Timer {
+    pace: Pacing,
+    /// Time spent watching the clock until a message was due.
+    watched_ns: u64,
+}
+
+enum Pacing {
+    /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
+    Closed { next_ns: u64 },
+    /// A pause after the last is back.
+    Gap(Duration),
+    /// At a fixed rate, timed from when it was due and not from when it could be sent: a stall is not left out.
+    Open { interval: f64, first_ns: u64, nth: u64 },
+}
+
+impl Timer {
+    fn new(pace: Pace, first_ns: u64) -> Timer {
+        let pace = match pace {
+            Pace::Rate(rate) => Pacing::Open { interval: 1e9 / f64::from(rate), first_ns, nth: 0 },
+            Pace::Gap(gap) if gap.0 > 0 => Pacing::Gap(gap.into()),
+            Pace::Gap(_) => Pacing::Closed { next_ns: monotonic_ns() },
+        };
+        Timer { pace, watched_ns: 0 }
+    }
+
+    /// Waits until the next message may start; returns what its round trip is timed from.
+    #[inline]
+    fn start(&mut self) -> u64 {
+        match &mut self.pace {
+            Pacing::Closed { next_ns } => *next_ns,
+            Pacing::Gap(gap) => {
+                std::thread::sleep(*gap);
+                monotonic_ns()
+            }
+            Pacing::Open { interval, first_ns, nth } => {
+                *nth += 1;
+                let due = *first_ns + (*interval * *nth as f64) as u64;
+                let now = monotonic_ns();
+                if due > now + WATCH_NS {
+                    std::thread::sleep(Duration::from_nanos(due - now - WATCH_NS));
+                }
+                let watched_from = monotonic_ns();
+                let mut now = watched_from;
+                while now < due {
+                    std::hint::spin_loop();
+                    now = monotonic_ns();
+                }
+                self.watched_ns += now - watched_from;
+                due
+            }
+        }
+    }
+
+    #[inline]
+    fn ended(&mut self, arrived_ns: u64) {
+        if let Pacing::Closed { next_ns } = &mut self.pace {
+            *next_ns = arrived_ns;
+        }
+    }
+
+    /// How many messages were due until then, of those at a fixed rate.
+    fn due(&self, until_ns: u64) -> Option<u64> {
+        match self.pace {
+            Pacing::Open { interval, first_ns, .. } => {
+                Some((until_ns.saturating_sub(first_ns) as f64 / interval) as u64)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a histogram of times says; `due` is how many there were to be.
+pub(in crate::runner) fn summary(trips: &Histogram<u64>, due: Option<u64>) -> io::Result<Latency> {
+    let at = |share: f64| trips.value_at_quantile(share);
+    let count = usize::try_from(trips.len()).unwrap_or(usize::MAX);
+    let supported = |share: f64| percentile::supports(count, share * 100.0).then(|| at(share));
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(trips, &mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(Latency {
+        round_trips: trips.len(),
+        min: trips.min(),
+        p50: at(0.5),
+        p90: supported(0.9),
+        p99: supported(0.99),
+        p999: supported(0.999),
+        max: trips.max(),
+        histogram: BASE64_STANDARD.encode(bytes),
+        due,
+        held: None,
+    })
+}

@@ -1,0 +1,217 @@
+//! What an end measures about itself in the window: calls, CPU use, which CPUs it ran on; and what it could do alone.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use pipeio_harness::usage::{Usage, migrations, monotonic_ns};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use pipemark_model::{Cpu, Delay, EndStats, Volume};
+
+/// Ask which CPU this is once in so many rounds: often enough to see a migration, too seldom to cost anything.
+const ROUNDS_PER_LOOK: u64 = 64;
+
+/// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].
+#[derive(Default)]
+pub struct Meter {
+    begun_ns: u64,
+    before: Usage,
+    migrations: Option<u64>,
+    calls: u64,
+    rounds: u64,
+    cpus: BTreeSet<Cpu>,
+}
+
+impl Meter {
+    /// Made before the window, for what takes time.
+    pub fn new() -> Meter {
+        let mut meter = Meter { migrations: migrations(), ..Meter::default() };
+        meter.look();
+        meter
+    }
+
+    /// Begins the window, now; returns when that is.
+    pub fn begin(&mut self) -> u64 {
+        self.before = Usage::now();
+        self.begun_ns = monotonic_ns();
+        self.begun_ns
+    }
+
+    /// Begins the window at a moment that has passed.
+    pub fn begin_at(&mut self, ns: u64) -> u64 {
+        self.begin();
+        self.begun_ns = ns;
+        ns
+    }
+
+    fn look(&mut self) {
+        self.cpus.insert(Cpu(u16::try_from(rustix::thread::sched_getcpu()).unwrap_or(u16::MAX)));
+    }
+
+    /// Counts a round of the loop and its system calls.
+    #[inline]
+    pub fn count(&mut self, calls: u32) {
+        self.calls += u64::from(calls);
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
+            self.look();
+        }
+    }
+
+    /// Ends the window now, with `bytes` moved in it; a round of the loop takes `own_ns` besides its work.
+    pub fn stop(mut self, bytes: u64, own_ns: f64, stats: EndStats) -> EndStats {
+        let ns = monotonic_ns().saturating_sub(self.begun_ns);
+        let used = Usage::now().since(&self.before);
+        self.look();
+        EndStats {
+            bytes,
+            ns,
+            calls: self.calls,
+            bytes_per_call: (self.calls > 0).then(|| bytes as f64 / self.calls as f64),
+            own_ns: Some((own_ns * self.rounds as f64).round() as u64),
+            user_ns: used.user_ns,
+            sys_ns: used.sys_ns,
+            voluntary_switches: used.voluntary_switches,
+            involuntary_switches: used.involuntary_switches,
+            minor_faults: used.minor_faults,
+            major_faults: used.major_faults,
+            migrations: migrations().zip(self.migrations).map(|(now, then)| now.saturating_sub(then)),
+            cpus: self.cpus.into_iter().collect(),
+            ..stats
+        }
+    }
+}
+
+/// Nanoseconds that a round of an end's loop takes without its work: the least of some batches.
+pub fn own_ns(mut round: impl FnMut()) -> f64 {
+    const ROUNDS: u32 = 256;
+    let mut batch = || {
+        let begin = monotonic_ns();
+        (0..ROUNDS).for_each(|_| round());
+        (monotonic_ns() - begin) as f64 / f64::from(ROUNDS)
+    };
+    batch();
+    (0..8).map(|_| batch()).fold(f64::INFINITY, f64::min)
+}
+
+/// Whether a window of `volume` is over, with `bytes` moved in it.
+#[inline(always)]
+pub fn is_over(volume: Volume, bytes: u64, begun_ns: u64, now: impl FnOnce() -> u64) -> bool {
+    match volume {
+        Volume::Total(total) => bytes >= total.0,
+        Volume::Time(time) => now().saturating_sub(begun_ns) >= time.0,
+    }
+}
+
+/// Busy work around each call.
+pub struct Busy {
+    mean: Duration,
+    random: SplitMix64,
+}
+
+impl Busy {
+    /// Delays around `delay`, drawn from `seed`.
+    pub fn new(delay: Delay, seed: u64) -> Busy {
+        Busy { mean: delay.0.into(), random: SplitMix64::seed_from_u64(seed) }
+    }
+
+    /// Works for 0.5 to 1.5 times the mean, evenly distributed.
+    #[inline]
+    pub fn work(&mut self) {
+        if !self.mean.is_zero() {
+            let begin = Instant::now();
+            let length = self.next();
+            while begin.elapsed() < length {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// How long the next work takes.
+    fn next(&mut self) -> Duration {
+        let share = 0.5 + self.random.next_u64() as f64 / u64::MAX as f64;
+        self.mean.mul_f64(share)
+    }
+
+    /// Seconds of work per call on average.
+    pub fn seconds(&self) -> f64 {
+        self.mean.as_secs_f64()
+    }
+}
+
+/// Bytes per second of `block` bytes done over and over for about 2 ms of CPU time, `extra` seconds added to each: of the
+/// fastest of a few batches, as a moment in which the host or another process was in the way is no limit. `now` tells CPU
+/// time and not wall time, because the other end may be measuring itself on the same CPU. That clock takes longer than a
+/// small block, so it is read once per batch.
+///
+/// # Errors
+/// The first error of `block`.
+pub fn ceiling<E>(now: impl Fn() -> u64, extra: f64, mut block: impl FnMut() -> Result<usize, E>) -> Result<f64, E> {
+    const ENOUGH_NS: u64 = 250_000;
+    const BATCHES: u64 = 4;
+    let (mut rounds, mut spent_long, mut best) = (1u32, 0, 0.0f64);
+    // The first touch of memory takes longer than any later one.
+    block()?;
+    while spent_long < BATCHES * ENOUGH_NS {
+        let begin = now();
+        let mut bytes = 0;
+        for _ in 0..rounds {
+            bytes += block()?;
+        }
+        let spent = now() - begin;
+        if spent >= ENOUGH_NS {
+            spent_long += spent;
+            best = best.max(bytes as f64 / (spent as f64 / 1e9 + extra * f64::from(rounds)));
+        } else {
+            rounds *= 2;
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    use pipemark_model::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn a_slow_moment_is_no_ceiling() {
+        for slow in [0..0, 2_000_000..2_600_000, 2_900_000..3_300_000] {
+            let clock = Cell::new(0);
+            let block = || {
+                let takes = match clock.get() {
+                    0 => 2_000_000,
+                    at if slow.contains(&at) => 5_000,
+                    _ => 1_000,
+                };
+                clock.set(clock.get() + takes);
+                Ok::<usize, Infallible>(4096)
+            };
+            let Ok(ceiling) = ceiling(|| clock.get(), 1e-6, block);
+            assert!((ceiling / 2.048e9 - 1.0).abs() < 1e-9, "{slow:?}: {ceiling}");
+        }
+    }
+
+    #[test]
+    fn delays_are_even_between_half_and_one_and_a_half_and_the_seed_s() {
+        let lengths = |seed| {
+            let mut busy = Busy::new(Delay(Nanos(500_000)), seed);
+            (0..10_000).map(|_| busy.next().as_nanos() as f64 / 1e3).collect::<Vec<f64>>()
+        };
+        let drawn = lengths(2002);
+        assert!(drawn.iter().all(|&us| (250.0..=750.0).contains(&us)));
+        // A tenth of them in each tenth of the range, give or take five standard deviations.
+        for tenth in 0..10 {
+            let low = 250.0 + 50.0 * f64::from(tenth);
+            let count = drawn.iter().filter(|&&us| (low..low + 50.0).contains(&us)).count();
+            assert!((850..=1150).contains(&count), "{count} from {low} us on");
+        }
+        assert_eq!(drawn, lengths(2002));
+        assert_ne!(drawn, lengths(2003));
+    }
+}

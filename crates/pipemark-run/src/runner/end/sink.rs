@@ -1,0 +1,239 @@
+//! The sink: takes bytes out of the link, proves them, and keeps the clock that counts.
+
+use std::io;
+
+use pipeio_harness::buffer::{Buffer, Bytes};
+use pipeio_harness::pattern::{Checker, Pattern};
+use pipeio_harness::recv::Receiver;
+use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
+
+use pipemark_model::{Ends, Verify, Volume};
+
+use crate::link::{self, Handle, Link};
+use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
+use crate::runner::end::{Done, End, ended_early};
+
+/// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
+const CALLS_PER_LOOK: u32 = 16;
+const BYTES_PER_LOOK: u64 = 64 << 10;
+
+/// How long bytes flow before the window begins: longer than the ends take to fall out of the step of the gate, and, where
+/// nothing pins them, than the scheduler takes to place them.
+const RUN_IN_NS: u64 = 10_000_000;
+const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
+
+struct Sink {
+    receiver: Box<dyn Receiver + Send>,
+    proof: Proof,
+    received: u64,
+}
+
+/// What becomes of the bytes that arrive.
+struct Proof {
+    checker: Checker,
+    check: bool,
+    xor: Option<u8>,
+    /// Bytes that were looked at.
+    read: u64,
+}
+
+impl Proof {
+    fn new(pattern: Pattern, ends: &Ends) -> Proof {
+        let xor = (ends.verify == Verify::Xor).then_some(0);
+        Proof { checker: Checker::new(pattern), check: ends.touched() && xor.is_none(), xor, read: 0 }
+    }
+
+    #[inline]
+    fn absorb<'a>(&mut self, bytes: usize, data: Option<impl Into<Bytes<'a>>>) {
+        let data = data.map(Into::into);
+        match data {
+            Some(data) if self.check => {
+                self.read += data.len() as u64;
+                self.checker.check(data);
+            }
+            _ => self.checker.skip(bytes),
+        }
+        if let (Some(xor), Some(data)) = (&mut self.xor, data) {
+            *xor ^= pipeio_harness::pattern::xor(data);
+            self.read += if self.check { 0 } else { data.len() as u64 };
+        }
+    }
+}
+
+pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
+    let ends = &end.ends;
+    let observed = if let Handle::Fd(fd) = &handle { Some(fd.try_clone()?) } else { None };
+    let capacity = || pipeio::pipe::capacity(observed.as_ref()?).ok().map(|bytes| bytes as u64);
+    let receiver = link.receiver(handle, ends)?;
+    let mut busy = end.busy(ends.read_delay);
+    let stats = end.stats(alone(ends, end.pattern(0), &busy));
+    let capacity_before = capacity();
+    let mut sink = Sink { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
+    let check = sink.proof.check;
+    // The warm-up is always compared: that proves the path at no cost to the window.
+    sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
+
+    end.control.meet(1)?;
+    let chained = end.chained();
+    let warmed_up = ends.link.transfers() && !chained;
+    // More than was sent is no reason to wait for ever: it is found with the rest of what is wrong.
+    while warmed_up && end.warm_up().is_none_or(|bytes| sink.received < bytes) {
+        if sink.take()?.0 == 0 {
+            return Err(ended_early());
+        }
+        end.progress(sink.received);
+    }
+    let unseen = sink.proof.check && ends.recv.touches() && sink.proof.read != sink.received;
+    sink.proof.check = check;
+    let mut meter = Meter::new();
+    let own_ns = sink.own_ns(end);
+    let released_ns = end.control.meet(2)?;
+
+    if warmed_up {
+        sink.run_in(end, released_ns)?;
+    }
+    if !warmed_up {
+        end.control.flows(ends.pairs);
+    }
+    // The stages of a chain begin with the release, and so does its clock.
+    let begun_ns = if chained { meter.begin_at(released_ns) } else { meter.begin() };
+    let before = sink.received;
+    let mut goal = Goal::new(ends, begun_ns);
+    let mut last_ns = begun_ns;
+    loop {
+        let (bytes, calls) = sink.take()?;
+        if bytes == 0 && chained {
+            break;
+        }
+        if bytes == 0 {
+            return Err(ended_early());
+        }
+        meter.count(calls);
+        end.progress(sink.received);
+        busy.work();
+        if chained {
+            last_ns = monotonic_ns();
+        } else if goal.reached(bytes, sink.received - before) {
+            break;
+        }
+    }
+    let mut stats = meter.stop(sink.received - before, own_ns, stats);
+    if chained && stats.bytes > 0 {
+        // The end of a chain's stream comes when the last process of it is gone, its last byte well before. Where stages
+        // keep everything to themselves, the end is all there is.
+        stats.ns = last_ns - begun_ns;
+    }
+    end.control.sink_done(ends.pairs);
+    // Other pairs may still be in their windows: this one keeps up the load until the source closes.
+    // Without a transfer there is nothing to end.
+    while ends.link.transfers() || !end.control.stopped() {
+        let (bytes, _) = sink.take()?;
+        if bytes == 0 {
+            break;
+        }
+        end.progress(sink.received);
+        busy.work();
+    }
+    stats.ceiling = stats.ceiling.zip(alone(ends, end.pattern(0), &busy)).map(|(before, after)| before.max(after));
+    stats.bytes_in_all = sink.received;
+    stats.xor = sink.proof.xor;
+    Ok(Done {
+        stats,
+        capacity: capacity_before.zip(capacity()),
+        fault: match unseen {
+            true => Some("the sink did not look at the bytes of the warm-up".to_owned()),
+            false => sink.proof.checker.fault().map(|fault| fault.to_string()),
+        },
+        looked: sink.proof.read,
+        huge_bytes: end.huge_bytes(),
+        ..Done::default()
+    })
+}
+
+impl Sink {
+    /// Takes what comes until all pairs flow as they will: the gate has put the ends in step, and the first blocks are faster
+    /// or slower than the rest.
+    fn run_in(&mut self, end: &End, released_ns: u64) -> io::Result<()> {
+        let mut flows = false;
+        let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
+        while !end.control.begun() {
+            if self.take()?.0 == 0 {
+                return Err(ended_early());
+            }
+            end.progress(self.received);
+            if !flows && monotonic_ns() - released_ns >= run_in_ns {
+                flows = true;
+                end.control.flows(end.ends.pairs);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a round of the loop takes besides receiving and looking at the bytes.
+    fn own_ns(&self, end: &End) -> f64 {
+        let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
+        own_ns(|| {
+            meter.count(1);
+            end.progress(self.received);
+            std::hint::black_box(goal.reached(1, self.received));
+        })
+    }
+
+    /// Takes what is there; returns bytes and calls.
+    #[inline]
+    fn take(&mut self) -> io::Result<(usize, u32)> {
+        let received = self.receiver.recv()?;
+        self.proof.absorb(received.bytes, received.data);
+        self.received += received.bytes as u64;
+        Ok((received.bytes, received.calls))
+    }
+}
+
+/// What the sink could do if the transfer cost nothing; `None` if it neither looks at bytes nor does work.
+fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
+    let (looks, block) = (ends.touched(), ends.read_block().as_usize());
+    if !looks && busy.seconds() == 0.0 {
+        return None;
+    }
+    // Where a receiver's bytes lie: a vector of words may begin in the midst of a cache line.
+    let mut data = Buffer::new(if looks { block } else { 1 }, ends.align as usize, link::pages(ends.pages)).ok()?;
+    pattern.fill(0, data.bytes_mut());
+    let (mut proof, bytes) = (Proof::new(pattern, ends), data.bytes());
+    let work = || {
+        proof.checker.restart();
+        proof.absorb(block, Some(std::hint::black_box(bytes)));
+        Ok::<usize, std::convert::Infallible>(block)
+    };
+    Some(ceiling(thread_cpu_ns, busy.seconds(), work).unwrap_or_else(|never| match never {}))
+}
+
+/// When the window is over.
+struct Goal {
+    volume: Volume,
+    begun_ns: u64,
+    calls: u32,
+    bytes: u64,
+    bytes_per_look: u64,
+}
+
+impl Goal {
+    fn new(ends: &Ends, begun_ns: u64) -> Goal {
+        // Where nothing is transferred, the clock would be most of what is timed.
+        let bytes_per_look = if ends.link.transfers() { BYTES_PER_LOOK } else { u64::MAX };
+        Goal { volume: ends.volume, begun_ns, calls: 0, bytes: 0, bytes_per_look }
+    }
+
+    /// Whether it is, after another `bytes` that make `total`.
+    #[inline]
+    fn reached(&mut self, bytes: usize, total: u64) -> bool {
+        if let Volume::Time(_) = self.volume {
+            self.calls += 1;
+            self.bytes += bytes as u64;
+            if self.calls < CALLS_PER_LOOK && self.bytes < self.bytes_per_look {
+                return false;
+            }
+            (self.calls, self.bytes) = (0, 0);
+        }
+        is_over(self.volume, total, self.begun_ns, monotonic_ns)
+    }
+}

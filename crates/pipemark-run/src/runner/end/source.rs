@@ -1,0 +1,145 @@
+//! The source: writes blocks into the link until the load is over.
+
+use std::io;
+
+use pipeio_harness::pattern::Pattern;
+use pipeio_harness::send::{Content, Moved, Sender};
+use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
+
+use crate::link::{self, Handle, Link};
+use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
+use crate::runner::end::{Done, End, text};
+
+/// The warm-up, which is compared and proves the path.
+const WARM_UP_NS: u64 = 2_000_000;
+const WARM_UP_BLOCKS: u64 = 4;
+const WARM_UP_BYTES: u64 = 64 << 20;
+
+struct Source<'a> {
+    end: &'a End,
+    sender: Box<dyn Sender + Send>,
+    pattern: Pattern,
+    content: Content,
+    block: usize,
+    busy: Busy,
+    position: u64,
+    /// Bytes that were written anew.
+    made: u64,
+}
+
+pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
+    let ends = &end.ends;
+    let content = link::content(ends);
+    let mut sender = link.sender(handle, ends)?;
+    let pattern = end.pattern(0);
+    if content == Content::Prepared {
+        sender.prepare(&mut |position, bytes| {
+            pattern.fill(position, &mut *bytes);
+            if ends.content == pipemark_model::Content::Text {
+                text::of(bytes);
+            }
+        })?;
+    }
+    let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
+    let mut source = Source { end, sender, pattern, content, block, busy, position: 0, made: 0 };
+    let stats = end.stats(source.alone()?);
+    source.made = 0;
+
+    end.control.meet(1)?;
+    let chained = end.chained();
+    if !chained {
+        source.warm_up()?;
+    }
+    // Asked before the sender, and its memory, is gone, and outside the window.
+    let huge_bytes = end.huge_bytes();
+    let mut meter = Meter::new();
+    let own_ns = source.own_ns();
+    let released_ns = end.control.meet(2)?;
+
+    // Until the sink's clock starts.
+    while !chained && ends.link.transfers() && !end.control.begun() {
+        source.busy.work();
+        source.block()?;
+        end.progress(source.position);
+    }
+    if chained {
+        meter.begin_at(released_ns);
+    } else {
+        meter.begin();
+    }
+    let before = source.position;
+    let over = |position: u64| match chained {
+        true => is_over(ends.volume, position, released_ns, monotonic_ns),
+        false => end.control.stopped(),
+    };
+    while !over(source.position) {
+        source.busy.work();
+        let moved = source.block()?;
+        meter.count(moved.calls);
+        end.progress(source.position);
+    }
+    let mut stats = meter.stop(source.position - before, own_ns, stats);
+    stats.bytes_in_all = source.position;
+    stats.xor = pattern.xor(source.position);
+    let made = source.made;
+    // The better of before and after: one of them may be a slow moment. A chain's clock still runs.
+    if let (false, Some(ceiling)) = (chained, stats.ceiling) {
+        stats.ceiling = source.alone()?.map(|after| after.max(ceiling));
+    }
+    // Most links end when they are closed, some need a mark.
+    source.sender.finish()?;
+    let note = source.sender.note();
+    drop(source);
+    Ok(Done { stats, note, huge_bytes, made, ..Done::default() })
+}
+
+impl Source<'_> {
+    /// What the source could do if the transfer cost nothing; `None` if it makes no content and does no work.
+    fn alone(&mut self) -> io::Result<Option<f64>> {
+        if self.content == Content::Prepared && self.busy.seconds() == 0.0 {
+            return Ok(None);
+        }
+        ceiling(thread_cpu_ns, self.busy.seconds(), || self.make(0).map(|()| self.block)).map(Some)
+    }
+
+    /// Makes the next block, where each is new.
+    #[inline]
+    fn make(&mut self, position: u64) -> io::Result<()> {
+        if self.content == Content::Fresh {
+            self.pattern.fill(position, self.sender.fresh(self.block)?);
+            self.made += self.block as u64;
+        }
+        Ok(())
+    }
+
+    /// What a round of the loop takes besides making and sending the bytes.
+    fn own_ns(&self) -> f64 {
+        let mut meter = Meter::new();
+        own_ns(|| {
+            std::hint::black_box(self.end.control.stopped());
+            meter.count(1);
+            self.end.progress(self.position);
+        })
+    }
+
+    #[inline]
+    fn block(&mut self) -> io::Result<Moved> {
+        self.make(self.position)?;
+        let moved = self.sender.send(self.block)?;
+        self.position += moved.bytes as u64;
+        Ok(moved)
+    }
+
+    /// Sends until the time is over, and announces the length before the last block, so that the sink cannot miss it.
+    fn warm_up(&mut self) -> io::Result<()> {
+        let begin = monotonic_ns();
+        let mut blocks = 1;
+        while blocks < WARM_UP_BLOCKS || (monotonic_ns() - begin < WARM_UP_NS && self.position < WARM_UP_BYTES) {
+            self.block()?;
+            blocks += 1;
+        }
+        self.end.control.announce_warm_up(self.end.assignment.line, self.position + self.block as u64);
+        self.block()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! One run of an entrant: a language's own program streams the bytes, in processes that it starts itself.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::net::Shutdown;
+
+use pipemark_entrants::{Answer, Entrants, Runnable, Stream, judge, quoted};
+use pipemark_host::child::error::RunError;
+use pipemark_host::child::interrupt::Interrupt;
+use pipemark_host::child::wait_readable;
+use pipemark_model::{Entrant, EntrantStats, Sample};
+
+use crate::runner::keeper::Scratch;
+use crate::runner::pair::{Conditions, Measured};
+use crate::runner::process::Peer;
+use crate::runner::supervisor::{Completion, Order, SUPERVISOR_VERB};
+
+/// How long a supervisor may take to end what it has started.
+const CLEANING: Duration = Duration::from_secs(20);
+
+/// The most characters of an entrant's stderr that go into a reason.
+const QUOTE: usize = 1000;
+
+/// A stream that shows whether an entrant looks at its bytes: a few blocks and a bit, and one byte changed on its way.
+const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
+
+/// Makes one run of an entrant, and before its first one proves that it looks at the bytes.
+///
+/// # Errors
+/// As for a pair: when there was no run, when it did not keep the contract, or when its answer is wrong.
+pub fn run(
+    Entrant { language, program, block, verify, total, .. }: &Entrant,
+    conditions: &Conditions<'_>,
+    entrants: &Entrants,
+    proven: &mut BTreeSet<String>,
+) -> Result<Measured, RunError> {
+    let runnable = entrants.program(language, *program)?;
+    match (&runnable.prints, verify.looks()) {
+        (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
+        (None, true) => {}
+        (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
+        (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
+    }
+    let stream = Stream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
+    if proven.insert(format!("{language} {program} {}", stream.pattern())) {
+        let (bytes, block, flip) = PROOF;
+        let proof = Stream { bytes, block, flip: Some(flip), ..stream };
+        once(&runnable, &proof, conditions).map_err(|error| match error {
+            RunError::Unverified(reason) => {
+                RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
+            }
+            other => other,
+        })?;
+    }
+    let (answer, outcome) = once(&runnable, &stream, conditions)?;
+    let measured = sample(answer.runtime, (answer.bytes, answer.ns), &outcome);
+    let sample = Sample { capacity_after: answer.capacity, ..measured };
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
+/// Runs a benchmark of others, which prints a rate of its own and proves nothing.
+fn printed(
+    runnable: &Runnable,
+    unit: &str,
+    (block, total): (u64, u64),
+    conditions: &Conditions<'_>,
+) -> Result<Measured, RunError> {
+    let filled = |word: &String| word.replace("{block}", &block.to_string()).replace("{total}", &total.to_string());
+    let words = runnable.words.iter().map(filled).collect();
+    let outcome = supervised(runnable, words, conditions)?;
+    let said = format!("{} {}", outcome.stdout.text, outcome.stderr.text);
+    let per_second = match unit {
+        "MB/sec" => 1e6,
+        _ => return Err(RunError::Failed(format!("{unit} is no unit of a rate that is known; use MB/sec"))),
+    };
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let rate = words.windows(2).filter(|two| two[1] == unit).find_map(|two| two[0].parse::<f64>().ok());
+    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0).ok_or_else(|| {
+        RunError::Failed(with_stderr(format!("it printed no rate in {unit}: {}", quoted(&said, QUOTE)), &outcome))
+    })?;
+    let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
+    let sample = sample(runnable.name.clone(), (total, ns), &outcome);
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
+fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &Completion) -> Sample {
+    let used = outcome.used;
+    Sample {
+        bytes,
+        ns,
+        wall_ns: outcome.wall_ns,
+        user_ns: used.user_ns,
+        sys_ns: used.sys_ns,
+        voluntary_switches: used.voluntary_switches,
+        involuntary_switches: used.involuntary_switches,
+        entrant: Some(EntrantStats { runtime, max_rss: outcome.max_rss }),
+        ..Sample::default()
+    }
+}
+
+fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Result<(Answer, Completion), RunError> {
+    let mut words = runnable.words.clone();
+    for (option, value) in [
+        ("--bytes", stream.bytes.to_string()),
+        ("--block", stream.block.to_string()),
+        ("--pattern", stream.pattern().to_owned()),
+        ("--seed", stream.seed.to_string()),
+    ] {
+        words.extend([option.to_owned(), value]);
+    }
+    if let Some(flip) = stream.flip {
+        words.extend(["--flip".to_owned(), flip.to_string()]);
+    }
+    let outcome = supervised(runnable, words, conditions)?;
+    match judge(&outcome.stdout.text, &runnable.name, stream, outcome.wall_ns) {
+        Ok(answer) => Ok((answer, outcome)),
+        Err(RunError::Unverified(sentence)) => Err(RunError::Unverified(with_stderr(sentence, &outcome))),
+        Err(error) => Err(RunError::Failed(with_stderr(error.to_string(), &outcome))),
+    }
+}
+
+fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<Completion, RunError> {
+    let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
+    let order = Order {
+        words,
+        folder: runnable.folder.clone(),
+        scratch: scratch.0.clone(),
+        pin: conditions.cpus.map(|(cpu, _)| cpu),
+    };
+    let outcome = Supervisor::start(&order)?.outcome(conditions.limit, conditions.interrupt)?;
+    check_end(&outcome)?;
+    Ok(outcome)
+}
+
+/// Whether it was started, ended well and alone, and printed no more than it may.
+fn check_end(outcome: &Completion) -> Result<(), RunError> {
+    let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
+        (Some(reason), _, _) => reason.clone(),
+        (_, Some(0), _) if outcome.left_behind > 0 => {
+            let left = outcome.left_behind;
+            format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
+        }
+        (_, Some(0), _) if !outcome.stdout.whole() => {
+            format!("it printed {} bytes instead of one line", outcome.stdout.bytes)
+        }
+        (_, Some(0), _) => return Ok(()),
+        (_, Some(code), _) => format!("it ended with status {code}"),
+        (_, None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (_, None, None) => "how it ended is not known".to_owned(),
+    };
+    Err(RunError::Failed(with_stderr(trouble, outcome)))
+}
+
+fn with_stderr(sentence: String, outcome: &Completion) -> String {
+    match outcome.stderr.text.trim() {
+        "" => sentence,
+        said => format!("{sentence}; its stderr: {}", quoted(said, QUOTE)),
+    }
+}
+
+/// A supervisor, as its parent sees it. Dropping it ends all that it has started.
+struct Supervisor(Peer);
+
+impl Supervisor {
+    fn start(order: &Order) -> Result<Supervisor, RunError> {
+        // The entrant shares its group.
+        let peer = Peer::start("entrant's supervisor", SUPERVISOR_VERB, None, order, &[]);
+        peer.map(Supervisor).map_err(RunError::Failed)
+    }
+
+    /// Waits until the entrant has ended, or ends it when its time is over.
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
+        if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
+            return Ok(outcome);
+        }
+        self.0.hang_up(Shutdown::Write);
+        let sentence = format!("it was ended after its limit of {limit:?}; raise --limit if it only needs longer");
+        let outcome = self.last_word().ok().flatten().unwrap_or_default();
+        Err(RunError::Failed(with_stderr(sentence, &outcome)))
+    }
+
+    /// What it says once it was hung up on, whatever the entrant does to keep it from that.
+    fn last_word(&mut self) -> Result<Option<Completion>, RunError> {
+        let deadline = Instant::now() + CLEANING;
+        while Instant::now() < deadline {
+            self.0.resume();
+            if let Some(outcome) = self.take(Instant::now() + Duration::from_millis(100), None)? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What came of the entrant; `None` if that isn't known until the deadline.
+    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<Completion>, RunError> {
+        if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
+            return Ok(None);
+        }
+        self.0.receive().map(|(outcome, _)| Some(outcome)).map_err(RunError::Failed)
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.0.hang_up(Shutdown::Write);
+        // Its end of the socket closes with it, when all that it started is gone.
+        while matches!(self.last_word(), Ok(Some(_))) {}
+        // Should it have been killed itself, what it started is still in its group, which ends with the child.
+    }
+}

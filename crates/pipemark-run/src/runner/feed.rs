@@ -1,0 +1,151 @@
+//! What feeds a filter: yes(1) with a line, or a log in memory, as it is or compressed. The log is made once for all runs,
+//! in files without a name: nothing is left of them, however the measurement ends.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use pipemark_host::child::error::{RunError, explained};
+use pipemark_host::child::interrupt::Interrupt;
+use pipemark_host::child::{Begin, Child};
+use pipemark_model::{ByteSize, Feed};
+
+use crate::content::Payload;
+
+/// The document's line, 8 bytes with its newline.
+pub const SHORT_LINE: &str = "abcdefg";
+
+/// 48 bytes with its newline: the middle of the two on an axis of ratios.
+pub const MIDDLE_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick fox ";
+
+/// 285 bytes with its newline, as a line of a log has them.
+pub const LONG_LINE: &str = "2024-01-01T00:00:00 host app[1]: the quick brown fox jumps over the lazy dog the quick \
+brown fox jumps over the lazy dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over the lazy \
+dog the quick brown fox jumps over the lazy dog the quick brown fox jumps over ";
+
+/// Tells this log from others: `pipemark gen log:3` writes the same.
+pub const LOG: Payload = Payload::Log { seed: 3 };
+
+/// gzip takes half a minute for a GiB at its fastest.
+const PACKING: Duration = Duration::from_secs(600);
+
+/// The logs that were made, by the total asked for.
+#[derive(Default)]
+pub struct Feeds {
+    logs: BTreeMap<ByteSize, Log>,
+}
+
+struct Log {
+    plain: File,
+    bytes: u64,
+    packed: Option<File>,
+}
+
+/// What a filter's input is to be.
+pub struct Input {
+    /// What writes it; the filter reads the file itself where there is none.
+    pub command: Option<Vec<String>>,
+    /// What that reads, and how many bytes go into the filter; without it, input has no end.
+    pub file: Option<(File, u64)>,
+}
+
+impl Feeds {
+    /// The input of a run; `total` is that of a feed that ends.
+    ///
+    /// # Errors
+    /// When there is no memory for a log, or it cannot be compressed.
+    pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<Input, RunError> {
+        let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
+        let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
+        let command = match feed {
+            Feed::YesShort => return Ok(Input { command: words(&["yes", SHORT_LINE]), file: None }),
+            Feed::YesMiddle => return Ok(Input { command: words(&["yes", MIDDLE_LINE]), file: None }),
+            Feed::YesLong => return Ok(Input { command: words(&["yes", LONG_LINE]), file: None }),
+            Feed::File => None,
+            Feed::Zcat => words(&["zcat"]),
+            Feed::Timed => unreachable!("its lines are written here, not by another program"),
+        };
+        if !self.logs.contains_key(&total) {
+            // One after the other: experiments of different totals do not add up.
+            self.logs = BTreeMap::from_iter([(total, Log::of(total).map_err(failed)?)]);
+        }
+        let log = self.logs.get_mut(&total).expect("made above");
+        if command.is_some() && log.packed.is_none() {
+            log.packed = Some(log.pack(interrupt)?);
+        }
+        let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
+        Ok(Input { file: Some((reopened(file).map_err(failed)?, log.bytes)), command })
+    }
+}
+
+impl Log {
+    /// Whole lines, as many as fit `total`, at least one.
+    fn of(total: ByteSize) -> io::Result<Log> {
+        let mut plain = nameless("log")?;
+        let mut stream = LOG.stream();
+        let mut bytes = 0;
+        while bytes < total.0 {
+            let piece = stream.next(usize::MAX);
+            let room = usize::try_from(total.0 - bytes).unwrap_or(usize::MAX).min(piece.len());
+            let end = match piece[..room].iter().rposition(|&byte| byte == b'\n') {
+                Some(last) => last + 1,
+                None if bytes > 0 => break,
+                None => piece.iter().position(|&byte| byte == b'\n').map_or(room, |first| first + 1),
+            };
+            plain.write_all(&piece[..end])?;
+            bytes += end as u64;
+            if end < piece.len() {
+                break;
+            }
+        }
+        Ok(Log { plain, bytes, packed: None })
+    }
+
+    fn pack(&self, interrupt: &Interrupt) -> Result<File, RunError> {
+        let failed = |error: io::Error| RunError::Failed(format!("gzip could not be started: {}", explained(&error)));
+        let packed = nameless("log.gz").map_err(failed)?;
+        let streams = (reopened(&self.plain).map_err(failed)?.into(), packed.try_clone().map_err(failed)?.into());
+        let words = ["gzip", "-1", "-c"].map(str::to_owned);
+        let mut gzip = Child::start_foreign("gzip", &words, streams, None, Begin::AtOnce).map_err(failed)?;
+        gzip.wait(Instant::now() + PACKING, Some(interrupt))?;
+        gzip.succeeded().map(|_| packed)
+    }
+}
+
+/// A file in memory.
+pub fn nameless(what: &str) -> io::Result<File> {
+    Ok(File::from(memfd_create(what, MemfdFlags::CLOEXEC)?))
+}
+
+/// The same file for reading, from its beginning.
+pub fn reopened(file: &File) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_as_long_as_they_are_said_to_be() {
+        let bytes = |line: &str| u32::try_from(line.len() + 1).ok();
+        assert_eq!(Feed::YesShort.line_bytes(), bytes(SHORT_LINE));
+        assert_eq!(Feed::YesMiddle.line_bytes(), bytes(MIDDLE_LINE));
+        assert_eq!(Feed::YesLong.line_bytes(), bytes(LONG_LINE));
+    }
+
+    #[test]
+    fn a_log_has_whole_lines_only() {
+        for total in [1, 1000, 128 << 10, 300_000] {
+            let log = Log::of(ByteSize(total)).unwrap();
+            let text = io::read_to_string(reopened(&log.plain).unwrap()).unwrap();
+            assert_eq!(text.len() as u64, log.bytes);
+            assert!(text.ends_with('\n') && (log.bytes <= total || text.lines().count() == 1), "{total}");
+            assert!(log.bytes + 400 > total, "{total}: {}", log.bytes);
+        }
+    }
+}

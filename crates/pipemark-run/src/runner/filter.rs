@@ -1,0 +1,207 @@
+//! One run of a pipeline of lines, as a shell would start it: a feed, a pipe, a filter, and /dev/null.
+//!
+//! The programs are held before they begin, so that they can be counted and the clock begins with them; it ends when the
+//! filter has ended.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Seek};
+use std::time::{Duration, Instant};
+
+use pipeio_harness::usage::Usage;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use pipemark_entrants::Entrants;
+use pipemark_host::child::error::{RunError, explained};
+use pipemark_host::child::{Begin, Child, wait_for_first};
+use pipemark_model::{ByteSize, Filter, Lines, Nanos, PipelineStats, ProcessStats, Sample, Volume};
+
+use crate::runner::counters::Counters;
+use crate::runner::feed::{Feeds, Input};
+use crate::runner::pair::{Conditions, Measured};
+use crate::runner::{proof, timed};
+
+/// How long a program may take to become ready to begin.
+const READY: Duration = Duration::from_secs(20);
+
+/// How long a filter may take to be gone when what feeds it has gone.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// Makes one run of a filter, and before its first one proves what it does.
+///
+/// # Errors
+/// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
+pub fn run(
+    Lines { feed, filter, volume, rate }: &Lines,
+    conditions: &Conditions<'_>,
+    entrants: &Entrants,
+    state: &mut State,
+) -> Result<Measured, RunError> {
+    let (runnable, does) = entrants.filter(filter)?;
+    if !state.proven.contains(filter.as_str()) {
+        proof::prove(filter, does, &runnable.words, conditions)?;
+        state.proven.insert(filter.to_string());
+    }
+    if let (Some(rate), Volume::Time(time)) = (*rate, *volume) {
+        return timed::run((filter, does, &runnable.words), (rate, time), conditions);
+    }
+    let total = if let Volume::Total(total) = *volume { total } else { ByteSize(0) };
+    let input = state.feeds.input(*feed, total, conditions.interrupt)?;
+    let begin = Instant::now();
+    let mut pipeline = Pipeline::start(filter, &runnable.words, input)
+        .map_err(|error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error))))?;
+    let deadline = begin + conditions.limit;
+    let ready = Instant::now() + READY;
+    pipeline.all().try_for_each(|process| process.wait_until_held(ready, conditions.interrupt))?;
+    let counters: Vec<Counters> = pipeline.all().map(|process| Counters::of(process.pid())).collect();
+    let clock = Instant::now();
+    pipeline.all().for_each(Child::release);
+    if let Volume::Time(time) = *volume {
+        pipeline.flow(clock + time.into(), conditions)?;
+        // A feed without an end.
+        pipeline.feed.iter().for_each(Child::kill);
+    }
+    pipeline.finish(deadline, conditions)?;
+    let ns = Nanos::from(clock.elapsed()).0;
+    let bytes = pipeline.bytes()?;
+    let usages = pipeline.reap(deadline, feed.endless(), conditions)?;
+    let mut stats = usages.iter().zip(counters).map(|(usage, counters)| counters.into_stats(used(usage)));
+    let stats = PipelineStats { filter: stats.next().unwrap_or_default(), feed: stats.next() };
+    let sample = Sample {
+        bytes,
+        ns,
+        wall_ns: Nanos::from(begin.elapsed()).0,
+        user_ns: stats.sum().user_ns,
+        sys_ns: stats.sum().sys_ns,
+        voluntary_switches: usages.iter().map(|usage| usage.voluntary_switches).sum(),
+        involuntary_switches: usages.iter().map(|usage| usage.involuntary_switches).sum(),
+        pipeline: Some(stats),
+        ..Sample::default()
+    };
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
+/// What a process used, as far as its usage tells.
+pub fn used(usage: &Usage) -> ProcessStats {
+    ProcessStats {
+        user_ns: usage.user_ns,
+        sys_ns: usage.sys_ns,
+        context_switches: usage.voluntary_switches + usage.involuntary_switches,
+        page_faults: usage.minor_faults + usage.major_faults,
+        ..ProcessStats::default()
+    }
+}
+
+/// What all runs of a measurement share.
+#[derive(Default)]
+pub struct State {
+    feeds: Feeds,
+    /// Programs that have shown that they do what they are timed for.
+    pub proven: BTreeSet<String>,
+}
+
+/// The processes of a run. Dropping it ends them.
+struct Pipeline {
+    filter: Child,
+    feed: Option<Child>,
+    /// The file that the filter or what feeds it reads, and how many bytes go into the filter.
+    file: Option<(File, u64)>,
+}
+
+impl Pipeline {
+    /// Starts the processes, held.
+    fn start(filter: &Filter, words: &[String], input: Input) -> io::Result<Pipeline> {
+        let null = || File::options().read(true).write(true).open("/dev/null");
+        let stdin = input.file.as_ref().map_or_else(null, |(file, _)| file.try_clone())?.into();
+        let (from, feed) = match input.command {
+            None => (stdin, None),
+            Some(words) => {
+                let (from, to) = pipe_with(PipeFlags::CLOEXEC)?;
+                (from, Some(Child::start_foreign(&words[0], &words, (stdin, to), None, Begin::Held)?))
+            }
+        };
+        let output = null()?.into();
+        let filter = Child::start_foreign(filter.as_str(), words, (from, output), None, Begin::Held)?;
+        Ok(Pipeline { filter, feed, file: input.file })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Child> {
+        std::iter::once(&self.filter).chain(&self.feed)
+    }
+
+    /// Lets it flow until then. Nobody may end before.
+    fn flow(&mut self, until: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
+        if wait_for_first(self.all(), until, Some(conditions.interrupt))?.is_none() {
+            return Ok(());
+        }
+        // The filter first: when it ends, its feed is refused and ends as well.
+        let moment = Instant::now() + MOMENT;
+        for process in std::iter::once(&mut self.filter).chain(&mut self.feed) {
+            if process.wait(moment, Some(conditions.interrupt))? {
+                return Err(RunError::Failed(format!("{} {}", process.name(), process.how_it_ended(0))));
+            }
+        }
+        Err(RunError::Failed("the pipeline ended before its time".to_owned()))
+    }
+
+    /// Waits until the filter has ended; it is not reaped, for its counts are read first.
+    fn finish(&self, deadline: Instant, conditions: &Conditions<'_>) -> Result<(), RunError> {
+        match wait_for_first([&self.filter], deadline, Some(conditions.interrupt))? {
+            Some(_) => Ok(()),
+            None => Err(RunError::Failed(format!(
+                "{} had not ended when the run reached its limit of {:?}; raise --limit if it only needs longer",
+                self.filter.name(),
+                conditions.limit
+            ))),
+        }
+    }
+
+    /// How many bytes went into the filter.
+    fn bytes(&self) -> Result<u64, RunError> {
+        if let Some((_, bytes)) = &self.file {
+            return Ok(*bytes);
+        }
+        let Some(feed) = &self.feed else { return Ok(0) };
+        // Killed, it is about to end: what it wrote last is counted when it has.
+        let _ = wait_for_first([feed], Instant::now() + MOMENT, None);
+        let written = moved(feed, "wchar");
+        let read = moved(&self.filter, "rchar");
+        // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
+        match written.max(read) {
+            0 => {
+                Err(RunError::NotHere("how many bytes passed is not known: /proc/PID/io does not tell here".to_owned()))
+            }
+            _ if written >= read / 2 => Ok(written),
+            _ => Ok(read),
+        }
+    }
+
+    /// Reaps all, and says what the filter and its feed, which may have been killed, used if all went well.
+    fn reap(&mut self, deadline: Instant, killed: bool, conditions: &Conditions<'_>) -> Result<Vec<Usage>, RunError> {
+        let late = Instant::now().max(deadline) + Duration::from_secs(1);
+        let mut usages = Vec::new();
+        // A feed is refused because its filter failed, more often than the other way.
+        for (process, killed) in [(Some(&mut self.filter), false), (self.feed.as_mut(), killed)] {
+            let Some(process) = process else { continue };
+            process.wait(late, Some(conditions.interrupt))?;
+            usages.push(match process.end() {
+                Some((_, usage)) if killed => usage,
+                _ => process.succeeded()?,
+            });
+        }
+        if let (Some((file, bytes)), None) = (&mut self.file, &self.feed) {
+            let at = file.stream_position().unwrap_or(*bytes);
+            if at != *bytes {
+                let name = self.filter.name();
+                return Err(RunError::Unverified(format!("{name} ended when it had read {at} of {bytes} bytes")));
+            }
+        }
+        Ok(usages)
+    }
+}
+
+/// Bytes that a process has read or written until now, by /proc/PID/io; 0 where that is not to be had.
+fn moved(process: &Child, field: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/io", process.pid().as_raw_nonzero())).unwrap_or_default();
+    pipemark_host::field(&text, field).and_then(|bytes| bytes.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,175 @@
+//! Makes the link of a run. What has a name, or outlives its makers, is made by a keeper: a process that removes it when
+//! it is no longer needed or when its parent is gone. So nothing remains, whichever process is killed at whichever moment:
+//! the keeper outlives a killed parent, and the parent cleans up after a killed keeper.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pipemark_host::child::guard;
+use pipemark_model::{Ends, Job};
+
+use crate::link::{self, Handle, Handles, Link, Naming};
+use crate::runner::channel::{self, Assignment, Granted, Reply, Role, Wire, descriptor};
+use crate::runner::process::Process;
+
+/// How long a keeper may take to make a link, and to remove it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes a link, and the keeper it needs, which has to live as long as the run.
+///
+/// # Errors
+/// One that is [`link::not_here`] where the mechanism is not to be had here.
+pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Handles, Option<Keeper>)> {
+    match link.naming() {
+        Naming::Unnamed => link.connect(ends, Path::new("")).map(|handles| (handles, None)),
+        Naming::File | Naming::Queue => Keeper::start(link, job).map(|(handles, keeper)| (handles, Some(keeper))),
+    }
+}
+
+/// A running keeper. Dropping it removes what it made.
+pub struct Keeper {
+    process: Process,
+    link: &'static dyn Link,
+    folder: PathBuf,
+}
+
+impl Keeper {
+    fn start(link: &'static dyn Link, job: &Job) -> io::Result<(Handles, Keeper)> {
+        let folder = folder()?;
+        // Should both be killed, this process and the keeper.
+        if let Some(ends) = job.ends() {
+            guard::remember(&format!("{} {}", ends.link, folder.display()));
+        }
+        let assignment = Assignment {
+            role: Role::Keeper,
+            parent: std::process::id(),
+            job: job.clone(),
+            pair: 0,
+            line: 0,
+            pin: None,
+            seed: 0,
+            handles: Vec::new(),
+            folder: Some(folder.clone()),
+        };
+        let process = Process::start(&assignment, &[]).map_err(io::Error::other)?;
+        let mut keeper = Keeper { process, link, folder };
+        let mut descriptors = keeper.process.wait_for_reply(PATIENCE).map_err(io::Error::other)?.into_iter();
+        match keeper.process.reply.take() {
+            Some(Reply::Made(source, sink, Granted { message_limit, buffers })) => {
+                let (source, sink) = (source.handle(&mut descriptors)?, sink.handle(&mut descriptors)?);
+                Ok((Handles { source, sink, message_limit, buffers }, keeper))
+            }
+            Some(Reply::NotHere(reason)) => Err(io::Error::new(io::ErrorKind::Unsupported, reason)),
+            Some(Reply::Failed(reason)) => Err(io::Error::other(reason)),
+            _ => Err(io::Error::other("the keeper of the link gave no answer")),
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if !self.process.dismiss(PATIENCE) {
+            // It was killed, or stopped: what it may have left goes by the name it was given, now that it can make no more.
+            remove_link(self.link, &self.folder);
+        }
+    }
+}
+
+fn remove_link(link: &dyn Link, folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+    link.remove(&folder.join("link"));
+}
+
+/// Removes what is left of a link or a folder after a kill, by what the guards were told of it.
+pub fn remove(name: &str) {
+    let (kind, folder) = name.split_once(' ').unwrap_or_default();
+    match kind.parse().ok().and_then(link::of) {
+        Some(link) => remove_link(link, Path::new(folder)),
+        None if kind == FOLDER => drop(fs::remove_dir_all(folder)),
+        None => {}
+    }
+}
+
+/// What the guards know a folder by.
+const FOLDER: &str = "folder";
+
+/// A folder for what a foreign program leaves there, removed whoever is killed.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// # Errors
+    /// When it can't be made.
+    pub fn new() -> io::Result<Scratch> {
+        let folder = folder()?;
+        guard::remember(&format!("{FOLDER} {}", folder.display()));
+        make_folder(&folder)?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(folder).map_err(|error| {
+        let place = std::env::temp_dir();
+        let sentence =
+            format!("no folder for a run in {}: {error}; set TMPDIR to one that can be written to", place.display());
+        io::Error::new(io::ErrorKind::Unsupported, sentence)
+    })
+}
+
+/// A path for a folder that does not exist and that nobody can guess.
+fn folder() -> io::Result<PathBuf> {
+    let mut random = [0u8; 16];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(std::env::temp_dir().join(format!("pipemark-{:032x}", u128::from_le_bytes(random))))
+}
+
+/// Runs as a keeper: makes the link, hands it over, and removes it when the parent hangs up or is gone.
+pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
+    let connected = (|| {
+        let ends = assignment.job.ends().ok_or(io::ErrorKind::InvalidInput)?;
+        let link = link::of(ends.link).ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = assignment.folder.as_deref().ok_or(io::ErrorKind::InvalidInput)?;
+        connect(link, ends, folder).map(|(handles, name)| (link, handles, name))
+    })();
+    let (link, handles, name) = match connected {
+        Ok(connected) => connected,
+        Err(error) => {
+            let _ = channel::send(socket, &Reply::of(&error, ""), &[]);
+            return 0;
+        }
+    };
+    let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
+    let reply = Reply::Made(Wire::of(&handles.source), Wire::of(&handles.sink), granted);
+    let descriptors: Vec<_> = [&handles.source, &handles.sink].into_iter().filter_map(descriptor).collect();
+    // A parent that is gone is told by the next read.
+    let _ = channel::send(socket, &reply, &descriptors);
+    if let Handle::Fd(_) = handles.source {
+        // Nothing outlives the descriptors, and keeping them would keep the link open.
+        return 0;
+    }
+    let _ = io::stdin().read(&mut [0]);
+    link.remove(&name);
+    0
+}
+
+/// Makes the link, a file in a folder of its own; returns its name, too.
+fn connect(link: &dyn Link, ends: &Ends, folder: &Path) -> io::Result<(Handles, PathBuf)> {
+    let name = folder.join("link");
+    if link.naming() != Naming::File {
+        return link.connect(ends, &name).map(|handles| (handles, name));
+    }
+    make_folder(folder)?;
+    let handles = link.connect(ends, &name);
+    fs::remove_dir_all(folder)?;
+    Ok((handles?, name))
+}

@@ -1,0 +1,36 @@
+//! Runs the trials of a plan in turns and hands back what was measured.
+//!
+//! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
+
+mod channel;
+mod control;
+mod counters;
+mod end;
+mod entrant;
+mod feed;
+mod filter;
+mod keeper;
+mod pair;
+mod pieces;
+mod process;
+mod proof;
+mod schedule;
+mod stage;
+mod supervisor;
+mod timed;
+
+pub use channel::END_VERB;
+pub use end::main as end;
+pub use keeper::remove as remove_left;
+pub use pieces::Passed;
+pub use schedule::measure;
+pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
+
+/// What is told of a measurement while it runs.
+pub trait Observer {
+    /// `done` of about `total` runs are made, and `trial` is next.
+    fn update(&mut self, done: u64, total: u64, trial: &str);
+
+    /// What passed in the run since the last call.
+    fn passed(&mut self, passed: Passed);
+}

@@ -1,0 +1,349 @@
+//! One run of a trial: pairs of source and sink in processes of their own, watched until they report.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pipemark_host::child::error::{RunError, explained};
+use pipemark_host::child::interrupt::Interrupt;
+use pipemark_host::child::wait_readable;
+use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning};
+
+use crate::link::{self, Handle, Link};
+use crate::runner::channel::{Assignment, Done, Granted, Reply, Role, Wire, descriptor};
+use crate::runner::control::Control;
+use crate::runner::keeper::{self, Keeper};
+use crate::runner::pieces::{Passed, Sampler};
+use crate::runner::process::Process;
+use crate::runner::stage::RunningStages;
+
+/// What a run is made with, besides its job.
+pub struct Conditions<'a> {
+    /// CPUs of source and sink; `None` leaves them to the scheduler.
+    pub cpus: Option<(Cpu, Cpu)>,
+    /// Content and delays are drawn from this.
+    pub seed: u64,
+    /// The run is ended after this.
+    pub limit: Duration,
+    /// How often it is looked at while it runs.
+    pub interval: Duration,
+    /// Ends the run early.
+    pub interrupt: &'a Interrupt,
+}
+
+/// What one run gave.
+pub struct Measured {
+    /// The figures; round and start are the schedule's to fill in.
+    pub sample: Sample,
+    /// What was different from what was asked for.
+    pub notes: Vec<Warning>,
+}
+
+/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain. `watch` is told what passes.
+///
+/// # Errors
+/// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
+pub fn run(
+    job: &Job,
+    ends: &Ends,
+    conditions: &Conditions<'_>,
+    watch: &mut dyn FnMut(Passed),
+) -> Result<Measured, RunError> {
+    let begin = Instant::now();
+    let mut run = Run::start(job, ends, conditions)?;
+    let deadline = begin + conditions.limit;
+    let mut sampler = Sampler::new(&run.processes, job.is_round_trip(), conditions.interval);
+    let replies = match wait(&mut run, deadline, conditions, &mut sampler, watch) {
+        Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
+        outcome => outcome?,
+    };
+    let stages = run.stages.finish(deadline, conditions.interrupt)?;
+    let granted = run.granted;
+    let begun_ns = run.control.begun_at();
+    // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
+    drop(run);
+    let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
+    measured.sample.pieces = begun_ns.and_then(|begun_ns| sampler.pieces(begun_ns, measured.sample.ns));
+    Ok(measured)
+}
+
+/// A run on its way. Dropping it ends its processes and removes its links, in this order.
+struct Run {
+    processes: Vec<Process>,
+    stages: RunningStages,
+    keepers: Vec<Keeper>,
+    control: Control,
+    /// What the kernel granted to the links, which are all alike.
+    granted: Granted,
+}
+
+impl Run {
+    fn start(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Run, RunError> {
+        let link = link::of(ends.link);
+        let roles = match link {
+            Some(_) => [vec![Role::Source; ends.writers as usize], vec![Role::Sink]].concat(),
+            None => vec![Role::Copy],
+        };
+        let count = roles.len() * ends.pairs as usize;
+        let (page, control) = Control::create(count).map_err(failed("no shared memory for the run"))?;
+        let mut run = Run {
+            processes: Vec::with_capacity(count),
+            stages: RunningStages::default(),
+            keepers: Vec::new(),
+            control,
+            granted: Granted::default(),
+        };
+        for pair in 0..ends.pairs {
+            let handles = match link {
+                Some(link) => run.connect(link, job, ends, conditions)?,
+                None => [Vec::new(), Vec::new()],
+            };
+            for &role in &roles {
+                let handles = &handles[usize::from(role == Role::Sink)];
+                let assignment = Assignment {
+                    role,
+                    parent: std::process::id(),
+                    job: job.clone(),
+                    pair,
+                    line: run.processes.len(),
+                    pin: conditions.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source }),
+                    seed: conditions.seed,
+                    handles: handles.iter().map(Wire::of).collect(),
+                    folder: None,
+                };
+                let descriptors: Vec<_> =
+                    std::iter::once(page.as_fd()).chain(handles.iter().filter_map(descriptor)).collect();
+                run.processes.push(Process::start(&assignment, &descriptors).map_err(RunError::Failed)?);
+            }
+        }
+        Ok(run)
+    }
+
+    /// Makes the links of a pair, one there and for a round trip one back; what the source has of them, and the sink.
+    fn connect(
+        &mut self,
+        link: &'static dyn Link,
+        job: &Job,
+        ends: &Ends,
+        conditions: &Conditions<'_>,
+    ) -> Result<[Vec<Handle>; 2], RunError> {
+        let mut of_both = [Vec::new(), Vec::new()];
+        for way in 0..if job.is_round_trip() { 2 } else { 1 } {
+            let (made, keeper) = keeper::make(link, job, ends).map_err(|error| match link::not_here(&error) {
+                true => RunError::NotHere(format!("--link {}: {error}", ends.link)),
+                false => RunError::Failed(format!("no link: {error}")),
+            })?;
+            self.keepers.extend(keeper);
+            self.granted = Granted { message_limit: made.message_limit, buffers: made.buffers };
+            let mut far = made.sink;
+            if let Some(chain) = job.chain() {
+                // A chain's links are plain pipes: nobody has to keep them.
+                let more = || link.connect(ends, Path::new("")).map_err(failed("no link"));
+                (self.stages, far) = RunningStages::start(chain, far, conditions, more)?;
+            }
+            of_both[way].push(made.source);
+            of_both[1 - way].push(far);
+        }
+        Ok(of_both)
+    }
+}
+
+fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
+    move |error| RunError::failed(what)(explained(&error))
+}
+
+/// Waits for all replies.
+fn wait(
+    run: &mut Run,
+    deadline: Instant,
+    conditions: &Conditions<'_>,
+    sampler: &mut Sampler,
+    watch: &mut dyn FnMut(Passed),
+) -> Result<Vec<(Role, Done)>, RunError> {
+    let Run { processes, control, .. } = run;
+    while let Some(next) = next_reply(processes, deadline.min(sampler.next), Some(conditions.interrupt))? {
+        let nth = match next {
+            Some(nth) => nth,
+            None if Instant::now() < deadline => {
+                sampler.look(control, watch);
+                continue;
+            }
+            None => return Err(RunError::Failed(hang(processes, control, conditions.limit))),
+        };
+        processes[nth].take_reply().map_err(RunError::Failed)?;
+        match &processes[nth].reply {
+            Some(Reply::Failed(reason)) => return Err(reason_behind(reason.clone(), processes)),
+            Some(Reply::NotHere(reason)) => return Err(RunError::NotHere(reason.clone())),
+            _ => {}
+        }
+    }
+    Ok(processes
+        .iter_mut()
+        .filter_map(|process| match process.reply.take() {
+            Some(Reply::Done(done)) => Some((process.role, *done)),
+            _ => None,
+        })
+        .collect())
+}
+
+/// When one end dies, the other fails a moment later, each link with an error of its own. The death is the news.
+fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
+    let patience = Duration::from_millis(100);
+    while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
+        match processes[nth].take_reply() {
+            Err(death) => return RunError::Failed(death),
+            Ok(_) => match &processes[nth].reply {
+                Some(Reply::Failed(other)) => return RunError::Failed(format!("{other}; {reason}")),
+                Some(Reply::NotHere(other)) => return RunError::NotHere(other.clone()),
+                _ => {}
+            },
+        }
+    }
+    RunError::Failed(reason)
+}
+
+/// Which process has a reply to take, or has ended without one; `Some(None)` at the deadline, and `None` when all have
+/// replied.
+fn next_reply(
+    processes: &[Process],
+    deadline: Instant,
+    interrupt: Option<&Interrupt>,
+) -> Result<Option<Option<usize>>, RunError> {
+    let (waiting, sockets): (Vec<usize>, Vec<_>) = processes
+        .iter()
+        .enumerate()
+        .filter(|(_, process)| process.reply.is_none())
+        .map(|(nth, process)| (nth, process.socket()))
+        .unzip();
+    match waiting.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(wait_readable(&sockets, deadline, interrupt)?.map(|ready| waiting[ready]))),
+    }
+}
+
+/// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
+fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
+    let phase = match control.met() {
+        0 => "getting ready",
+        1 => "warming up",
+        _ => "measuring",
+    };
+    let mut text = format!("the run was ended after its limit of {limit:?} while {phase}");
+    for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
+        let bytes = control.bytes(process.line);
+        text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
+        if process.role == Role::Sink
+            && let Some((fill, capacity)) = process.pipe_fill()
+        {
+            text.push_str(&format!(", its pipe held {fill} of {capacity} bytes"));
+        }
+    }
+    text.push_str("; raise --limit if it only needs longer");
+    text
+}
+
+/// Proves and adds up what the ends said.
+fn measured(
+    job: &Job,
+    ends: &Ends,
+    replies: Vec<(Role, Done)>,
+    stages: Vec<StageStats>,
+    granted: Granted,
+    wall: Duration,
+) -> Result<Measured, RunError> {
+    let (sinks, sources): (Vec<_>, Vec<_>) = replies.into_iter().partition(|&(role, _)| role != Role::Source);
+    let done = |ends: Vec<(Role, Done)>| ends.into_iter().map(|(_, done)| done).collect();
+    let (sources, sinks): (Vec<Done>, Vec<Done>) = (done(sources), done(sinks));
+    verify(ends, &sources, &sinks)?;
+    let mut notes = Vec::new();
+    if ends.pages == PageKind::Huge && sources.iter().chain(&sinks).all(|done| done.huge_bytes == Some(0)) {
+        notes.push(Warning::NoHugePages {
+            reason: "the kernel gave none; see /sys/kernel/mm/transparent_hugepage".to_owned(),
+        });
+    }
+    if let Some(limit) = granted.message_limit.filter(|&limit| limit < ends.block.0) {
+        notes.push(Warning::Split { limit });
+    }
+    if let Some(text) = sources.iter().find_map(|done| done.note.clone()) {
+        notes.push(Warning::Sender { text });
+    }
+    let capacity = sinks.first().and_then(|done| done.capacity);
+    let interleaved_percent = sinks.first().and_then(|done| done.interleaved_percent);
+    let latency = sources.first().and_then(|done| done.latency.clone());
+    let stats = |ends: Vec<Done>| ends.into_iter().map(|done| done.stats).collect();
+    let (sources, sinks): (Vec<EndStats>, Vec<EndStats>) = (stats(sources), stats(sinks));
+    // The sink has the clock that counts, but a round trip ends where it began.
+    let clocks = if job.is_round_trip() { &sources } else { &sinks };
+    // Stages that answer with their exit code alone, as grep does that finds nothing, have taken what was sent.
+    let kept_by_stages =
+        job.chain().is_some() && ends.verify == Verify::None && clocks.iter().all(|end| end.bytes == 0);
+    let moved = |nth: usize, end: &EndStats| if kept_by_stages { sources[nth].bytes } else { end.bytes };
+    let bytes: u64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end)).sum();
+    // Windows of different pairs end at different times, each under full load: their rates add up.
+    let rate: f64 = clocks.iter().enumerate().map(|(nth, end)| moved(nth, end) as f64 / end.ns.max(1) as f64).sum();
+    let sum = |of_end: fn(&EndStats) -> u64, of_stage: fn(&StageStats) -> u64| {
+        sources.iter().chain(&sinks).map(of_end).chain(stages.iter().map(of_stage)).sum()
+    };
+    let sample = Sample {
+        bytes,
+        ns: (bytes as f64 / rate).round() as u64,
+        wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        user_ns: sum(|end| end.user_ns, |stage| stage.user_ns),
+        sys_ns: sum(|end| end.sys_ns, |stage| stage.sys_ns),
+        voluntary_switches: sum(|end| end.voluntary_switches, |stage| stage.voluntary_switches),
+        involuntary_switches: sum(|end| end.involuntary_switches, |stage| stage.involuntary_switches),
+        capacity_granted: capacity.map(|(before, _)| before),
+        capacity_after: capacity.map(|(_, after)| after),
+        send_buffer: granted.buffers.map(|(send, _)| send),
+        recv_buffer: granted.buffers.map(|(_, recv)| recv),
+        message_limit: granted.message_limit,
+        interleaved_percent,
+        latency,
+        stages,
+        sources,
+        sinks,
+        ..Sample::default()
+    };
+    if sample.bytes == 0 || sample.ns == 0 {
+        return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));
+    }
+    Ok(Measured { sample, notes })
+}
+
+pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {
+    if ends.verify == Verify::None || ends.link == LinkKind::Null {
+        return Ok(());
+    }
+    if let Some(fault) = sources.iter().chain(sinks).find_map(|end| end.fault.clone()) {
+        return Err(RunError::Unverified(fault));
+    }
+    for (source, sink) in sources.iter().zip(sinks) {
+        // In a conversation each end does both.
+        let both = source.latency.is_some();
+        for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
+            let all = end.stats.bytes_in_all;
+            let undone = [
+                (writes && ends.fresh(), end.made, "written anew"),
+                (reads && ends.touched(), end.looked, "looked at"),
+            ];
+            if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
+                return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
+            }
+        }
+        let (source, sink) = (&source.stats, &sink.stats);
+        let sent: u64 = match ends.writers {
+            1 => source.bytes_in_all,
+            _ => sources.iter().map(|source| source.stats.bytes_in_all).sum(),
+        };
+        let arrived = sink.bytes_in_all;
+        if sent != arrived {
+            return Err(RunError::Unverified(format!("{sent} bytes were sent and {arrived} arrived")));
+        }
+        if source.xor != sink.xor {
+            let [sent, arrived] = [source.xor, sink.xor].map(Option::unwrap_or_default);
+            return Err(RunError::Unverified(format!("the XOR of the bytes is {arrived} where {sent} was sent")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Whether a filter does what it is timed for: its output for a fixed text, byte for byte against a reference that knows
+//! nothing of the engine. Asked once, before its first run.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+use pipemark_entrants::{Does, quoted};
+use pipemark_host::child::error::{RunError, explained};
+use pipemark_host::child::{Begin, Child};
+use pipemark_model::Filter;
+
+use crate::runner::feed::{LOG, LONG_LINE, SHORT_LINE, nameless, reopened};
+use crate::runner::pair::Conditions;
+
+/// Bytes of the log at the end of the text: several batches of any filter.
+const LOG_PART: usize = 3 << 20;
+
+/// How much more than expected a filter may write before it is refused.
+const SLACK: u64 = 64 << 10;
+
+/// Most characters of a wrong line that are quoted.
+const QUOTE: usize = 60;
+
+/// Runs the filter over the text.
+///
+/// # Errors
+/// That its output is wrong, that it failed, or that it could not be run.
+pub fn prove(filter: &Filter, does: Does, words: &[String], conditions: &Conditions<'_>) -> Result<(), RunError> {
+    let failed = |error: io::Error| RunError::Failed(format!("{filter} could not be tried out: {}", explained(&error)));
+    let text = text();
+    let (mut running, file) = start(filter, words, &text).map_err(failed)?;
+    if !running.wait(Instant::now() + conditions.limit, Some(conditions.interrupt))? {
+        let (bytes, limit) = (text.len(), conditions.limit);
+        return Err(RunError::Failed(format!("{filter} had not transformed {bytes} bytes after {limit:?}")));
+    }
+    running.succeeded()?;
+    let output = written(file).map_err(failed)?;
+    let fault = match does {
+        Does::Count => {
+            let said = String::from_utf8_lossy(&output);
+            (!said.contains(&format!("({} bytes", text.len()))).then(|| format!("it says '{}'", said.trim()))
+        }
+        Does::Copy => difference(&output, &text),
+        Does::Transform => difference(&output, &expected(&text)),
+    };
+    fault.map_or(Ok(()), |fault| Err(RunError::Unverified(format!("the output of {filter} is wrong: {fault}"))))
+}
+
+/// Starts the filter with the text in a file, and a file for its output that takes twice as much and no more.
+fn start(filter: &Filter, words: &[String], text: &[u8]) -> io::Result<(Child, File)> {
+    let mut input = nameless("text")?;
+    input.write_all(text)?;
+    let output = File::from(memfd_create("output", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    output.set_len(2 * text.len() as u64 + SLACK)?;
+    fcntl_add_seals(&output, SealFlags::GROW | SealFlags::SHRINK)?;
+    let streams = (reopened(&input)?.into(), output.try_clone()?.into());
+    Ok((Child::start_foreign(filter.as_str(), words, streams, None, Begin::AtOnce)?, output))
+}
+
+/// Lines with 0 to 12 spaces in all places, empty ones, those of the feeds, and a log. ASCII, every line ended: what is
+/// right beyond that differs between tools.
+fn text() -> Vec<u8> {
+    let mut text = Vec::new();
+    for spaces in 0..=12 {
+        let blank = " ".repeat(spaces);
+        text.extend(format!("{blank}\n{blank}x\nx{blank}\nx{blank}y\n{}\n", vec!["x"; spaces + 1].join(" ")).bytes());
+        text.extend(format!("{}{blank}{}\n\n", "long".repeat(50), "er".repeat(900)).bytes());
+    }
+    text.extend(format!("{SHORT_LINE}\n").repeat(1000).bytes());
+    text.extend(format!("{LONG_LINE}\n").repeat(1000).bytes());
+    let mut log = LOG.stream();
+    let end = text.len() + LOG_PART;
+    while text.len() < end {
+        text.extend(log.next(usize::MAX));
+    }
+    text
+}
+
+/// What becomes of the text.
+pub fn expected(text: &[u8]) -> Vec<u8> {
+    let mut output = Vec::with_capacity(text.len() * 2);
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match line.iter().filter(|&&byte| byte == b' ').count() {
+            7.. => output.extend(b"[spaces: >6]"),
+            count => output.extend(format!("[spaces: {count}]").bytes()),
+        }
+        output.extend(line);
+    }
+    output
+}
+
+/// Where and how two outputs differ.
+fn difference(output: &[u8], expected: &[u8]) -> Option<String> {
+    if output == expected {
+        return None;
+    }
+    let at = output.iter().zip(expected).take_while(|(one, other)| one == other).count();
+    let start = expected[..at.min(expected.len())].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    let number = expected[..start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let line = |bytes: &[u8]| {
+        let rest = &bytes[start.min(bytes.len())..];
+        quoted(&String::from_utf8_lossy(rest.split(|&byte| byte == b'\n').next().unwrap_or_default()), QUOTE)
+    };
+    Some(format!("line {number} is '{}' instead of '{}'", line(output), line(expected)))
+}
+
+/// What was written to it, as far as its place has moved.
+fn written(mut file: File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(file.stream_position()?).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_the_documents() {
+        let text = b"hello world\n\n      \n       \nx\n";
+        let output = b"[spaces: 1]hello world\n[spaces: 0]\n[spaces: 6]      \n[spaces: >6]       \n[spaces: 0]x\n";
+        assert_eq!(expected(text).escape_ascii().to_string(), output.escape_ascii().to_string());
+    }
+
+    #[test]
+    fn a_difference_is_shown_in_its_line() {
+        assert_eq!(difference(b"a\nb\n", b"a\nb\n"), None);
+        assert_eq!(difference(b"a\nc\n", b"a\nb\n").unwrap(), "line 2 is 'c' instead of 'b'");
+        assert_eq!(difference(b"a\n", b"a\nb\n").unwrap(), "line 2 is '' instead of 'b'");
+        assert_eq!(difference(b"a\nb\nc\n", b"a\nb\n").unwrap(), "line 3 is 'c' instead of ''");
+    }
+}

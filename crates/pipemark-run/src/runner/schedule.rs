@@ -1,0 +1,232 @@
+//! Whose turn it is: rounds in a shuffled order, until each trial is precise enough or the budget is spent.
+
+use std::time::{Duration, Instant};
+
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use pipemark_entrants::Entrants;
+use pipemark_host::child::error::RunError;
+use pipemark_host::child::interrupt::Interrupt;
+use pipemark_model::{
+    Chain, Cpu, Estimate, Host, Job, Outcome, RoundTrip, Sample, Status, Stopped, Trial, Verify, Volume, Warning, names,
+};
+use pipemark_stats::estimate;
+
+use crate::available;
+use crate::plan::{Plan, Runs, Schedule};
+use crate::runner::Observer;
+use crate::runner::pair::{self, Conditions, Measured};
+use crate::runner::{entrant, filter};
+
+/// How often a run is looked at, at most, unless that was asked for.
+const LEAST_INTERVAL: Duration = Duration::from_millis(4);
+
+/// What the runs of a plan gave.
+pub struct Measurement {
+    /// One per trial, in the order of the plan.
+    pub outcomes: Vec<Outcome>,
+    /// Whether the person ended it before all runs were made.
+    pub partial: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A trial on its way.
+struct Turn<'a> {
+    outcome: Outcome,
+    conditions: Option<Conditions<'a>>,
+}
+
+impl Turn<'_> {
+    /// Ends the turn without a figure.
+    fn fail(&mut self, error: &RunError) {
+        self.conditions = None;
+        self.outcome.status = if matches!(error, RunError::NotHere(_)) { Status::Skipped } else { Status::Failed };
+        self.outcome.reason = Some(error.to_string());
+        if let RunError::Unverified(reason) = error {
+            self.outcome.verified = Some(false);
+            self.outcome.reason = Some(format!("the data did not verify: {reason}"));
+        }
+    }
+
+    /// Ends the turn if its schedule says that there were enough runs.
+    fn end_if_enough(&mut self, schedule: &Schedule) {
+        let samples = &self.outcome.samples;
+        let runs = samples.len();
+        self.outcome.stopped = match schedule.runs {
+            Runs::Adaptive { min, .. }
+                if runs >= min as usize
+                    && estimate(samples).is_some_and(|estimate| estimate::is_narrow(&estimate, schedule.precision)) =>
+            {
+                Some(Stopped::Narrow)
+            }
+            Runs::Fixed(most) | Runs::Adaptive { max: most, .. } if runs >= most as usize => Some(Stopped::Runs),
+            _ => return,
+        };
+        self.conditions = None;
+    }
+}
+
+/// What the runs have shown until now.
+fn estimate(samples: &[Sample]) -> Option<Estimate> {
+    estimate::from_runs(&samples.iter().map(Sample::headline).collect::<Vec<_>>())
+}
+
+/// The same in words.
+fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
+    let words = if job.settings().is_like(&Job::default().settings()) { "plain pipe" } else { words };
+    Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
+}
+
+/// Runs every trial that can run here, in turns. `entrants` are those that the plan wants, prepared.
+pub fn measure(
+    plan: &Plan,
+    machine: &Host,
+    entrants: &Entrants,
+    interrupt: &Interrupt,
+    progress: &mut dyn Observer,
+) -> Measurement {
+    let begin = Instant::now();
+    let schedule = &plan.schedule;
+    // What several experiments have is measured once.
+    let first = |trial: &Trial| plan.trials.iter().position(|other| trial.is_same_as(other));
+    let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
+    let mut turns: Vec<Turn> = once.map(|(_, trial)| turn(trial, machine, entrants, schedule, interrupt)).collect();
+    let (least, budget) = match schedule.runs {
+        Runs::Fixed(runs) => (runs, Duration::MAX),
+        Runs::Adaptive { min, .. } => (min, schedule.budget),
+    };
+    let mut random = SplitMix64::seed_from_u64(schedule.seed);
+    let mut lines = filter::State::default();
+    let mut partial = false;
+    let mut done = 0;
+    let words = names(&turns.iter().map(|turn| &turn.outcome.trial.job).collect::<Vec<_>>(), &[]);
+    // The latest figure, for whoever waits.
+    let mut latest: Option<String> = None;
+    'rounds: for round in 0.. {
+        let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].conditions.is_some()).collect();
+        if order.is_empty() {
+            break;
+        }
+        shuffle(&mut order, &mut random);
+        let seed = random.next_u64();
+        for (place, &i) in order.iter().enumerate() {
+            // The budget may run out in the middle of a round, but not before the least.
+            if round >= least && begin.elapsed() >= budget {
+                break 'rounds;
+            }
+            let turn = &mut turns[i];
+            let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
+            progress.update(done, done + to_come as u64, latest.as_ref().unwrap_or(&words[i]));
+            let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let Some(conditions) = &mut turn.conditions else { continue };
+            conditions.seed = seed;
+            let job = &turn.outcome.trial.job;
+            let run = match job {
+                Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
+                Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
+                Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
+                    pair::run(job, ends, conditions, &mut |passed| progress.passed(passed))
+                }
+            };
+            match run {
+                Ok(Measured { sample, notes }) => {
+                    turn.outcome.samples.push(Sample { round, started_ns, ..sample });
+                    latest = so_far(&words[i], job, &turn.outcome.samples);
+                    for note in notes {
+                        if !turn.outcome.notes.contains(&note) {
+                            turn.outcome.notes.push(note);
+                        }
+                    }
+                    turn.end_if_enough(schedule);
+                }
+                Err(RunError::Interrupted) => {
+                    partial = true;
+                    break 'rounds;
+                }
+                Err(error) => turn.fail(&error),
+            }
+            done += 1;
+        }
+    }
+    let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
+    let measured: Vec<Outcome> = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
+    let of_trial = |trial: &Trial| {
+        let outcome = measured.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned();
+        Outcome { trial: trial.clone(), ..outcome.expect("every trial was measured") }
+    };
+    let outcomes = plan.trials.iter().map(of_trial).collect();
+    Measurement { outcomes, partial, elapsed: begin.elapsed() }
+}
+
+fn turn<'a>(
+    trial: &Trial,
+    machine: &Host,
+    entrants: &Entrants,
+    schedule: &Schedule,
+    interrupt: &'a Interrupt,
+) -> Turn<'a> {
+    let mut turn = Turn { outcome: Outcome::of(trial.clone()), conditions: None };
+    match available::check(&trial.job, machine, entrants) {
+        Ok(cpus) => {
+            let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;
+            if let Some((Some(writer), Some(reader))) = cpus.map(|(writer, reader)| (node(writer), node(reader)))
+                && writer != reader
+            {
+                turn.outcome.notes.push(Warning::Nodes { writer, reader });
+            }
+            // A short window has a few pieces as well.
+            let interval = match trial.job.volume() {
+                Volume::Time(time) if !schedule.by_interval => {
+                    schedule.interval.min((Duration::from(time) / 5).max(LEAST_INTERVAL))
+                }
+                _ => schedule.interval,
+            };
+            turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval, interrupt })
+        }
+        Err(error) => turn.fail(&error),
+    }
+    turn
+}
+
+fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
+    let mut outcome = turn.outcome;
+    if turn.conditions.is_some() {
+        outcome = match outcome.samples.is_empty() {
+            true => outcome.left_out(left_over),
+            false => Outcome { stopped: Some(left_over), ..outcome },
+        };
+    }
+    if outcome.verified.is_none() && !outcome.samples.is_empty() && outcome.trial.job.verify() != Verify::None {
+        outcome.verified = Some(true);
+    }
+    outcome
+}
+
+/// Fisher and Yates.
+fn shuffle(order: &mut [usize], random: &mut SplitMix64) {
+    for i in (1..order.len()).rev() {
+        // The bias of the remainder is below 2⁻⁵⁰ for any number of trials we take.
+        order.swap(i, (random.next_u64() % (i as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_order_and_every_trial_its_place() {
+        let shuffled = |seed| {
+            let mut order: Vec<usize> = (0..20).collect();
+            shuffle(&mut order, &mut SplitMix64::seed_from_u64(seed));
+            order
+        };
+        assert_eq!(shuffled(1), shuffled(1));
+        assert_ne!(shuffled(1), shuffled(2));
+        let mut all = shuffled(3);
+        all.sort_unstable();
+        assert_eq!(all, (0..20).collect::<Vec<_>>());
+    }
+}

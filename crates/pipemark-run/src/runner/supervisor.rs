@@ -1,0 +1,256 @@
+//! The process between pipemark and a foreign program: starts it, keeps what it prints within bounds, collects every
+//! process that comes of it with what each had used, and leaves none of them behind.
+//!
+//! It is a process of its own because all children of such a process belong to one run. It takes one order, answers
+//! once, and kills all when the parent stops listening.
+
+use std::fs;
+use std::io::{self, PipeWriter, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pipeio_harness::reap::Reap;
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use serde::{Deserialize, Serialize};
+
+use pipemark_host::child::{self, Child, Group, wait_readable};
+use pipemark_model::{Cpu, StageStats};
+
+use crate::runner::channel;
+use crate::runner::stage::used;
+
+/// The word that makes this program a supervisor.
+pub const SUPERVISOR_VERB: &str = "__supervise";
+
+/// As much of each output as is kept. Written as JSON a byte may take six, and the answer has to fit a message.
+const KEPT: usize = 4000;
+
+/// How long processes may outlive the one that was started, before they are killed and it has failed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long killed processes may take to end: the kernel has to free their memory.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// How often memory is looked at: soon at first, since a run may be short, and seldom later.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
+
+/// What to run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// The command.
+    pub words: Vec<String>,
+    /// Where.
+    pub folder: PathBuf,
+    /// Where its temporary files go.
+    pub scratch: PathBuf,
+    /// The one CPU for all of its processes, or all that are allowed.
+    pub pin: Option<Cpu>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Completion {
+    /// Why it could not be started.
+    pub unstarted: Option<String>,
+    /// The exit code, if it ended by itself.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Processes that had to be killed after it had ended.
+    pub left_behind: u32,
+    /// From before its start until its last process was reaped.
+    pub wall_ns: u64,
+    /// What all of its processes used.
+    pub used: StageStats,
+    /// The most memory that its largest process had resident, in bytes; `None` where that isn't known.
+    pub max_rss: Option<u64>,
+    /// What it printed.
+    pub stdout: Kept,
+    /// What it complained about.
+    pub stderr: Kept,
+}
+
+/// The beginning of an output.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// At most [`KEPT`] bytes, what is not UTF-8 replaced.
+    pub text: String,
+    /// How many bytes there were in all.
+    pub bytes: u64,
+}
+
+impl Kept {
+    /// Whether all of it was kept.
+    pub fn whole(&self) -> bool {
+        self.bytes <= KEPT as u64
+    }
+}
+
+/// Runs as a supervisor: the socket to the parent is standard input.
+pub fn main() -> u8 {
+    let socket = rustix::stdio::stdin();
+    let Ok(Some((order, _))) = channel::receive::<Order>(socket) else {
+        eprintln!("pipemark: '{SUPERVISOR_VERB}' is for pipemark itself; try pipemark --help");
+        return 2;
+    };
+    let completion = supervise(&order)
+        .unwrap_or_else(|error| Completion { unstarted: Some(error.to_string()), ..Completion::default() });
+    match channel::send(socket, &completion, &[]) {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn supervise(order: &Order) -> io::Result<Completion> {
+    // Whoever loses its parent below becomes our child, so that it is counted and cannot get away.
+    set_child_subreaper(Some(getpid()))?;
+    if let Some(cpu) = order.pin {
+        child::pin(cpu)?;
+    }
+    let [program, arguments @ ..] = order.words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let ((stdout, their_stdout), (stderr, their_stderr)) = (tap()?, tap()?);
+    let begin = Instant::now();
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
+    command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
+    // In our group, which the parent kills should we be killed.
+    let main = Child::start(program, &mut command, Group::Inherited)
+        .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
+    drop(command);
+    let mut tree = Tree {
+        pidfd: main.pidfd()?,
+        main,
+        completion: Completion::default(),
+        seen_rss: None,
+        // A child's peak is never below what we had when it was started: there, only looking tells.
+        own_rss: peak_rss("self").unwrap_or(0),
+    };
+    tree.wait_until_gone()?;
+    let mut completion = tree.completion;
+    completion.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    completion.max_rss = completion.max_rss.max(tree.seen_rss);
+    [completion.stdout, completion.stderr] = [stdout, stderr].map(|tap| tap.join().unwrap_or_default());
+    Ok(completion)
+}
+
+/// The processes of a run while they run.
+struct Tree {
+    main: Child,
+    /// Readable when `main` has ended.
+    pidfd: OwnedFd,
+    completion: Completion,
+    seen_rss: Option<u64>,
+    own_rss: u64,
+}
+
+impl Tree {
+    fn wait_until_gone(&mut self) -> io::Result<()> {
+        // When those that outlive the one that was started are killed, and when those that were killed are given up on.
+        let (mut linger_until, mut kill_until) = (None, None);
+        let mut pause = LOOKS.0;
+        loop {
+            self.reap_all()?;
+            let Some(children) = self.still_there()? else { return Ok(()) };
+            let now = Instant::now();
+            if self.main.end().is_some() {
+                linger_until.get_or_insert(now + GRACE);
+            }
+            match (linger_until, kill_until) {
+                (_, Some(until)) if now > until => {
+                    return Err(io::Error::other("its processes do not end though they were killed"));
+                }
+                // Killing a process makes its children ours: the next turn finds those.
+                (_, Some(_)) => {
+                    children.into_iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())).for_each(|pid| {
+                        let _ = kill_process(pid, Signal::KILL);
+                    })
+                }
+                (Some(until), None) if now > until => {
+                    self.completion.left_behind = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                    kill_until = Some(now + DEATH);
+                }
+                (Some(_), None) => {}
+                (None, None) => self.look(&children),
+            }
+            let runs = linger_until.is_none() && kill_until.is_none();
+            if self.wait(if runs { pause } else { Duration::from_millis(1) })? {
+                kill_until.get_or_insert(Instant::now() + DEATH);
+            }
+            pause = (pause * 2).min(LOOKS.1);
+        }
+    }
+
+    fn reap_all(&mut self) -> io::Result<()> {
+        while let Reap::Ended(reaped) = self.main.reap_this_or_any()? {
+            let completion = &mut self.completion;
+            completion.used.add(&used(&reaped.usage));
+            completion.max_rss = completion.max_rss.max(Some(reaped.max_rss).filter(|&peak| peak > self.own_rss));
+        }
+        if let Some((status, _)) = self.main.end() {
+            (self.completion.code, self.completion.signal) = (status.code(), status.signal());
+        }
+        Ok(())
+    }
+
+    /// Our children, or `None` if there are none.
+    fn still_there(&mut self) -> io::Result<Option<Vec<u32>>> {
+        let children = children("self");
+        // Without CONFIG_PROC_CHILDREN only the one that was started is known by its number.
+        match self.main.end() {
+            _ if !children.is_empty() => Ok(Some(children)),
+            None => Ok(Some(vec![self.main.pid().as_raw_nonzero().get().cast_unsigned()])),
+            Some(_) => match self.main.reap_this_or_any()? {
+                Reap::NoChildren => Ok(None),
+                _ => Ok(Some(Vec::new())),
+            },
+        }
+    }
+
+    /// Notes the peak of each process below us.
+    fn look(&mut self, children: &[u32]) {
+        let mut below = children.to_vec();
+        // As many as there are at most: two ends, and what a runtime or a shell puts between.
+        while let Some(pid) = below.pop().filter(|_| below.len() < 64) {
+            let pid = pid.to_string();
+            self.seen_rss = self.seen_rss.max(peak_rss(&pid));
+            below.extend(self::children(&pid));
+        }
+    }
+
+    /// Waits for the end of the one that was started, or the time; returns whether the parent has stopped listening.
+    fn wait(&self, time: Duration) -> io::Result<bool> {
+        let main = self.main.end().is_none().then(|| self.pidfd.as_fd());
+        let fds: Vec<_> = std::iter::once(rustix::stdio::stdin()).chain(main).collect();
+        Ok(wait_readable(&fds, Instant::now() + time, None).map_err(io::Error::other)? == Some(0))
+    }
+}
+
+/// Reads an output as it comes, so that nobody waits for us, until all who write to it are gone; and where to write into it.
+fn tap() -> io::Result<(JoinHandle<Kept>, PipeWriter)> {
+    let (mut reader, writer) = io::pipe()?;
+    let kept = move || {
+        let mut kept = Vec::new();
+        let _ = reader.by_ref().take(KEPT as u64).read_to_end(&mut kept);
+        let rest = io::copy(&mut reader, &mut io::sink()).unwrap_or(0);
+        Kept { text: String::from_utf8_lossy(&kept).into_owned(), bytes: kept.len() as u64 + rest }
+    };
+    Ok((thread::spawn(kept), writer))
+}
+
+/// The children of all threads of a process; none where the kernel does not tell.
+fn children(pid: &str) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// The most memory a process had resident since it began its program, in bytes.
+fn peak_rss(pid: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let kib: u64 = pipemark_host::field(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,261 @@
+//! Lines at a fixed rate through a filter, each timed from its newline's write until it has come out: what it costs a line
+//! that a filter waits for more.
+//!
+//! A line carries its number and its time, so whoever reads the output knows both and proves each byte. It is timed from when
+//! it was due, so a filter that is slow to take it is not spared, but not from before its writer had woken up. What a filter
+//! writes only because its input ends would have waited longer: it was held back, and has no time.
+
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use pipeio_harness::usage::monotonic_ns;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use pipemark_entrants::{Does, quoted};
+use pipemark_host::child::error::{RunError, explained};
+use pipemark_host::child::{Begin, Child, wait_readable};
+use pipemark_model::{Filter, Latency, Nanos, PipelineStats, Sample};
+
+use crate::runner::filter::used;
+use crate::runner::pair::{Conditions, Measured};
+use crate::runner::{end, proof};
+
+/// Bytes of a line, its newline included.
+const LINE: usize = 64;
+
+/// How many lines are not timed: the first shows that the filter reads, the others follow one by one.
+const WARM_UP: u64 = 16;
+const WARM_UP_PAUSE: Duration = Duration::from_millis(1);
+
+/// How long lines that are on their way have to come out when none is written any more.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Numbers of spaces that a line can have.
+const SPACES: u64 = 9;
+
+/// Makes one run.
+///
+/// # Errors
+/// As for a pair; also when a line did not come out as it had to.
+pub fn run(
+    (filter, does, words): (&Filter, Does, &[String]),
+    (rate, time): (u32, Nanos),
+    conditions: &Conditions<'_>,
+) -> Result<Measured, RunError> {
+    if does == Does::Count {
+        return Err(RunError::NotHere(format!("{filter} passes no lines on that could be timed")));
+    }
+    let started = |error: io::Error| RunError::Failed(format!("{filter} could not be started: {}", explained(&error)));
+    let begin = Instant::now();
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| started(error.into()));
+    let ((input, to), (from, output)) = (pipe()?, pipe()?);
+    let mut child =
+        Child::start_foreign(filter.as_str(), words, (input, output), None, Begin::AtOnce).map_err(started)?;
+    let deadline = begin + conditions.limit;
+    let (stop, closed_ns) = (AtomicBool::new(false), AtomicU64::new(u64::MAX));
+    let mut arrivals = Arrivals::new(does)?;
+    let (read, written) = thread::scope(|scope| {
+        let writer = scope.spawn(|| write(to, rate, time, &stop, &closed_ns));
+        let read = arrivals.read(&from, &closed_ns, deadline, conditions);
+        if read.is_err() {
+            // Its end frees a writer that waits for it.
+            stop.store(true, Ordering::Relaxed);
+            child.kill();
+        }
+        (read, writer.join().expect("the writer of lines does not panic"))
+    });
+    read?;
+    child.wait(deadline.max(Instant::now() + Duration::from_secs(1)), Some(conditions.interrupt))?;
+    let usage = child.succeeded()?;
+    let written = written.map_err(|error| RunError::Failed(format!("the lines could not be written: {error}")))?;
+    if arrivals.next != written.lines + WARM_UP {
+        let (came, went) = (arrivals.next, written.lines + WARM_UP);
+        return Err(RunError::Unverified(format!("of {went} lines {came} came out of {filter}")));
+    }
+    let due = (f64::from(rate) * written.ns as f64 / 1e9).round() as u64;
+    let latency = Latency { held: Some(arrivals.held), ..end::summary(&arrivals.times, Some(due)).map_err(started)? };
+    let sample = Sample {
+        bytes: written.lines * LINE as u64,
+        ns: written.ns,
+        wall_ns: Nanos::from(begin.elapsed()).0,
+        user_ns: usage.user_ns,
+        sys_ns: usage.sys_ns,
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        latency: Some(latency),
+        pipeline: Some(PipelineStats { filter: used(&usage), feed: None }),
+        ..Sample::default()
+    };
+    Ok(Measured { sample, notes: Vec::new() })
+}
+
+/// What was written in the window.
+struct Written {
+    lines: u64,
+    ns: u64,
+}
+
+/// Writes lines as they are due until the window is over, and ends the filter's input when what is on its way has come out.
+fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &AtomicU64) -> io::Result<Written> {
+    // By default the kernel may wake a sleeper 50 µs late.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    let mut to = std::fs::File::from(to);
+    let mut number = 0;
+    while number < WARM_UP && !stop.load(Ordering::Relaxed) {
+        to.write_all(&line(number, monotonic_ns()))?;
+        number += 1;
+        thread::sleep(WARM_UP_PAUSE);
+        while number == 1 && rustix::io::ioctl_fionread(&to)? > 0 && !stop.load(Ordering::Relaxed) {
+            thread::sleep(WARM_UP_PAUSE);
+        }
+    }
+    let interval = 1e9 / f64::from(rate);
+    // However short the run was scaled, one line is due.
+    let window = time.0.max(interval.ceil() as u64);
+    let begin = monotonic_ns();
+    let (mut lines, mut woke) = (0, begin);
+    while !stop.load(Ordering::Relaxed) {
+        let due = begin + ((lines + 1) as f64 * interval) as u64;
+        let now = monotonic_ns();
+        if due.max(now) > begin + window {
+            break;
+        }
+        if now < due {
+            thread::sleep(Duration::from_nanos(due - now));
+            woke = monotonic_ns();
+        }
+        to.write_all(&line(number, due.max(woke)))?;
+        (number, lines) = (number + 1, lines + 1);
+    }
+    thread::sleep(GRACE);
+    closed_ns.store(monotonic_ns(), Ordering::Relaxed);
+    Ok(Written { lines, ns: window })
+}
+
+/// A line: its number, its time, so many spaces as its number says, and what fills it up.
+fn line(number: u64, ns: u64) -> [u8; LINE] {
+    let mut line = [b'x'; LINE];
+    line[..16].copy_from_slice(&hex(number));
+    line[16..32].copy_from_slice(&hex(ns));
+    line[32..32 + (number % SPACES) as usize].fill(b' ');
+    line[LINE - 1] = b'\n';
+    line
+}
+
+fn hex(number: u64) -> [u8; 16] {
+    std::array::from_fn(|digit| b"0123456789abcdef"[(number >> (60 - 4 * digit)) as usize & 15])
+}
+
+/// What came out of the filter.
+struct Arrivals {
+    /// What each line has in front, by its number of spaces.
+    headers: Vec<Vec<u8>>,
+    /// The number of the line that is to come next.
+    next: u64,
+    times: Histogram<u64>,
+    held: u64,
+}
+
+impl Arrivals {
+    fn new(does: Does) -> Result<Arrivals, RunError> {
+        let header = |spaces: u64| match does {
+            Does::Transform => {
+                let mut header = proof::expected(&line(spaces, 0));
+                header.truncate(header.len() - LINE);
+                header
+            }
+            _ => Vec::new(),
+        };
+        let times =
+            Histogram::new_with_bounds(1, end::LONGEST_NS, 3).map_err(|error| RunError::Failed(error.to_string()))?;
+        Ok(Arrivals { headers: (0..SPACES).map(header).collect(), next: 0, times, held: 0 })
+    }
+
+    /// Reads until there is no more.
+    fn read(
+        &mut self,
+        from: &OwnedFd,
+        closed_ns: &AtomicU64,
+        deadline: Instant,
+        conditions: &Conditions<'_>,
+    ) -> Result<(), RunError> {
+        let mut buffer = vec![0; 256 << 10];
+        let mut filled = 0;
+        loop {
+            if wait_readable(&[from.as_fd()], deadline, Some(conditions.interrupt))?.is_none() {
+                let limit = conditions.limit;
+                return Err(RunError::Failed(format!("the run had not ended when it reached its limit of {limit:?}")));
+            }
+            let read = rustix::io::read(from, &mut buffer[filled..]);
+            let now = monotonic_ns();
+            let read = read.map_err(|error| RunError::Failed(format!("the lines could not be read: {error}")))?;
+            filled += read;
+            let held = now >= closed_ns.load(Ordering::Relaxed);
+            let mut rest = &buffer[..filled];
+            while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+                self.arrived(&rest[..=end], now, held)?;
+                rest = &rest[end + 1..];
+            }
+            if read == 0 || rest.len() > buffer.len() / 2 {
+                let begun =
+                    format!("a line is begun and not ended: '{}'", quoted(&String::from_utf8_lossy(rest), LINE));
+                return if rest.is_empty() { Ok(()) } else { Err(RunError::Unverified(begun)) };
+            }
+            let start = filled - rest.len();
+            buffer.copy_within(start..filled, 0);
+            filled -= start;
+        }
+    }
+
+    fn arrived(&mut self, whole: &[u8], now: u64, held: bool) -> Result<(), RunError> {
+        let header = &self.headers[(self.next % SPACES) as usize];
+        let time = whole
+            .get(header.len() + 16..header.len() + 32)
+            .and_then(|hex| u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let as_sent = time.filter(|ns| whole.strip_prefix(&header[..]) == Some(&line(self.next, *ns)));
+        let Some(ns) = as_sent else {
+            let shown = quoted(String::from_utf8_lossy(whole).trim_end(), 2 * LINE);
+            return Err(RunError::Unverified(format!("line {} came out as '{shown}'", self.next + 1)));
+        };
+        self.next += 1;
+        match held {
+            _ if self.next <= WARM_UP => {}
+            true => self.held += 1,
+            false => self.times.saturating_record(now.saturating_sub(ns).max(1)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_differs_in_anything_is_refused() {
+        let whole = |number: u64| [b"[spaces: 0]".as_slice(), &line(number, 5)].concat();
+        let arrived = |whole: &[u8]| Arrivals::new(Does::Transform).unwrap().arrived(whole, 9, false);
+        assert!(arrived(&whole(0)).is_ok());
+        assert!(arrived(&whole(9)).is_err(), "a line is missing");
+        assert!(arrived(&line(0, 5)).is_err(), "it was not transformed");
+        assert!(arrived(b"\n").is_err() && arrived(&[0xff; 90]).is_err());
+        let mut changed = whole(0);
+        changed[60] ^= 1;
+        assert!(arrived(&changed).is_err());
+        assert!(Arrivals::new(Does::Copy).unwrap().arrived(&line(0, 5), 9, false).is_ok());
+    }
+
+    #[test]
+    fn only_what_came_before_the_end_is_timed() {
+        let mut arrivals = Arrivals::new(Does::Copy).unwrap();
+        for number in 0..WARM_UP + 3 {
+            arrivals.arrived(&line(number, 1000), 3000, number == WARM_UP + 2).unwrap();
+        }
+        assert_eq!((arrivals.times.len(), arrivals.times.max(), arrivals.held), (2, 2000, 1));
+    }
+}

@@ -1,0 +1,78 @@
+//! A sheet's tables for programs, as CSV and JSON.
+
+use std::{io, iter};
+
+use csv::WriterBuilder;
+use serde_json::{Map, Value};
+
+use pipemark_model::{hides, neutral};
+
+use crate::block::Sheet;
+use crate::grid::{Grid, Row};
+
+/// The tables of a sheet, which have the same columns.
+///
+/// # Errors
+/// When a row has another number of fields than there are columns, which is an error of ours.
+pub fn sheet_as_csv(sheet: &Sheet) -> io::Result<String> {
+    let rows = sheet.grids().enumerate().flat_map(|(index, grid)| {
+        let columns = || grid.columns.iter().enumerate().filter(|(_, column)| column.is_for_programs());
+        let heading = columns().map(|(_, column)| column.key.clone()).collect();
+        let row = |row: &Row| columns().map(|(index, _)| field(&row.cells[index].value)).collect();
+        iter::once(heading).filter(|_| index == 0).chain(grid.rows().map(row)).collect::<Vec<_>>()
+    });
+    csv_text(rows)
+}
+
+/// A value of JSON as a field; text from elsewhere is harmless in it.
+fn field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => csv_field(text),
+        other => other.to_string(),
+    }
+}
+
+/// Text from elsewhere: on one line, and with an apostrophe where a spreadsheet would take it for a formula.
+pub fn csv_field(text: &str) -> String {
+    let text = neutral(text);
+    if text.starts_with(['=', '+', '-', '@', '|', '%', '\'']) { format!("'{text}") } else { text }
+}
+
+/// Rows as text.
+///
+/// # Errors
+/// When a row has another number of fields than the first.
+pub fn csv_text(rows: impl Iterator<Item = Vec<String>>) -> io::Result<String> {
+    let mut writer = WriterBuilder::new().from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row).map_err(io::Error::other)?;
+    }
+    let bytes = writer.into_inner().map_err(io::Error::other)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// JSON text and a line end.
+pub fn json_line(text: &str) -> String {
+    // JSON asks for escapes up to U+001F only, but terminals also act on U+0080 to U+009F. Outside of strings there are
+    // no such characters.
+    let mut safe = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        // A line end is between values, where JSON is laid out; in strings it is escaped already.
+        match hides(c) && c != '\n' {
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}"))),
+            false => safe.push(c),
+        }
+    }
+    safe + "\n"
+}
+
+/// The rows of a sheet's tables, as objects.
+pub fn sheet_as_json(sheet: &Sheet) -> String {
+    let object = |grid: &Grid, row: &Row| {
+        let columns = grid.columns.iter().zip(&row.cells).filter(|(column, _)| column.is_for_programs());
+        Value::Object(columns.map(|(column, cell)| (column.key.clone(), cell.value.clone())).collect::<Map<_, _>>())
+    };
+    let rows = sheet.grids().flat_map(|grid| grid.rows().map(move |row| object(grid, row)));
+    json_line(&Value::Array(rows.collect()).to_string())
+}

@@ -1,0 +1,239 @@
+//! A sheet as a page: one file with everything in it, which loads nothing and lets nothing in.
+//!
+//! What comes from elsewhere reaches it in three ways, each safe by itself: as text through a template that escapes
+//! everything, as JSON for the charts in which no `<` is left, and compressed in base 64. A Content-Security-Policy names
+//! the one script and the one style by their hashes and forbids the rest, evaluation of text and the network included.
+
+use std::io::{self, Read, Write};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use minijinja::value::Serde;
+use minijinja::{Environment, HtmlEscape, Value, context};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+
+use crate::{Block, Chart, Grid, Group, Kind, Note, Sheet, Style, vega};
+
+const TEMPLATE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+/// As they are published, one after the other, compressed; see the README beside them.
+const LIBRARIES: &[u8] = include_bytes!("../assets/vega/vega.js.gz");
+const LICENSE: &str = include_str!("../assets/vega/LICENSE");
+
+/// Text, escaped, whose flags (`--runs`) don't break after their dashes.
+fn words(text: &str) -> Value {
+    let whole = |word: &str| match word.find("--") {
+        Some(at) => format!("{}<span class=\"flag\">{}</span>", HtmlEscape(&word[..at]), HtmlEscape(&word[at..])),
+        None => HtmlEscape(word).to_string(),
+    };
+    Value::from_safe_string(text.split(' ').map(whole).collect::<Vec<_>>().join(" "))
+}
+
+fn libraries() -> io::Result<String> {
+    let mut text = String::new();
+    GzDecoder::new(LIBRARIES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What mail passes without complaint.
+const LARGEST: usize = 2 << 20;
+
+/// A file that the page carries for whoever wants the figures themselves.
+#[derive(Debug, Clone)]
+pub struct Attachment {
+    /// The name under which it is saved.
+    pub file: String,
+    /// What tells it from others; may be empty.
+    pub label: String,
+    /// Its content.
+    pub content: Vec<u8>,
+    /// What is taken instead where the page would be too large to mail.
+    pub shorter: Vec<u8>,
+}
+
+/// From one heading to the next, with its blocks as the template takes them.
+#[derive(Default, Serialize)]
+struct Section {
+    title: String,
+    open: Vec<Json>,
+    /// Tables that a chart stands above.
+    folded: Vec<Json>,
+}
+
+/// The sheet as a page.
+///
+/// # Errors
+/// When the template or the packing of an attachment fails, which is an error of ours.
+pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
+    let mut specs = Vec::new();
+    let mut sections = sections(sheet, &mut specs);
+    let head = sections.remove(0);
+    let script = match specs.is_empty() {
+        true => SCRIPT.to_owned(),
+        false => ["/*!", LICENSE, "*/", &libraries()?, SCRIPT].join("\n"),
+    };
+    let specs = harmless(&serde_json::to_string(&specs)?);
+    let mut templates = Environment::new();
+    // The name's ending is what turns the escaping on.
+    templates.add_filter("words", words);
+    templates.add_template("page.html", TEMPLATE).map_err(io::Error::other)?;
+    let template = templates.get_template("page.html").map_err(io::Error::other)?;
+    let own = |text: &str| Value::from_safe_string(text.to_owned());
+    let files: Vec<[&String; 2]> = attachments.iter().map(|own| [&own.file, &own.label]).collect();
+    let render = |raw: &[String], shortened: bool| {
+        let values = context! {
+            policy => own(&policy(&script)),
+            style => own(STYLE),
+            script => own(&script),
+            specs => own(&specs),
+            head => Value::from(Serde(&head)),
+            sections => Value::from(Serde(&sections)),
+            files => Value::from(Serde(&files)),
+            // Base 64 holds no character that means anything to HTML, and a script's text is not unescaped.
+            raw => raw.iter().map(|text| own(text)).collect::<Vec<_>>(),
+            shortened => shortened,
+            version => env!("CARGO_PKG_VERSION"),
+        };
+        template.render(values).map_err(io::Error::other)
+    };
+    let room = LARGEST.saturating_sub(render(&[], false)?.len());
+    let whole = attachments.iter().map(|own| packed(&own.content)).collect::<io::Result<Vec<_>>>()?;
+    if whole.iter().map(String::len).sum::<usize>() <= room {
+        return render(&whole, false);
+    }
+    let shorter = attachments.iter().map(|own| packed(&own.shorter)).collect::<io::Result<Vec<_>>>()?;
+    render(&shorter, true)
+}
+
+/// The head, which is the sheet's own heading and the text below it, and the sections.
+fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
+    let mut sections = vec![Section { title: "pipemark".to_owned(), ..Section::default() }];
+    for block in &sheet.blocks {
+        let in_head = sections.len() == 1;
+        if in_head && !matches!(block, Block::Heading(..) | Block::Text(..)) {
+            sections.push(Section::default());
+        }
+        let section = sections.last_mut().expect("never empty");
+        let charted = section.open.iter().any(|item| item["kind"] == "figure");
+        let folds = charted && (!section.folded.is_empty() || matches!(block, Block::Grid(_)));
+        let items = if folds { &mut section.folded } else { &mut section.open };
+        match block {
+            Block::Heading(1, text) if in_head => section.title.clone_from(text),
+            Block::Heading(1 | 2, text) => sections.push(Section { title: text.clone(), ..Section::default() }),
+            Block::Heading(_, text) => items.push(json!({"kind": "heading", "text": text})),
+            Block::Text(style, parts) => {
+                items.push(json!({"kind": "text", "style": style, "parts": parts}));
+            }
+            Block::Code(text) => items.push(json!({"kind": "code", "text": text})),
+            Block::Grid(grid) => items.extend(grid.groups.iter().map(|group| table(grid, group))),
+            Block::Notes(notes) => {
+                items.extend(notes.chunk_by(|one, next| list_class(one) == list_class(next)).map(notes_item))
+            }
+            Block::Gap => {}
+            Block::Chart(chart) => {
+                let Chart { title, panel, caption, below, .. } = &**chart;
+                let (spec, legend) = vega::spec(chart);
+                let own = json!({"chart": specs.len(), "title": panel, "legend": legend});
+                specs.push(spec);
+                // Several of one title stand side by side, where they are narrow.
+                if let Some(Json::Object(figure)) = items.last_mut()
+                    && figure.get("title").is_some_and(|own| own == title && !panel.is_empty())
+                    && let Some(Json::Array(panels)) = figure.get_mut("panels")
+                {
+                    panels.push(own);
+                    let several = matches!(chart.kind, Kind::Heat(_)) && chart.x.names.len() <= 10;
+                    figure.insert("several".to_owned(), several.into());
+                    continue;
+                }
+                items.push(json!({
+                    "kind": "figure", "title": title, "caption": caption, "below": below, "panels": [own],
+                }));
+            }
+        }
+    }
+    sections
+}
+
+fn list_class(note: &Note) -> &'static str {
+    match (note.mark.as_str(), note.style) {
+        ("•", _) => "findings",
+        ("!", Style::Caution) => "warnings",
+        _ => "notes",
+    }
+}
+
+fn notes_item(notes: &[Note]) -> Json {
+    let class = notes.first().map_or("notes", list_class);
+    let mark = |note: &Note| if class == "notes" { note.mark.clone() } else { String::new() };
+    let note = |note: &Note| json!({"mark": mark(note), "text": note.text});
+    json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})
+}
+
+fn table(grid: &Grid, group: &Group) -> Json {
+    let shown = grid.without_bars();
+    let labels = shown.iter().filter(|index| **index < grid.labels).count();
+    let columns: Vec<_> = shown.into_iter().map(|index| (index, &grid.columns[index])).collect();
+    json!({"kind": "table", "caption": group.caption, "labels": labels, "columns": columns, "rows": group.rows})
+}
+
+/// JSON that no HTML parser sees anything in.
+fn harmless(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Compressed, in base 64.
+fn packed(content: &[u8]) -> io::Result<String> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::new(6));
+    packer.write_all(content)?;
+    Ok(BASE64_STANDARD.encode(packer.finish()?))
+}
+
+/// Nothing but the script and the style of this page; pictures only from what the page itself made.
+fn policy(script: &str) -> String {
+    let hash = |text: &str| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text.as_bytes())));
+    format!(
+        "default-src 'none'; script-src {}; style-src {}; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(STYLE)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_library_ends_the_script_early() {
+        for text in [&libraries().unwrap(), SCRIPT, LICENSE] {
+            assert!(!text.contains("</script") && !text.contains("<!--"), "{}", &text[..60]);
+        }
+        assert!(!LICENSE.contains("*/"));
+    }
+
+    #[test]
+    fn flags_stay_whole_and_text_stays_text() {
+        let text = words("raise --runs <b>").to_string();
+        assert_eq!(text, "raise <span class=\"flag\">--runs</span> &lt;b&gt;");
+        assert!(!words("--<i>").to_string().contains("<i>"));
+    }
+
+    #[test]
+    fn json_for_the_page_has_no_markup() {
+        let json = harmless(r#"["</script><!--&\u2028"]"#);
+        assert!(!json.contains(['<', '>', '&']));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), ["</script><!--&\u{2028}"]);
+    }
+}

@@ -1,0 +1,22 @@
+//! Results as people and programs see them: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown`] and
+//! [`html`] lay out. It knows no trials: the crates that make sheets do.
+#![forbid(unsafe_code)]
+
+mod block;
+mod chart;
+mod data;
+mod grid;
+mod html;
+mod layout;
+mod markdown;
+mod plot;
+mod terminal;
+mod vega;
+
+pub use block::{Block, Note, Sheet, Style, sparkline};
+pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series, extent};
+pub use data::{csv_field, csv_text, json_line, sheet_as_csv, sheet_as_json};
+pub use grid::{Cell, Column, Fit, Grid, Group, Row, Side, Table};
+pub use html::{Attachment, html};
+pub use markdown::markdown;
+pub use terminal::{Characters, Colour, Terminal, width};

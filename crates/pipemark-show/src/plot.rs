@@ -1,0 +1,266 @@
+//! Charts in text: curves over two axes, bars, coloured tables as tables.
+
+use std::collections::BTreeSet;
+
+use pipemark_model::Unit;
+
+use crate::terminal::{Colour, abridge, pad, width, wrap};
+use crate::{Axis, Cell, Chart, Column, Grid, Kind, Point, Role, Scale, Series, Side, Style, layout};
+
+/// Rows of a chart with two axes.
+const ROWS: usize = 16;
+/// Marks of curves, the first of them for the first.
+const SYMBOLS: &str = "●▲■◆○△□◇abcdefghijklmnopqr";
+
+/// The chart in lines of at most `room` columns.
+pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
+    let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
+    let mut lines = vec![colour.paint(Style::Aside, &abridge(&title, room))];
+    lines.extend(match chart.kind {
+        Kind::Curves => curves(chart, room, colour),
+        Kind::Bars => bars(chart, room, colour),
+        Kind::Heat(_) => layout::lines(&heat(chart), room, colour),
+    });
+    if !chart.caption.is_empty() {
+        lines.splice(0..0, wrap(&chart.caption, room));
+    }
+    lines.extend(wrap(&chart.below, room).into_iter().filter(|line| !line.is_empty()));
+    lines
+}
+
+fn heat(chart: &Chart) -> Grid {
+    // A heading is not broken where its cells are narrow.
+    let headings = chart.x.names.iter().map(|name| Column::figures("", &name.replace(' ', "\u{a0}")));
+    let mut rows: Vec<Vec<Cell>> = vec![vec![Cell::default(); 1 + chart.x.names.len()]; chart.y.names.len()];
+    for (row, name) in rows.iter_mut().zip(&chart.y.names) {
+        row[0] = Cell::shown(name);
+    }
+    for (_, point) in chart.points() {
+        rows[point.y as usize][1 + point.x as usize] = Cell::shown(&point.brief);
+    }
+    Grid::new([Column::words("", &chart.x.title)].into_iter().chain(headings).collect(), rows)
+}
+
+fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
+    let measured = || chart.series.iter().enumerate().filter(|(_, series)| series.role == Role::Measured);
+    let points = measured().flat_map(|(n, series)| series.points.iter().map(move |point| (n, point)));
+    let mut points: Vec<(usize, &Point)> = points.collect();
+    points.sort_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
+    let longest = points.iter().map(|(_, point)| point.x).fold(f64::MIN_POSITIVE, f64::max);
+    let several = measured().count() > 1;
+    let theirs = |label: &str, row: f64| {
+        let named = chart.points().filter(|(series, _)| series.role == Role::Published && series.label == label);
+        named.map(|(_, point)| point).find(|point| point.y == row)
+    };
+    let rows = points.iter().map(|&(series, point)| {
+        let (row, share) = (&chart.y.names[point.y as usize], point.x / longest);
+        let elsewhere = theirs(&chart.series[series].label, point.y);
+        let label = if several { format!("{row} ({})", chart.series[series].label) } else { row.clone() };
+        vec![
+            Cell::shown(abridge(&label, room * 2 / 5)),
+            Cell::bar(share, share).style(Style::Series(series)),
+            Cell::shown(
+                elsewhere
+                    .map_or_else(|| point.figure.clone(), |theirs| format!("{} ({})", point.figure, theirs.figure)),
+            ),
+        ]
+    });
+    let columns = vec![Column::words("", "").fit(crate::Fit::Elastic), Column::bars(""), Column::figures("", "")];
+    let mut lines = layout::lines(&Grid::new(columns, rows.collect()), room, colour);
+    let published = chart.points().filter(|(series, _)| series.role == Role::Published);
+    let sources = BTreeSet::from_iter(published.map(|(_, point)| point.name.as_str()));
+    lines.extend(
+        sources
+            .into_iter()
+            .flat_map(|source| wrap(&format!("in brackets, {source}"), room))
+            .map(|line| colour.paint(Style::Aside, &line)),
+    );
+    lines
+}
+
+fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
+    let shown: Vec<_> = chart.series.iter().filter(|series| series.role != Role::Fit).collect();
+    let points = || shown.iter().flat_map(|series| &series.points);
+    let x_ticks = ascending(points().map(|point| point.x));
+    let y_ticks = round(&chart.y, points().map(|point| point.y));
+    let (x, y) = (Span::new(&chart.x, &x_ticks), Span::new(&chart.y, &y_ticks));
+    let labels: Vec<(f64, String)> = y_ticks.iter().map(|&tick| (tick, chart.y.label(tick))).collect();
+    let margin = labels.iter().map(|(_, label)| width(label)).max().unwrap_or(0).min(room / 3);
+    let columns = room.saturating_sub(margin + 2).clamp(16, 160);
+    let mut canvas = Canvas::new(columns);
+    for (index, series) in shown.iter().take(SYMBOLS.chars().count()).enumerate() {
+        let place = |point: &Point| (x.share(point.x), y.share(point.y));
+        let placed: Vec<_> = series.points.iter().map(place).filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
+        let fitted = |other: &&Series| other.role == Role::Fit && other.label == series.label;
+        let fit = chart.series.iter().find(fitted);
+        if let Some(line) = fit.or(Some(*series).filter(|series| series.role != Role::Published)) {
+            let line: Vec<_> = line.points.iter().map(place).collect();
+            line.windows(2).for_each(|pair| canvas.join(pair[0], pair[1], index));
+        }
+        placed.into_iter().for_each(|point| canvas.mark(point, index));
+    }
+    let aside = |text: &str| colour.paint(Style::Aside, text);
+    let mut out = vec![aside(&chart.y.title)];
+    for row in 0..ROWS {
+        let tick = labels.iter().find(|(value, _)| Canvas::row(y.share(*value)) == Some(row));
+        let (label, edge) = tick.map_or(("", "│"), |(_, label)| (label.as_str(), "┤"));
+        let side = aside(&format!("{} {edge}", pad(&abridge(label, margin), margin, Side::Right)));
+        out.push(format!("{side}{}", canvas.line(row, colour)).trim_end().to_owned());
+    }
+    let blank = " ".repeat(margin + 1);
+    out.push(aside(&format!("{blank}└{}", "─".repeat(columns))));
+    out.push(aside(format!("{blank} {}", under(&x, &x_ticks, columns)).trim_end()));
+    out.push(aside(&format!("{blank} {}", chart.x.title)));
+    for (index, (series, symbol)) in shown.iter().zip(SYMBOLS.chars()).enumerate() {
+        let label = abridge(&series.label, room.saturating_sub(2));
+        out.push(format!("{} {label}", colour.paint(Style::Series(index), &symbol.to_string())));
+    }
+    out
+}
+
+/// The labels under the lower axis; one that has no room is left out.
+fn under(x: &Span, ticks: &[f64], columns: usize) -> String {
+    let mut line = String::new();
+    for &tick in ticks {
+        let label = x.axis.label(tick);
+        let middle = x.share(tick).clamp(0.0, 1.0) * (columns - 1) as f64;
+        let begin = (middle - width(&label) as f64 / 2.0).round().max(0.0) as usize;
+        let begin = begin.min(columns.saturating_sub(width(&label)));
+        if begin >= width(&line) + usize::from(!line.is_empty()) * 2 {
+            line = pad(&line, begin, Side::Left) + &label;
+        }
+    }
+    line
+}
+
+/// An axis with its ends.
+struct Span<'a> {
+    axis: &'a Axis,
+    low: f64,
+    high: f64,
+}
+
+impl<'a> Span<'a> {
+    fn new(axis: &'a Axis, ticks: &[f64]) -> Span<'a> {
+        let (low, high) = (ticks.first().copied().unwrap_or(0.0), ticks.last().copied().unwrap_or(1.0));
+        Span { axis, low: axis.place(low), high: axis.place(high) }
+    }
+
+    /// Where a figure stands between the ends: 0 is the lower, 1 the upper.
+    fn share(&self, value: f64) -> f64 {
+        let length = self.high - self.low;
+        if length > 0.0 { (self.axis.place(value) - self.low) / length } else { 0.5 }
+    }
+}
+
+/// The figures themselves, ascending.
+pub(super) fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    values
+}
+
+/// Round figures around all of `values`.
+fn round(axis: &Axis, values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let values = ascending(values.filter(|value| axis.scale != Scale::Log || *value > 0.0));
+    let (low, high) = (values.first().copied().unwrap_or(1.0), values.last().copied().unwrap_or(10.0));
+    if axis.scale != Scale::Log {
+        let (divisor, _) = axis.unit.multiple(high);
+        let rough = (high / divisor / 5.0).max(f64::MIN_POSITIVE);
+        let power = 10f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|step| step * power).find(|step| *step >= rough * 0.999);
+        let step = step.unwrap_or(power) * divisor;
+        return (0..=(high / step - 1e-9).ceil().clamp(1.0, 20.0) as u32).map(|n| f64::from(n) * step).collect();
+    }
+    // Bytes are round in powers of two, times in powers of ten.
+    let base: f64 = if axis.unit == Unit::Nanoseconds { 10.0 } else { 2.0 };
+    let (first, last) = (low.log(base).floor(), high.log(base).ceil());
+    let every = ((last - first) / 7.0).ceil().max(1.0);
+    (0..=((last - first) / every).ceil().clamp(1.0, 8.0) as u32)
+        .map(|n| base.powf(first + f64::from(n) * every))
+        .collect()
+}
+
+/// What is drawn, cell by cell; the first row is the upper one.
+struct Canvas {
+    columns: usize,
+    /// Dots of braille, and the curve that drew the last of them.
+    dots: Vec<(u8, usize)>,
+    /// The curve that has a point there.
+    marks: Vec<Option<usize>>,
+}
+
+impl Canvas {
+    fn new(columns: usize) -> Canvas {
+        Canvas { columns, dots: vec![(0, 0); columns * ROWS], marks: vec![None; columns * ROWS] }
+    }
+
+    /// The row of a share of the height, if it is on the canvas.
+    fn row(share: f64) -> Option<usize> {
+        let row = ((1.0 - share) * (ROWS - 1) as f64).round();
+        (row >= 0.0 && row < ROWS as f64).then_some(row as usize)
+    }
+
+    fn mark(&mut self, (x, y): (f64, f64), index: usize) {
+        let column = (x * (self.columns - 1) as f64).round();
+        if let (Some(row), true) = (Canvas::row(y), (0.0..self.columns as f64).contains(&column)) {
+            // The first curve keeps its place: it is the one that the others are held against.
+            self.marks[row * self.columns + column as usize].get_or_insert(index);
+        }
+    }
+
+    /// A straight line in dots, two across and four down in each cell.
+    fn join(&mut self, from: (f64, f64), to: (f64, f64), index: usize) {
+        const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
+        let (across, down) = ((self.columns * 2) as f64, (ROWS * 4) as f64);
+        let dot = |(x, y): (f64, f64)| (x * (across - 1.0), (1.0 - y) * (down - 1.0));
+        let (from, to) = (dot(from), dot(to));
+        let steps = (to.0 - from.0).abs().max((to.1 - from.1).abs()).ceil().clamp(1.0, 4000.0) as u32;
+        for step in 0..=steps {
+            let t = f64::from(step) / f64::from(steps);
+            let (x, y) = ((from.0 + (to.0 - from.0) * t).round(), (from.1 + (to.1 - from.1) * t).round());
+            if (0.0..across).contains(&x) && (0.0..down).contains(&y) {
+                let (x, y) = (x as usize, y as usize);
+                let cell = &mut self.dots[(y / 4) * self.columns + x / 2];
+                *cell = (cell.0 | BITS[y % 4][x % 2], index);
+            }
+        }
+    }
+
+    fn line(&self, row: usize, colour: Colour) -> String {
+        let glyph = |cell: usize| match (self.marks[cell], self.dots[cell]) {
+            (Some(index), _) => (SYMBOLS.chars().nth(index).unwrap_or('?'), index),
+            (None, (0, _)) => (' ', 0),
+            (None, (dots, index)) => (char::from_u32(0x2800 + u32::from(dots)).unwrap_or('.'), index),
+        };
+        let cells = (row * self.columns..(row + 1) * self.columns).map(glyph);
+        cells
+            .map(|(glyph, index)| match glyph {
+                ' ' => " ".to_owned(),
+                _ => colour.paint(Style::Series(index), &glyph.to_string()),
+            })
+            .collect()
+    }
+}
+
+/// What stands for each character in ASCII; what fills less than half a column is nothing.
+const PLAIN: [(&str, &str); 4] = [
+    ("\u{a0}µ×–−─│└┤·█▒…•→≠≈", " ux---|++.#-.->#~"),
+    ("▏▎▍▌▋▊▉▁▂▃▄▅▆▇", "   ####__--==%"),
+    ("●◐○◀", "*%o<"),
+    (SYMBOLS, "ABCDEFGH"),
+];
+
+/// The same in ASCII alone.
+pub(super) fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        _ if c.is_ascii() => c,
+        '\u{2800}'..='\u{28ff}' => '.',
+        _ => {
+            let known = PLAIN.iter().flat_map(|(from, to)| from.chars().zip(to.chars()));
+            known.into_iter().find(|(from, _)| *from == c).map_or('?', |(_, to)| to)
+        }
+    };
+    text.chars().map(plain).collect()
+}

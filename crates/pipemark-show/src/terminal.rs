@@ -1,0 +1,197 @@
+//! A sheet for a terminal: fits the width it is given, and uses more where there is more.
+
+use textwrap::{WordSeparator, WordSplitter};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::{Block, Note, Sheet, Side, Style, layout, plot};
+
+/// Whether colours and other emphasis may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// Plain text.
+    Never,
+    /// With the terminal's own colours (SGR sequences).
+    Always,
+}
+
+/// The characters that a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Characters {
+    /// All of Unicode: curves are drawn in dots of braille.
+    Unicode,
+    /// ASCII alone.
+    Ascii,
+}
+
+/// Where a sheet is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    /// Columns to use; 80 where the output is not a terminal.
+    pub width: usize,
+    /// Whether to colour.
+    pub colour: Colour,
+    /// Which characters may be used.
+    pub characters: Characters,
+}
+
+/// Below this nothing is legible, so lines may be longer than the terminal is wide.
+const NARROWEST: usize = 40;
+/// Longer lines of text are hard to read; tables may be wider.
+const WIDEST_TEXT: usize = 120;
+const INDENT: usize = 2;
+
+impl Terminal {
+    /// The sheet as lines.
+    pub fn render(&self, sheet: &Sheet) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        let mut indent = 0;
+        for (index, block) in sheet.blocks.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| &sheet.blocks[before]);
+            if needs_a_gap(before, block) {
+                lines.push(String::new());
+            }
+            let room = self.width.max(NARROWEST) - indent;
+            let own = match block {
+                Block::Heading(level, text) => {
+                    indent = if *level > 1 { INDENT } else { 0 };
+                    let lines = wrap(text, self.width.clamp(NARROWEST, WIDEST_TEXT));
+                    lines.into_iter().map(|line| self.colour.paint(Style::Heading, &line)).collect::<Vec<_>>()
+                }
+                Block::Text(style, parts) => {
+                    let lines = join_wrapped(parts, room.min(WIDEST_TEXT));
+                    lines.into_iter().map(|line| self.colour.paint(*style, &line)).collect()
+                }
+                Block::Code(text) => text.lines().map(|line| format!("{}{line}", " ".repeat(INDENT))).collect(),
+                Block::Grid(grid) => layout::lines(grid, room, self.colour),
+                Block::Chart(chart) => plot::lines(chart, room, self.colour),
+                Block::Gap => {
+                    indent = 0;
+                    vec![String::new()]
+                }
+                Block::Notes(notes) => notes.iter().flat_map(|note| self.note(note, room.min(WIDEST_TEXT))).collect(),
+            };
+            let shift = if matches!(block, Block::Heading(..)) { 0 } else { indent };
+            lines.extend(own.into_iter().map(|line| match line.is_empty() {
+                true => line,
+                false => format!("{}{line}", " ".repeat(shift)),
+            }));
+        }
+        let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        if self.characters == Characters::Ascii { plot::ascii(&text) } else { text }
+    }
+
+    /// A sentence behind a mark, its further lines set in.
+    fn note(&self, note: &Note, room: usize) -> Vec<String> {
+        if note.mark.is_empty() {
+            return wrap(&note.text, room).iter().map(|line| self.colour.paint(note.style, line)).collect();
+        }
+        let hang = width(&note.mark).min(2) + 1;
+        let mut lines = wrap(&format!("{} {}", note.mark, note.text), room - hang);
+        if let Some(rest) = lines[0].strip_prefix(&note.mark) {
+            lines[0] = format!("{}{rest}", self.colour.paint(note.style, &note.mark));
+        }
+        lines[1..].iter_mut().for_each(|line| line.insert_str(0, &" ".repeat(hang)));
+        lines
+    }
+}
+
+/// Sections are set apart, and within them a table from one before it.
+fn needs_a_gap(before: Option<&Block>, block: &Block) -> bool {
+    match (before, block) {
+        (None | Some(Block::Heading(..) | Block::Gap), _) | (_, Block::Gap) => false,
+        (_, Block::Heading(..)) => true,
+        (Some(Block::Grid(_)), Block::Grid(_)) => true,
+        // Paragraphs; facts in other styles stand close together.
+        (Some(Block::Text(Style::Plain, _) | Block::Notes(_)), Block::Text(Style::Plain, _)) => true,
+        (Some(Block::Chart(_)), Block::Chart(_)) | (Some(Block::Code(_)), _) | (_, Block::Code(_)) => true,
+        _ => false,
+    }
+}
+
+impl Colour {
+    /// `text` in the colours of `style`.
+    pub fn paint(self, style: Style, text: &str) -> String {
+        let code = match style {
+            Style::Plain => return text.to_owned(),
+            Style::Heading => "1",
+            Style::Aside => "2",
+            Style::Bar => "36",
+            Style::Caution => "33",
+            Style::Failure => "31",
+            Style::Success => "32",
+            Style::Series(index) => ["36", "33", "35", "32", "34", "31"][index % 6],
+        };
+        match self {
+            Colour::Always if !text.is_empty() => format!("\x1b[{code}m{text}\x1b[0m"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// Terminal columns that `text` takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` filled up with blanks to `columns`.
+pub(super) fn pad(text: &str, columns: usize, side: Side) -> String {
+    let blanks = " ".repeat(columns.saturating_sub(width(text)));
+    match side {
+        Side::Left => format!("{text}{blanks}"),
+        Side::Right => format!("{blanks}{text}"),
+    }
+}
+
+/// `text` cut to `columns`, with an ellipsis where something is missing.
+pub(super) fn abridge(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for c in text.chars() {
+        if width(&cut) + c.width().unwrap_or(0) + 1 > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
+}
+
+/// `text` broken at blanks into lines of at most `columns`; a longer word is broken where the line ends.
+pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let options = textwrap::Options::new(columns)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options).into_iter().map(String::from).collect()
+}
+
+/// `parts` joined by ` · ` into as few lines of at most `columns` as whole parts allow.
+fn join_wrapped(parts: &[String], columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if width(line) + 3 + width(part) <= columns => {
+                line.push_str(" · ");
+                line.push_str(part);
+            }
+            _ => lines.extend(wrap(part, columns)),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn abridged_text_fits(text in "\\PC{0,40}", columns in 1usize..30) {
+            prop_assert!(width(&abridge(&text, columns)) <= columns);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Charts as Vega-Lite specifications: the library lays out scales and axes, and `page/charts.json` says which marks there
+//! are. What comes from a file is a value in `data` or in a scale's domain, never a part of an expression, a field's name or
+//! an address: the library then draws it as text.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use pipemark_model::{Unit, distinct};
+
+use crate::plot::ascending;
+use crate::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
+
+/// The forms of charts and of their parts, in which a text that begins with `$` is what is filled in, another form of that
+/// name, or left out with its key.
+static FORMS: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
+
+/// The specification, and the names that its legend tells apart: none where there is nothing to tell.
+pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
+    let chart = &with_drawable_names(chart);
+    let names = |published: bool| {
+        let drawn = chart.series.iter().filter(|series| !matches!(series.role, Role::Limit | Role::Fit));
+        let those = drawn.filter(|series| (series.role == Role::Published) == published);
+        distinct(those.map(|series| series.label.as_str()))
+    };
+    let (measured, elsewhere) = (names(false), names(true));
+    let (kind, values, mut parts) = match chart.kind {
+        Kind::Curves => curves(chart, &measured),
+        Kind::Bars => bars(chart, &measured),
+        Kind::Heat(colouring) => heat(chart, colouring),
+    };
+    let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
+    // The names are those that have a colour, in its order.
+    parts.extend([("title", json!(title)), ("names", json!(measured))]);
+    parts.extend((measured.len() < 2).then_some(("legend", Value::Null)));
+    let mut spec = filled(&FORMS["chart"], &parts);
+    for part in ["height", "layer"] {
+        spec[part] = filled(&FORMS[kind][part], &parts);
+    }
+    spec["data"]["values"] = values.into();
+    let legend = if chart.kind == Kind::Bars { measured } else { [measured, elsewhere].concat() };
+    (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
+}
+
+/// The name of the form, the data, and what is filled in.
+type Parts = (&'static str, Vec<Value>, Vec<(&'static str, Value)>);
+
+/// A form with its parts.
+fn filled(form: &Value, parts: &[(&str, Value)]) -> Value {
+    let part = |value: &Value| match value.as_str().and_then(|text| text.strip_prefix('$')) {
+        None => Some(filled(value, parts)),
+        Some(name) => match parts.iter().find(|(part, _)| *part == name) {
+            Some((_, value)) => Some(value.clone()),
+            None => FORMS.get(name).map(|form| filled(form, parts)),
+        },
+    };
+    match form {
+        Value::Array(items) => items.iter().filter_map(part).collect(),
+        Value::Object(fields) => fields.iter().filter_map(|(key, value)| Some((key.clone(), part(value)?))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// What every object of JavaScript has. The library looks names up in objects, and draws nothing for one that is called so.
+const PROPERTIES: &str = "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf \
+                          __proto__ __defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__";
+
+/// The chart with a space without width behind each name that is a property of every object.
+fn with_drawable_names(chart: &Chart) -> Chart {
+    let mut chart = chart.clone();
+    let labels = chart.series.iter_mut().map(|series| &mut series.label);
+    for name in labels.chain(&mut chart.x.names).chain(&mut chart.y.names) {
+        if PROPERTIES.split(' ').any(|property| property == name) {
+            name.push('\u{200b}');
+        }
+    }
+    chart
+}
+
+/// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.
+fn curves(chart: &Chart, names: &[&str]) -> Parts {
+    let across = Figures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
+    let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
+    let up = Figures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
+    let values = chart.points().map(|(series, point)| {
+        let role = match series.role == Role::Fit && !names.contains(&series.label.as_str()) {
+            true => "published fit",
+            false => series.role.name(),
+        };
+        let mut datum = datum(point, &series.label, role);
+        datum["x"] = across.value(point.x);
+        datum["y"] = up.value(point.y);
+        if let Some((low, high)) = point.interval {
+            datum["l"] = up.value(low);
+            datum["h"] = up.value(high);
+        }
+        datum
+    });
+    let measured = chart.points().filter(|(series, _)| series.role == Role::Measured);
+    let measured = ascending(measured.map(|(_, point)| point.x));
+    let mut x = across.channel("x");
+    if !measured.is_empty() {
+        x["axis"]["values"] = measured.into_iter().map(|x| across.value(x)).collect();
+    }
+    // There are eight colours: the ninth curve and those after it are drawn in another line.
+    let dashes = (0..names.len()).map(|index| json!([[1, 0], [7, 3], [2, 3]][(index / 8).min(2)]));
+    let parts = vec![("x", x), ("y", up.channel("y")), ("low", up.channel("l")), ("patterns", dashes.collect())];
+    ("curves", values.collect(), parts)
+}
+
+/// Bars with their figure and interval; published figures are hollow marks in the same row.
+fn bars(chart: &Chart, names: &[&str]) -> Parts {
+    // An axis fits the figures; an interval may reach a little beyond the longest, and ends there.
+    let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
+    let beyond = longest * 1.15;
+    let along = Figures::new(&chart.x, Some((0.0, longest)));
+    let end = |row: f64, label: &str| {
+        let own = |series: &Series| series.role == Role::Measured && series.label == label;
+        let same = chart.points().filter(|(series, point)| point.y == row && own(series));
+        same.map(|(_, point)| point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond))
+            .fold(0.0, f64::max)
+    };
+    let values = chart.points().map(|(series, point)| {
+        let mut datum = datum(point, &series.label, series.role.name());
+        datum["x"] = along.value(point.x);
+        if series.role == Role::Limit {
+            return datum;
+        }
+        datum["row"] = json!(chart.y.names[point.y as usize]);
+        // The figure stands behind the interval's end.
+        datum["e"] = along.value(end(point.y, &series.label));
+        if let Some((low, high)) = point.interval {
+            datum["l"] = along.value(low.min(beyond));
+            datum["h"] = along.value(high.min(beyond));
+        }
+        datum
+    });
+    // Bars of one row stand beside each other; where each row has one, it has the whole row.
+    let measured = || chart.series.iter().filter(|series| series.role == Role::Measured);
+    let bars: usize = measured().map(|series| series.points.len()).sum();
+    let beside = measured().count() > 1 && bars > chart.y.names.len();
+    let place = |field: &str| {
+        let mut channel = along.channel(field);
+        // Leaves room for the figure behind the longest bar, however narrow the chart is.
+        let most = format!("{} / max(0.3, 1 - 78 / width)", beyond / along.divisor);
+        channel["axis"]["tickCount"] = json!(6);
+        channel["axis"]["labelFlush"] = json!(false);
+        channel["scale"] = json!({"type": "linear", "domainMin": 0, "domainMax": {"expr": most}, "nice": false});
+        channel
+    };
+    // What others measured stands below our figure, never between it and its bar.
+    let published = chart.series.iter().any(|series| series.role == Role::Published);
+    let each = if published { 20 } else { 14 };
+    let step = if beside { each * names.len() + 8 } else { 26 };
+    let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
+    parts.push(("row", words_channel(&chart.y, "row", "letters", 0.5)));
+    parts.extend(beside.then(|| ("beside", json!({"field": "s", "type": "nominal", "scale": {"domain": names}}))));
+    parts.extend(published.then_some([("above", json!(-4)), ("below", json!(5))]).into_iter().flatten());
+    ("bars", values.collect(), parts)
+}
+
+/// A coloured table. Cells that are not ranked have no colour.
+fn heat(chart: &Chart, colouring: Colouring) -> Parts {
+    let values = chart.points().map(|(series, point)| {
+        let place = point.value.map(|value| place(colouring, value));
+        let tone = match (place, colouring) {
+            (None, _) => "unranked",
+            // Strong colours need text of the other kind.
+            (Some(place), Colouring::Sequential { .. }) if place > 0.58 => "strong",
+            (Some(place), Colouring::Diverging { .. }) if place.abs() > 0.7 => "strong",
+            (Some(_), _) => "weak",
+        };
+        let mut datum = datum(point, &series.label, tone);
+        datum["row"] = json!(chart.y.names[point.y as usize]);
+        datum["column"] = json!(chart.x.names[point.x as usize]);
+        datum["b"] = json!(point.brief);
+        datum["v"] = place.map_or(Value::Null, rounded);
+        datum
+    });
+    let colours = match colouring {
+        Colouring::Sequential { .. } => "sequential",
+        Colouring::Diverging { .. } => "diverging",
+    };
+    // Of many columns some names are left out instead.
+    let letters = match chart.x.names.len() {
+        columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
+        _ => "99".to_owned(),
+    };
+    let mut column = words_channel(&chart.x, "column", &letters, 1.0);
+    column["title"] = if chart.x.title.is_empty() { Value::Null } else { json!(chart.x.title) };
+    for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
+        column["axis"][key] = value.clone();
+    }
+    // Text that would run into its neighbours is left out; the pointer and the table have it.
+    let room = format!("width >= {}", chart.x.names.len() * 34);
+    let row = words_channel(&chart.y, "row", "letters", 0.5);
+    let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];
+    ("heat", values.collect(), parts)
+}
+
+/// Where a figure stands between the two ends of the colours: 0 to 1, or −1 to 1 around the baseline.
+fn place(colouring: Colouring, value: f64) -> f64 {
+    match colouring {
+        Colouring::Sequential { low, high, more_is_better } => {
+            let share = if high > low { (value / low).ln() / (high / low).ln() } else { 0.5 };
+            if more_is_better { share } else { 1.0 - share }
+        }
+        Colouring::Diverging { most } => value.ln() / most.ln(),
+    }
+}
+
+/// How figures reach an axis. On one in proportion they are multiples of a unit that the title names, so that the library
+/// finds round ones; on others labels have the unit.
+struct Figures<'a> {
+    axis: &'a Axis,
+    divisor: f64,
+    domain: (f64, f64),
+}
+
+impl<'a> Figures<'a> {
+    fn new(axis: &'a Axis, extent: Option<(f64, f64)>) -> Figures<'a> {
+        let (low, high) = extent.unwrap_or((1.0, 10.0));
+        let linear = axis.scale == Scale::Linear;
+        let divisor = if linear { axis.unit.multiple(high).0 } else { 1.0 };
+        let domain = if linear { (0.0, high / divisor) } else { (low, if high > low { high } else { low * 2.0 }) };
+        Figures { axis, divisor, domain }
+    }
+
+    fn value(&self, value: f64) -> Value {
+        rounded(value / self.divisor)
+    }
+
+    fn channel(&self, field: &str) -> Value {
+        let unit = self.axis.unit;
+        let domain = [self.domain.0, self.domain.1];
+        let scale = match self.axis.scale {
+            Scale::LogWithZero(constant) => {
+                json!({"type": "symlog", "constant": constant, "domain": domain, "nice": false})
+            }
+            // Bytes are round in powers of two, times in powers of ten.
+            Scale::Log => {
+                json!({"type": "log", "base": if unit == Unit::Nanoseconds { 10 } else { 2 }, "domain": domain, "nice": field != "x"})
+            }
+            _ => json!({"type": "linear", "domain": domain, "nice": self.axis.scale != Scale::Nines}),
+        };
+        let per = if unit == Unit::BytesPerSecond { "/s" } else { "" };
+        let mut axis = json!({"title": self.axis.title, "labelOverlap": true});
+        if self.axis.scale == Scale::Linear && unit.multiples().len() > 1 {
+            axis["title"] = json!(format!("{}, {}{per}", self.axis.title, unit.multiple(self.divisor).1));
+        } else if self.axis.scale == Scale::Nines {
+            axis["tickMinStep"] = json!(1);
+            axis["labelExpr"] =
+                json!("datum.value == 0 ? 'fastest' : format(100 * (1 - pow(10, -datum.value)), '.6~r') + ' %'");
+        } else if unit.multiples().len() > 1 {
+            let label = |(multiple, name): &(f64, &str)| {
+                format!("datum.value >= {multiple} ? format(datum.value / {multiple}, '.4~r') + ' {name}{per}' : ")
+            };
+            // Made of our own table of units, so this expression holds nothing from a file.
+            axis["labelExpr"] =
+                json!(unit.multiples().iter().map(label).collect::<String>() + "format(datum.value, '.3~r')");
+        }
+        json!({"field": field, "type": "quantitative", "scale": scale, "axis": axis})
+    }
+}
+
+/// A channel of words, in lines of as many letters as the expression says there is room for. The library places the first line
+/// where a single one would be, so names with more of them are raised, by a `share` of what is below the first.
+fn words_channel(axis: &Axis, field: &str, letters: &str, share: f64) -> Value {
+    let lines =
+        format!("split(trim(replace(datum.label, regexp('(.{{1,' + {letters} + '}})( |$)', 'g'), '$1\\n')), '\\n')");
+    let raised = format!("{} * (length({lines}) - 1)", -13.0 * share);
+    let parts =
+        [("field", json!(field)), ("domain", json!(axis.names)), ("lines", json!(lines)), ("raised", json!(raised))];
+    filled(&FORMS["words"], &parts)
+}
+
+/// The words of a point, to which its place is added.
+fn datum(point: &Point, series: &str, role: &str) -> Value {
+    json!({"s": series, "n": point.name, "f": point.figure, "i": point.about, "r": role})
+}
+
+/// More digits than five cannot be seen, and a page that is mailed should be small. Whole numbers stay, as an axis ends at one.
+fn rounded(value: f64) -> Value {
+    match value.fract() == 0.0 && value.abs() < 9e15 {
+        true => json!(value as i64),
+        false => json!(format!("{value:.4e}").parse::<f64>().unwrap_or(value)),
+    }
+}

@@ -1,0 +1,171 @@
+//! What else differs between two measurements, so that a change may not be due to what the person changed.
+
+use std::mem::discriminant;
+use std::slice::from_ref;
+
+use pipemark_model::{ByteSize, Document, Host, Key, Record, Warning};
+
+use crate::diff::Party;
+
+/// Sentences; empty where nothing differs.
+pub(super) fn differences(base: Party, new: Party) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let (one, other) = (base.first(), new.first());
+    let hosts: Vec<String> = aspects(&one.host)
+        .into_iter()
+        .zip(aspects(&other.host))
+        .filter(|((_, base), (_, new))| base != new)
+        .map(|((aspect, base), (_, new))| match (base.as_str(), new.as_str()) {
+            ("", _) | (_, "") => aspect.to_owned(),
+            _ => format!("{aspect} ({base} in BASE, {new} in NEW)"),
+        })
+        .collect();
+    if !hosts.is_empty() {
+        sentences.push(format!("not the same machine or system; what differs: {}", hosts.join("; ")));
+    }
+    if one.version != other.version {
+        sentences.push(format!("pipemark {} measured BASE, pipemark {} measured NEW", one.version, other.version));
+    }
+    if base.documents.iter().any(|document| new.documents.contains(document)) {
+        sentences.push("both files hold the same measurement".to_owned());
+    }
+    let (of_base, of_new) = (warnings(base), warnings(new));
+    for (side, party, own, other) in [("BASE", base, &of_base, &of_new), ("NEW", new, &of_new, &of_base)] {
+        if party.documents.iter().any(|document| document.partial) {
+            sentences.push(format!("{side} was interrupted before all of its runs were made"));
+        }
+        for warning in own {
+            match other.contains(warning) {
+                true if side == "NEW" => {}
+                true => sentences.push(format!("both: {warning}")),
+                false => sentences.push(format!("{side}: {warning}")),
+            }
+        }
+    }
+    sentences
+}
+
+/// One of each kind, and how many of several sessions had it.
+fn warnings(party: Party) -> Vec<String> {
+    let all: Vec<&Warning> = party.documents.iter().flat_map(|document| &document.warnings).collect();
+    let alike = |one: &Warning, other: &Warning| discriminant(one) == discriminant(other);
+    let sessions = party.documents.len();
+    let first = |(index, warning): (usize, &&Warning)| {
+        let count = all.iter().filter(|other| alike(warning, other)).count();
+        let new = !all[..index].iter().any(|other| alike(warning, other));
+        new.then(
+            || if sessions > 1 { format!("{warning} ({count} of {sessions} sessions)") } else { warning.to_string() },
+        )
+    };
+    all.iter().enumerate().filter_map(first).collect()
+}
+
+type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
+
+/// What disturbs, how it is said, and from which difference between the sides on there is no verdict.
+const DISTURBANCES: [Disturbance; 3] = [
+    (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
+    (
+        |warning| if let Warning::Steal { percent } = warning { Some(*percent) } else { None },
+        "the hypervisor took",
+        " %",
+        2.0,
+    ),
+    (
+        |warning| if let Warning::Throttled { percent, .. } = warning { Some(*percent) } else { None },
+        "the control group's CPU limit held back",
+        " %",
+        2.0,
+    ),
+];
+
+/// What disturbed one of the two more than the other, in words.
+fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
+    DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
+        let usual = |documents: &[Document]| {
+            let found = documents.iter().flat_map(|document| &document.warnings).filter_map(of);
+            found.fold(0.0, |sum, of_one| sum + of_one) / documents.len() as f64
+        };
+        let (base, new) = (usual(base), usual(new));
+        let said = |figure: f64| format!("{figure:.2}{unit}");
+        ((base - new).abs() > *most).then(|| (format!("{says} {}", said(base)), said(new)))
+    })
+}
+
+/// Why a change may be one of the machine alone: a disturbance that one side had more of.
+pub(super) fn disturbed(base: Party, new: Party) -> Option<String> {
+    let (base, new) = disturbed_unlike(base.documents, new.documents)?;
+    Some(format!(
+        "the two were not disturbed alike: {base} in BASE and {new} in NEW; measure both again on a quiet machine"
+    ))
+}
+
+/// What disturbed a session more or less than the one before it, in words.
+pub fn disturbances(before: &Document, after: &Document) -> Option<String> {
+    let (base, new) = disturbed_unlike(from_ref(before), from_ref(after))?;
+    Some(format!("another load ({base} before, {new} then)"))
+}
+
+/// What the kernel granted, where it differs though the same was asked for.
+pub(super) fn granted(base: &Record, new: &Record, chosen: &[Key]) -> Vec<String> {
+    let granted = |record: &Record| {
+        let first = record.samples.first();
+        [
+            ("capacity", Key::Capacity, first.and_then(|sample| sample.capacity_granted)),
+            ("send buffer", Key::Buffer, first.and_then(|sample| sample.send_buffer)),
+            ("receive buffer", Key::Buffer, first.and_then(|sample| sample.recv_buffer)),
+        ]
+    };
+    let both = granted(base).into_iter().zip(granted(new));
+    both.filter_map(|((what, key, base), (_, _, new))| match (base, new) {
+        (Some(base), Some(new)) if base != new && !chosen.contains(&key) => {
+            Some(format!("the {what} granted was {} in BASE and {} in NEW", ByteSize(base), ByteSize(new)))
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+/// What of a machine decides how fast it moves bytes; an empty text is something that has no short one.
+fn aspects(host: &Host) -> Vec<(&'static str, String)> {
+    let optional = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    let pages = |pages: u64| if pages == 0 { "no limit".to_owned() } else { format!("{pages} pages") };
+    let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
+    let underneath = match host.virtualized {
+        true => host.virtualization.clone().unwrap_or_else(|| "a hypervisor".to_owned()),
+        false => optional(host.virtualization.clone()),
+    };
+    vec![
+        ("host", host.name.clone()),
+        ("kernel", host.kernel.clone()),
+        ("processor", host.cpu.clone()),
+        ("CPUs", host.cpus.to_string()),
+        ("virtualization", underneath),
+        ("clock source", optional(host.clock_source.clone())),
+        ("frequency governor", optional(host.governor.clone())),
+        ("memory", ByteSize(host.memory).to_string()),
+        ("memory limit", optional(host.memory_limit.map(|bytes| ByteSize(bytes).to_string()))),
+        ("CPU limit", optional(host.cpu_limit.map(|cpus| cpus.to_string()))),
+        ("page size", ByteSize(host.page_size).to_string()),
+        ("huge pages", optional(host.huge_pages.clone())),
+        ("pipe-max-size", ByteSize(host.pipe_max_size).to_string()),
+        ("pipe-user-pages-soft", pages(host.pipe_user_pages_soft)),
+        ("pipe-user-pages-hard", pages(host.pipe_user_pages_hard)),
+        ("limits on pipes lifted", yes(host.pipe_limits_lifted)),
+        ("limits per user lifted", yes(host.pipe_user_limits_lifted)),
+        ("vmsplice shares pages", host.vmsplice_shares_pages.map_or_else(|| "unknown".to_owned(), yes)),
+        ("the CPUs' places", places(host)),
+        ("caches", caches(host)),
+    ]
+}
+
+/// Core and package of each CPU: `0.0 1.0` are two cores of one package.
+fn places(host: &Host) -> String {
+    let cpus = host.topology.iter().map(|place| format!("{}:{}.{}", place.cpu, place.core, place.package));
+    cpus.collect::<Vec<_>>().join(" ")
+}
+
+fn caches(host: &Host) -> String {
+    let caches = host.caches.iter().map(|cache| format!("L{} {} {}", cache.level, cache.kind, ByteSize(cache.size)));
+    caches.collect::<Vec<_>>().join(", ")
+}

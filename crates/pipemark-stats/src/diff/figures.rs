@@ -1,0 +1,70 @@
+//! One figure per run of a trial, checked: a stored file may hold anything.
+
+use std::collections::BTreeMap;
+
+use pipemark_model::{Mode, Record, Sample, Status};
+
+use crate::compare::MOST_RUNS;
+use crate::diff::Refusal;
+
+/// No memory passes 2^53 bytes (8 PiB) in a second.
+const FASTEST: f64 = 9_007_199_254_740_992.0;
+/// No run lasts a day, so no round trip does.
+const SLOWEST: u64 = 86_400_000_000_000;
+
+/// Bytes per second, or in latency mode the median round trip in nanoseconds, of each round.
+pub(super) type Figures = BTreeMap<u32, f64>;
+
+/// Why a trial has no figures, if it was not measured or did not go well.
+pub(super) fn unmeasured(record: &Record) -> Option<String> {
+    let because = |what: &str| match &record.reason {
+        Some(reason) => format!("{what}: {reason}"),
+        None => what.to_owned(),
+    };
+    match record.status {
+        Status::Skipped => Some(because("skipped")),
+        Status::Failed => Some(because("failed")),
+        Status::Ok if record.verified == Some(false) => Some("its data did not verify".to_owned()),
+        Status::Ok if record.samples.is_empty() => Some("it has no runs".to_owned()),
+        Status::Ok => None,
+    }
+}
+
+/// The figures of a trial that was measured. `whose` names it in a refusal.
+pub(super) fn figures(record: &Record, whose: &str) -> Result<Figures, Refusal> {
+    let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
+    if record.samples.len() > MOST_RUNS {
+        return Err(Refusal(format!(
+            "{whose}: {} runs are more than the {MOST_RUNS} that can be compared; measure with fewer --runs",
+            record.samples.len()
+        )));
+    }
+    let mut figures = Figures::new();
+    for sample in &record.samples {
+        let figure = match record.job.mode() {
+            Mode::Throughput => throughput(sample),
+            Mode::Latency => round_trip(sample),
+        };
+        let figure = figure.map_err(|what| damaged(format!("the run of round {} {what}", sample.round)))?;
+        if figures.insert(sample.round, figure).is_some() {
+            return Err(damaged(format!("it has two runs of round {}", sample.round)));
+        }
+    }
+    Ok(figures)
+}
+
+fn throughput(sample: &Sample) -> Result<f64, String> {
+    let figure = sample.throughput();
+    match figure.is_finite() && figure > 0.0 && figure <= FASTEST {
+        true => Ok(figure),
+        false => Err(format!("moved {} bytes in {} ns, which cannot be", sample.bytes, sample.ns)),
+    }
+}
+
+fn round_trip(sample: &Sample) -> Result<f64, String> {
+    match sample.latency.as_ref().map(|latency| latency.p50) {
+        Some(ns @ 1..=SLOWEST) => Ok(ns as f64),
+        Some(ns) => Err(format!("has a median round trip of {ns} ns, which cannot be")),
+        None => Err("has no round trips, though the trial is one of latency".to_owned()),
+    }
+}

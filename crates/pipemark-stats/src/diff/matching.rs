@@ -1,0 +1,109 @@
+//! Which trial of BASE belongs to which of NEW: those with the same parameters in the same experiment, but for the
+//! parameters that the person chose on each side.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pipemark_model::{Key, Record, Value};
+
+use crate::diff::{Party, Refusal, Side};
+
+/// The experiment, and the id of the parameters with those that were chosen made equal.
+type Place<'a> = (&'a str, String);
+
+/// The trials of both sides.
+pub(super) struct Matches<'a> {
+    /// Those that belong together, in the order of BASE.
+    pub pairs: Vec<(&'a Record, &'a Record)>,
+    /// Those of one side that have no counterpart, in the order of their documents.
+    pub alone: Vec<(Side, &'a Record)>,
+}
+
+/// Finds the counterpart of each trial.
+pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>, Refusal> {
+    let chosen = chosen(base.settings, new.settings);
+    let base_trials = places(Side::Base, base, &chosen)?;
+    let new_trials = places(Side::New, new, &chosen)?;
+    let by_place = BTreeMap::from_iter(new_trials.iter().map(|(place, record)| (place, *record)));
+    let mut matches = Matches { pairs: Vec::new(), alone: Vec::new() };
+    let mut found = BTreeSet::new();
+    for (place, record) in &base_trials {
+        match by_place.get(place) {
+            Some(counterpart) => {
+                found.insert(place);
+                matches.pairs.push((record, counterpart));
+            }
+            None => matches.alone.push((Side::Base, record)),
+        }
+    }
+    let alone = new_trials.iter().filter(|(place, _)| !found.contains(place));
+    matches.alone.extend(alone.map(|(_, record)| (Side::New, *record)));
+    if matches.pairs.is_empty() {
+        return Err(Refusal(
+            "no trial of BASE has a counterpart in NEW with the same parameters; \
+             say which parameters may differ, such as --base capacity=default --new capacity=1m"
+                .to_owned(),
+        ));
+    }
+    Ok(matches)
+}
+
+/// A value for each parameter that was chosen on either side: what it is does not matter, only that it is one.
+fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
+    let mut keys = BTreeSet::new();
+    base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
+}
+
+fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Place<'a>, &'a Record)>, Refusal> {
+    let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
+    let mut seen = BTreeSet::new();
+    let mut places = Vec::new();
+    for record in &party.first().trials {
+        let left_out = !chosen.is_empty() && !of_links && record.job.is_memory_copy();
+        let mut settings = record.job.settings();
+        if left_out || !party.settings.iter().all(|value| settings.has(value)) {
+            continue;
+        }
+        chosen.iter().for_each(|value| settings.set((*value).clone()));
+        // The id in the file is not asked: it may be wrong, and the parameters are what counts.
+        let place = (record.experiment.as_str(), settings.id());
+        if !seen.insert(place.clone()) {
+            let advice = match chosen {
+                [] => "the file is damaged",
+                _ => "say more about which is meant in --base and --new",
+            };
+            return Err(Refusal(format!(
+                "{side} ({}) has several trials for '{}' of the experiment '{}'; {advice}",
+                party.name, place.1, place.0
+            )));
+        }
+        places.push((place, record));
+    }
+    if places.is_empty() {
+        return Err(Refusal(nothing_chosen(side, party)));
+    }
+    Ok(places)
+}
+
+/// What there would have been to choose from.
+fn nothing_chosen(side: Side, party: Party) -> String {
+    let Some(setting) = party
+        .settings
+        .iter()
+        .find(|setting| !party.first().trials.iter().any(|record| record.job.settings().has(setting)))
+    else {
+        return match party.settings {
+            [] => format!("{side} ({}) has no trials", party.name),
+            _ => format!("{side} ({}) has no trial with all of the parameters asked for", party.name),
+        };
+    };
+    let there: BTreeSet<Value> =
+        party.first().trials.iter().filter_map(|record| record.job.value(setting.key())).collect();
+    let there: Vec<String> = there.iter().take(12).map(Value::to_string).collect();
+    format!(
+        "{side} ({}) has no trial with {}={}; it has {}",
+        party.name,
+        setting.key(),
+        setting,
+        if there.is_empty() { "none with any".to_owned() } else { there.join(", ") }
+    )
+}

@@ -1,0 +1,174 @@
+//! The figures of a trial on both sides by session, and the comparison they are made for.
+
+use std::collections::BTreeMap;
+
+use pipemark_model::Estimate;
+
+use crate::compare::{Comparison, Pairing, compare, geometric_means};
+use crate::diff::figures::Figures;
+use crate::family::Family;
+use crate::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
+use crate::verdict::{Criterion, Verdict};
+
+/// The fewest rounds that are compared as rounds; see [`crate::compare`].
+const FEWEST_ROUNDS: usize = 6;
+
+/// The runs of both sides, by session.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    pub base: Vec<Figures>,
+    pub new: Vec<Figures>,
+    /// Sessions of the history, in groups that should not differ.
+    pub others: Vec<Vec<Figures>>,
+    /// Whether the sessions of the two sides are the same ones.
+    pub together: bool,
+}
+
+impl Series {
+    /// The geometric means of the trials, round by round, of the sessions that have all of them.
+    pub fn mean(trials: &[&Series]) -> Option<Series> {
+        let together = trials.first()?.together;
+        // In one measurement the rounds of both sides are the same ones.
+        let sides = |side: fn(&Series) -> &Vec<Figures>| -> Option<Vec<Figures>> {
+            let sessions = side(trials[0]).len();
+            // Otherwise one of them was not measured in all sessions.
+            if trials.iter().any(|series| side(series).len() != sessions) {
+                return None;
+            }
+            (0..sessions).map(|at| means(&trials.iter().map(|series| &side(series)[at]).collect::<Vec<_>>())).collect()
+        };
+        let mut mean = Series {
+            base: sides(|series| &series.base)?,
+            new: sides(|series| &series.new)?,
+            others: Vec::new(),
+            together,
+        };
+        // The history's are those in which every trial was measured, or it says nothing of the mean.
+        if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
+            let group = |at: usize| -> Option<Vec<Figures>> {
+                let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
+                (0..trials[0].others[at].len()).map(session).collect()
+            };
+            mean.others = (0..trials[0].others.len()).filter_map(group).collect();
+        }
+        Some(mean)
+    }
+
+    /// Base and new of the rounds that both have, session by session; empty where they are not the same sessions.
+    pub fn rounds(&self) -> Vec<(Vec<f64>, Vec<f64>)> {
+        if !self.together {
+            return Vec::new();
+        }
+        let both = self.base.iter().zip(&self.new).map(|(base, new)| {
+            let mut both = in_common(&[base, new]).into_iter();
+            (both.next().unwrap_or_default(), both.next().unwrap_or_default())
+        });
+        both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= FEWEST_ROUNDS).collect()
+    }
+
+    /// The ratios of [`Series::rounds`].
+    pub fn ratios(&self) -> Vec<Vec<f64>> {
+        let ratios = |(base, new): (Vec<f64>, Vec<f64>)| base.iter().zip(new).map(|(base, new)| new / base).collect();
+        self.rounds().into_iter().map(ratios).collect()
+    }
+
+    pub fn runs(side: &[Figures]) -> Vec<f64> {
+        side.iter().flat_map(Figures::values).copied().collect()
+    }
+
+    fn sessions(&self) -> Sessions {
+        let of = |side: &[Figures]| {
+            side.iter().filter_map(|f| Session::of(&f.values().copied().collect::<Vec<_>>())).collect()
+        };
+        Sessions {
+            base: of(&self.base),
+            new: of(&self.new),
+            others: self.others.iter().map(|group| of(group)).collect(),
+        }
+    }
+
+    /// How much its sessions differ.
+    pub fn spread(&self) -> Option<Spread> {
+        match self.ratios() {
+            ratios if ratios.is_empty() => self.sessions().spread(),
+            ratios => {
+                let figures: Vec<f64> = Session::all(&ratios)?.iter().map(|session| session.figure().ln()).collect();
+                Spread::within([figures.as_slice()])
+            }
+        }
+    }
+
+    /// The comparison, one of so many, and where it can't be told why. `family` is that of one measurement's rounds.
+    pub fn compare(
+        &self,
+        family: &Family,
+        together: Together,
+        criterion: Criterion,
+    ) -> Result<(Comparison, Option<String>), String> {
+        let ratios = self.ratios();
+        let (base, new) = (Series::runs(&self.base), Series::runs(&self.new));
+        let by_session = match ratios.len() {
+            0 => self.sessions().compare(together, criterion),
+            1 => None,
+            _ => Some(compare_in_turns(&ratios, together, criterion).map_err(|error| error.to_string())?),
+        };
+        if let Some(mut comparison) = by_session {
+            if ratios.is_empty() {
+                (comparison.base_runs, comparison.new_runs) = (base.len(), new.len());
+            }
+            let known = self.spread().map_or(0, |spread| spread.freedom);
+            let why = (comparison.verdict == Verdict::CantTell).then(|| match known {
+                0..FEWEST_FREEDOM => too_few(),
+                _ => "the sessions differ too much, or the change is too near the limit; measure more --sessions"
+                    .to_owned(),
+            });
+            return Ok((comparison, why));
+        }
+        let compared = match self.rounds().pop() {
+            Some((base, new)) => compare(&base, &new, Pairing::Rounds, criterion),
+            None => compare(&base, &new, Pairing::None, criterion),
+        };
+        let mut comparison = compared.map_err(|error| error.to_string())?;
+        // One session hits both sides alike; of two sessions nothing is known but that they differ.
+        let ratio = if self.together { estimate(&comparison) } else { None };
+        let surely = ratio.and_then(|ratio| family.interval(&ratio));
+        comparison.verdict = criterion.verdict(surely.map(|(low, high)| (low - 1.0, high - 1.0)));
+        let why = match (comparison.verdict, comparison.pairing) {
+            (Verdict::CantTell, _) if base.len().min(new.len()) < 4 => {
+                "there are too few runs: four against four at least, and --runs 10 tells more".to_owned()
+            }
+            (Verdict::CantTell, _) if self.together => {
+                "the rounds differ too much, or the change is too near the limit; measure more --runs".to_owned()
+            }
+            (Verdict::CantTell, _) => too_few(),
+            _ => return Ok((comparison, None)),
+        };
+        Ok((comparison, Some(why)))
+    }
+}
+
+fn too_few() -> String {
+    "how much sessions of it differ is not known, as there are too few; measure both again with --sessions 5, or keep \
+     measuring, as sessions in the history count"
+        .to_owned()
+}
+
+fn estimate(comparison: &Comparison) -> Option<Estimate> {
+    let (median, low, high) = (1.0 + comparison.change, 1.0 + comparison.low?, 1.0 + comparison.high?);
+    let runs = u32::try_from(comparison.base_runs).ok()?;
+    Some(Estimate { median, low: Some(low), high: Some(high), min: low, max: high, runs })
+}
+
+/// The runs of the rounds that all have, one list for each.
+fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
+    let Some((first, others)) = all.split_first() else { return Vec::new() };
+    let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
+    all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
+}
+
+/// The geometric mean of each round that all have; `None` where there is none.
+fn means(all: &[&Figures]) -> Option<Figures> {
+    let means = geometric_means(&in_common(all)).ok()?;
+    let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));
+    Some(BTreeMap::from_iter(rounds.copied().zip(means)))
+}

@@ -1,0 +1,257 @@
+//! How a comparison comes to its verdicts: trials in pairs, with sessions of the history beside them, judged together.
+
+use std::collections::BTreeMap;
+
+use pipemark_model::{Better, Document, Job, Key, Mode, Record, Status, names};
+
+use crate::compare::Comparison;
+use crate::diff::change::{COMPARISON_SCHEMA, Change, Diff, Group, Missing, Origin, Side};
+use crate::diff::circumstances::{differences, disturbed, granted};
+use crate::diff::figures::{Figures, figures, unmeasured};
+use crate::diff::matching::matches;
+use crate::diff::series::Series;
+use crate::diff::{Party, Refusal};
+use crate::estimate::median;
+use crate::family::Family;
+use crate::sessions::{Spread, Together};
+use crate::verdict::{Criterion, Verdict};
+
+impl Diff {
+    /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round. `history` are
+    /// other sessions, which say how much sessions of a trial differ; those that measured otherwise are left out.
+    ///
+    /// # Errors
+    /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
+    pub fn of(
+        base: Party,
+        new: Party,
+        history: &[Document],
+        criterion: &dyn Fn(Better) -> Criterion,
+    ) -> Result<Diff, Refusal> {
+        check_alike(base, new)?;
+        let together = std::ptr::eq(base.documents, new.documents);
+        let matched = matches(base, new)?;
+        let chosen: Vec<Key> = base.settings.iter().chain(new.settings).map(|setting| setting.key()).collect();
+        let mut warnings = if together { Vec::new() } else { differences(base, new) };
+        if together && base.documents.iter().any(|document| document.partial) {
+            warnings.push("the measurement was interrupted before all of its runs were made".to_owned());
+        }
+        let missing_on = |side, record: &Record, reason| Missing {
+            side,
+            experiment: record.experiment.clone(),
+            id: record.job.id(),
+            reason,
+        };
+        let alone = matched.alone.iter().map(|(side, record)| {
+            let other = if *side == Side::Base { Side::New } else { Side::Base };
+            missing_on(other, record, format!("only {side} has it"))
+        });
+        let mut missing: Vec<Missing> = alone.collect();
+        let mut measured: Vec<((&str, Mode), Vec<Pair>)> = Vec::new();
+        let groups = if together { Vec::new() } else { groups(base, new, history) };
+        for (one, other) in matched.pairs {
+            let gaps = [(Side::Base, one), (Side::New, other)].into_iter();
+            let gaps: Vec<Missing> =
+                gaps.filter_map(|(side, record)| Some(missing_on(side, record, unmeasured(record)?))).collect();
+            if !gaps.is_empty() {
+                missing.extend(gaps);
+                continue;
+            }
+            warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
+            let side = |side: Side, party: Party, record: &Record| -> Result<Vec<Figures>, Refusal> {
+                let of = |record| figures(record, &format!("{side} ({}), trial '{}'", party.name, record.job.id()));
+                party.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
+            };
+            let series = Series {
+                base: side(Side::Base, base, one)?,
+                new: side(Side::New, new, other)?,
+                others: groups.iter().map(|group| figures_in_history(group, one, other)).collect(),
+                together,
+            };
+            let pair = Pair { base: one, new: other, series };
+            let group = (one.experiment.as_str(), one.job.mode());
+            match measured.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, pairs)) => pairs.push(pair),
+                None => measured.push((group, vec![pair])),
+            }
+        }
+        let judged = Judged::of(measured.iter().flat_map(|(_, pairs)| pairs), measured.len());
+        let withheld = if together { None } else { disturbed(base, new) };
+        let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
+            let (_, better) = mode.figure();
+            let titled = base.first().experiments.iter().find(|own| own.name == name && !own.title.is_empty());
+            let mut group = Group {
+                experiment: name.to_owned(),
+                title: titled.map_or(name, |own| &own.title).to_owned(),
+                mode,
+                better,
+                changes: changes(&pairs, &chosen, &judged, criterion(better))?,
+                mean: mean(&pairs, &judged, criterion(better)),
+            };
+            if let Some(reason) = &withheld {
+                for change in &mut group.changes {
+                    (change.comparison.verdict, change.why) = (Verdict::CantTell, Some(reason.clone()));
+                }
+                group.mean.iter_mut().for_each(|mean| mean.verdict = Verdict::CantTell);
+            }
+            Ok(group)
+        };
+        let usual = criterion(Better::Higher);
+        Ok(Diff {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            base: Origin::of(base),
+            new: Origin::of(new),
+            warnings,
+            known_sessions: groups.iter().map(Vec::len).sum(),
+            threshold: usual.threshold,
+            same_within: usual.same_within,
+            groups: measured.into_iter().map(group).collect::<Result<_, Refusal>>()?,
+            missing,
+        })
+    }
+}
+
+/// Refuses what was not measured alike.
+fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
+    for other in base.documents.iter().chain(new.documents) {
+        let (one, name) = (base.first(), new.name);
+        if one.workload != other.workload {
+            return Err(Refusal(format!(
+                "BASE ({}) measured version {} of the workload and NEW ({name}) version {}, which is other work; \
+                 measure both with one version of pipemark",
+                base.name, one.workload, other.workload
+            )));
+        }
+        if one.method != other.method {
+            return Err(Refusal(format!(
+                "BASE ({}) was measured by method {} and NEW ({name}) by method {}, which times other things: there is no \
+                 verdict across methods; measure both with one version of pipemark",
+                base.name, one.method, other.method
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Two trials with their figures.
+struct Pair<'a> {
+    base: &'a Record,
+    new: &'a Record,
+    series: Series,
+}
+
+impl Pair<'_> {
+    /// Whether both are the copy within one process that is measured beside the others.
+    fn is_reference(&self) -> bool {
+        self.base.job.is_memory_copy() && self.new.job.is_memory_copy()
+    }
+}
+
+/// The trial like this one, if it was measured there.
+fn find<'a>(document: &'a Document, like: &Record) -> Option<&'a Record> {
+    let same = |record: &&Record| record.experiment == like.experiment && record.job == like.job;
+    document.trials.iter().find(same).filter(|record| unmeasured(record).is_none())
+}
+
+/// Sessions of the history of the same machine, method and work, in groups of one kernel, version and label.
+fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a Document>> {
+    let sides = || base.documents.iter().chain(new.documents);
+    let machine = |document: &Document| (document.host.name.clone(), document.host.cpu.clone());
+    let counts = |other: &&Document| {
+        let alike = |one: &Document| {
+            machine(one) == machine(other) && (one.workload, one.method) == (other.workload, other.method)
+        };
+        sides().any(alike) && !sides().any(|one| one.started == other.started)
+    };
+    let mut groups: BTreeMap<_, Vec<&Document>> = BTreeMap::new();
+    for document in history.iter().filter(counts) {
+        let key = (machine(document), &document.host.kernel, &document.version, &document.label);
+        groups.entry(key).or_default().push(document);
+    }
+    groups.into_values().collect()
+}
+
+/// The figures of either trial in sessions of the history; damaged ones are left out.
+fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<Figures> {
+    let record = |document: &&Document| {
+        let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
+        (own.status == Status::Ok && unmeasured(own).is_none()).then(|| figures(own, "").ok()).flatten()
+    };
+    group.iter().filter_map(record).collect()
+}
+
+/// What all comparisons of a document have in common.
+struct Judged {
+    family: Family,
+    together: Together,
+}
+
+impl Judged {
+    fn of<'a>(pairs: impl Iterator<Item = &'a Pair<'a>>, groups: usize) -> Judged {
+        let pairs: Vec<&Pair> = pairs.filter(|pair| !pair.is_reference()).collect();
+        let spreads: Vec<Spread> = pairs.iter().filter_map(|pair| pair.series.spread()).collect();
+        let ratios: Vec<Vec<f64>> = pairs.iter().flat_map(|pair| pair.series.ratios()).collect();
+        // A mean is one comparison more.
+        let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
+        Judged {
+            family: Family::of_ratios(&ratios),
+            together: Together { comparisons, usual: Spread::usual(&spreads) },
+        }
+    }
+}
+
+fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion) -> Result<Vec<Change>, Refusal> {
+    let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
+    let names = names(&jobs, chosen);
+    let change = |(pair, name): (&Pair, String)| {
+        let (base, new) = (Series::runs(&pair.series.base), Series::runs(&pair.series.new));
+        let compared = pair.series.compare(&judged.family, judged.together, criterion);
+        let (comparison, why) =
+            compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
+        let medians = [&base, &new].map(|runs| median(runs).expect("compared, so there are runs"));
+        let rounds = pair.series.rounds();
+        let runs: Vec<(f64, f64)> = match rounds.is_empty() {
+            false => rounds.into_iter().flat_map(|(base, new)| base.into_iter().zip(new)).collect(),
+            true => base.iter().flat_map(|base| new.iter().map(move |new| (*base, *new))).collect(),
+        };
+        Ok(Change {
+            name,
+            base_id: pair.base.job.id(),
+            new_id: pair.new.job.id(),
+            base: medians[0],
+            new: medians[1],
+            reference: pair.is_reference(),
+            typical: typical(medians, &runs, comparison.change),
+            comparison,
+            why,
+        })
+    };
+    pairs.iter().zip(names).map(change).collect()
+}
+
+/// The pair of runs whose ratio is nearest to the change, and of equals the one nearest to the medians; `None` where the
+/// medians say the same.
+fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, f64)> {
+    let off = |base: f64, new: f64| ((new / base).ln() - change.ln_1p()).abs();
+    let rounded = |off: f64| (off * 400.0).round() as u64;
+    let far = |(base, new): (f64, f64)| (base / medians[0]).ln().abs() + (new / medians[1]).ln().abs();
+    if rounded(off(medians[0], medians[1])) == 0 {
+        return None;
+    }
+    let order = |pair: &(f64, f64)| (rounded(off(pair.0, pair.1)), far(*pair));
+    runs.iter().copied().min_by(|one, other| {
+        let (one, other) = (order(one), order(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+    })
+}
+
+/// The geometric mean of the trials in each round, BASE against NEW.
+fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Comparison> {
+    let series: Vec<&Series> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
+    if series.len() < 2 {
+        return None;
+    }
+    // What is usual in single trials is not in their mean.
+    let together = Together { usual: None, ..judged.together };
+    Some(Series::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
+}

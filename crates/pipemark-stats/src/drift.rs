@@ -1,0 +1,100 @@
+//! Whether the figures of a trial went up or down while it was measured: a machine that warmed up, or got busier.
+
+use crate::estimate::{FEWEST_RUNS, median};
+use crate::ranks::Null;
+
+/// The most runs that are looked at one by one against each other: a million pairs or so.
+const MOST_RUNS: usize = 1500;
+
+/// A trend of the figures over the order of the runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// Two-sided p-value of Mann's test: how likely such a trend is in runs without one.
+    pub p: f64,
+    /// Change from the first run to the last along the Theil-Sen line of the logarithms, as a fraction of the first.
+    pub change: f64,
+}
+
+impl Drift {
+    /// The drift of `figures` in the order of their runs; `None` with fewer than five, more than 1500, or one that is
+    /// no number above zero.
+    ///
+    /// The p-value is counted out for up to 45 runs (with five, only a strictly rising or falling order is below 5 %,
+    /// at 1.7 %). Ties speak against a trend, so many of them make the test miss rather than cry.
+    pub fn of(figures: &[f64]) -> Option<Drift> {
+        let n = figures.len();
+        let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
+        if !(FEWEST_RUNS..=MOST_RUNS).contains(&n) || figures.iter().any(|figure| !figure.is_finite()) {
+            return None;
+        }
+        let (mut rises, mut falls) = (0, 0);
+        let mut slopes = Vec::with_capacity(n * (n - 1) / 2);
+        for later in 1..n {
+            for earlier in 0..later {
+                let step = figures[later] - figures[earlier];
+                rises += usize::from(step > 0.0);
+                falls += usize::from(step < 0.0);
+                slopes.push(step / (later - earlier) as f64);
+            }
+        }
+        let against = slopes.len() - rises.max(falls);
+        let slope = median(&slopes)?;
+        Some(Drift { p: Null::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
+    }
+
+    /// Whether to tell the user: a trend that is significant at 5 % and adds up to more than `fraction` of the median.
+    pub fn matters(&self, fraction: f64) -> bool {
+        self.p <= 0.05 && self.change.abs() > fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Hollander and Wolfe 1973, pages 187 f. (tuna quality, ordered by Hunter L value), as R's cor.test prints it:
+    /// T = 26, p-value = 0.1194.
+    #[test]
+    fn agrees_with_the_published_example() {
+        let panel = [2.5, 4.0, 2.6, 3.6, 2.8, 3.1, 5.2, 5.0, 3.8];
+        let drift = Drift::of(&panel).unwrap();
+        assert!((drift.p - 0.1194).abs() < 5e-5, "{drift:?}");
+    }
+
+    #[test]
+    fn five_falling_runs_drift() {
+        let drift = Drift::of(&[104.0, 103.0, 100.0, 98.0, 96.0]).unwrap();
+        assert!((drift.p - 2.0 / 120.0).abs() < 1e-12);
+        assert!((drift.change + 0.08).abs() < 0.005, "{drift:?}");
+        assert!(drift.matters(0.03));
+        assert!(!drift.matters(0.1));
+        // By how much of the first: runs that lose two thirds have not lost all.
+        let halving = [9.0, 7.4, 6.6, 5.4, 4.7, 4.0, 3.5, 3.0];
+        assert!((Drift::of(&halving).unwrap().change + 2.0 / 3.0).abs() < 0.02);
+    }
+
+    #[test]
+    fn equal_runs_do_not() {
+        let drift = Drift::of(&[5.0; 12]).unwrap();
+        assert_eq!((drift.p, drift.change), (1.0, 0.0));
+    }
+
+    #[test]
+    fn too_little_to_say() {
+        assert_eq!(Drift::of(&[1.0, 2.0, 3.0, 4.0]), None);
+        assert_eq!(Drift::of(&[1.0, 2.0, f64::NAN, 4.0, 5.0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn backwards_is_the_opposite(mut figures in prop::collection::vec(1.0..100.0f64, 5..25)) {
+            let there = Drift::of(&figures).unwrap();
+            figures.reverse();
+            let back = Drift::of(&figures).unwrap();
+            prop_assert!(((1.0 + there.change) * (1.0 + back.change) - 1.0).abs() < 1e-9);
+            prop_assert!((there.p - back.p).abs() < 1e-12);
+            prop_assert!((0.0..=1.0).contains(&there.p));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the runs of one trial say about it: the figure they agree on and how far it can be trusted.
+
+use pipemark_model::Estimate;
+
+use crate::ranks::Null;
+
+/// The fewest runs for which there is an interval at all.
+///
+/// All of 2, 3 or 4 runs lie on one side of the truth with a probability of 50, 25 or 12.5 %: not even the whole range from
+/// the least to the greatest is then an interval of 95 %.
+pub const FEWEST_RUNS: usize = 5;
+
+/// The fewest runs after which a trial may stop because its interval is narrow: of two speeds that a coin decides between, fewer
+/// runs may have met only one.
+pub const FEWEST_TO_STOP: u32 = 12;
+
+/// How far from the estimate a run may be, in times the precision asked for, when a trial stops because its interval is
+/// narrow. A run farther off may belong to another speed that the others have not met.
+const FARTHEST: f64 = 5.0;
+
+/// The level of every interval in this program.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// About so many pairs of runs are looked at, all up to 1024 runs; of more runs only those near each other make pairs.
+const MOST_PAIRS: usize = 1 << 20;
+
+/// The estimate from one figure per run; `None` without runs or if a figure is not finite.
+///
+/// It is Hodges and Lehmann's: the median of the middles of all pairs of runs, each run with itself too. The middle of
+/// two is their geometric mean, so that the estimate of a ratio turned over is the estimate turned over, and that of
+/// times is that of speeds; only where a figure isn't above zero it is the arithmetic one. The interval belongs to
+/// Wilcoxon's signed-rank test: from the k-th smallest of these middles to the k-th greatest. With five runs it is
+/// their whole range, which is an interval of 93.75 %. docs/method.md says how often it covers, by simulation and by runs.
+pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
+    if figures.is_empty() || figures.iter().any(|figure| !figure.is_finite()) {
+        return None;
+    }
+    let (min, max) = figures
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), figure| (min.min(*figure), max.max(*figure)));
+    let middle = if min > 0.0 { geometric } else { f64::midpoint };
+    let middles = middles(figures, middle);
+    let runs = figures.len();
+    let rank = Null::signed_rank(runs).critical_rank(1.0 - CONFIDENCE);
+    let rank = rank.map(|rank| (rank * middles.len()).div_ceil(runs * (runs + 1) / 2));
+    let rank = rank.or((runs >= FEWEST_RUNS).then_some(1));
+    Some(Estimate {
+        median: middle_of_sorted(&middles, middle),
+        low: rank.map(|rank| middles[rank - 1]),
+        high: rank.map(|rank| middles[middles.len() - rank]),
+        min,
+        max,
+        runs: u32::try_from(runs).unwrap_or(u32::MAX),
+    })
+}
+
+/// Whether no more runs are needed to know the figure within `fraction` (0.03: ±3 %): the whole interval is that near,
+/// the runs are enough, and none is so far off that it may belong to another speed.
+pub fn is_narrow(estimate: &Estimate, fraction: f64) -> bool {
+    let within = |low: f64, high: f64, fraction: f64| {
+        (estimate.median - low).max(high - estimate.median) <= estimate.median.abs() * fraction
+    };
+    estimate.low.zip(estimate.high).is_some_and(|(low, high)| within(low, high, fraction))
+        && estimate.runs >= FEWEST_TO_STOP
+        && within(estimate.min, estimate.max, FARTHEST * fraction)
+}
+
+/// The median; `None` of nothing.
+pub fn median(figures: &[f64]) -> Option<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| middle_of_sorted(&sorted, f64::midpoint))
+}
+
+/// What is in the middle of ascending figures, of which there must be one at least.
+pub(super) fn middle_of_sorted(sorted: &[f64], middle: fn(f64, f64) -> f64) -> f64 {
+    middle(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2])
+}
+
+/// The middles of all pairs of figures, ascending.
+pub(super) fn middles(figures: &[f64], middle: fn(f64, f64) -> f64) -> Vec<f64> {
+    let reach = MOST_PAIRS.div_ceil(figures.len().max(1));
+    let of_one = |at: usize| figures[at..].iter().take(reach).map(move |other| middle(figures[at], *other));
+    let mut middles: Vec<f64> = (0..figures.len()).flat_map(of_one).collect();
+    middles.sort_unstable_by(f64::total_cmp);
+    middles
+}
+
+/// The geometric mean of two figures above zero.
+pub(super) fn geometric(one: f64, other: f64) -> f64 {
+    match one * other {
+        product if product.is_normal() => product.sqrt(),
+        _ => one.sqrt() * other.sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn one_run_has_a_median_and_no_interval() {
+        let one = from_runs(&[7.0]).unwrap();
+        assert_eq!((one.median, one.min, one.max, one.runs), (7.0, 7.0, 7.0, 1));
+        assert_eq!((one.low, one.high), (None, None));
+        assert!(!is_narrow(&one, 1.0));
+    }
+
+    #[test]
+    fn four_runs_have_no_interval_and_five_have_their_range() {
+        assert_eq!(from_runs(&[4.0, 1.0, 3.0, 2.0]).unwrap().low, None);
+        let five = from_runs(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+        assert_eq!((five.low, five.high), (Some(1.0), Some(5.0)));
+        assert!((five.median - 8f64.sqrt()).abs() < 1e-12, "the middle of 2 and 4: {five:?}");
+    }
+
+    #[test]
+    fn nothing_and_not_a_number_have_no_estimate() {
+        assert_eq!(from_runs(&[]), None);
+        assert_eq!(from_runs(&[1.0, f64::NAN]), None);
+        assert_eq!(from_runs(&[1.0, f64::INFINITY]), None);
+    }
+
+    #[test]
+    fn narrow_means_both_sides() {
+        let estimate = Estimate { median: 100.0, low: Some(97.0), high: Some(103.0), min: 86.0, max: 114.0, runs: 12 };
+        assert!(is_narrow(&estimate, 0.03));
+        assert!(!is_narrow(&Estimate { high: Some(103.1), ..estimate }, 0.03));
+        assert!(!is_narrow(&Estimate { low: Some(96.9), ..estimate }, 0.03));
+        assert!(!is_narrow(&Estimate { runs: 11, ..estimate }, 0.03), "too few to have met another speed");
+        assert!(!is_narrow(&Estimate { max: 116.0, ..estimate }, 0.03), "another speed may have been met");
+    }
+
+    /// Wilcoxon's ranks (Siegel 1956, table G): of 10 runs the 9th of 55 middles from either end.
+    #[test]
+    fn the_interval_is_that_of_the_signed_rank_test() {
+        let figures = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+        let estimate = from_runs(&figures).unwrap();
+        // The middles are powers of 2 with exponents 0, 0.5, 1, 1, 1.5, 1.5, 2, 2, 2, …: the 9th is 2, the middle one 4.5.
+        let exponents = [estimate.low.unwrap(), estimate.median, estimate.high.unwrap()].map(f64::log2);
+        assert!(exponents.iter().zip([2.0, 4.5, 7.0]).all(|(is, wanted)| (is - wanted).abs() < 1e-12), "{exponents:?}");
+        let narrower = |runs: usize| {
+            let estimate = from_runs(&(0..runs).map(|run| 100.0 + run as f64).collect::<Vec<_>>()).unwrap();
+            estimate.low.unwrap() > estimate.min
+        };
+        assert!(!narrower(6) && narrower(7));
+    }
+
+    #[test]
+    fn no_pair_of_figures_is_too_large_or_too_small_for_its_middle() {
+        for figures in [[1e300, 4e300], [1e-300, 4e-300], [4e-320, 4e-320]] {
+            let median = from_runs(&figures).unwrap().median;
+            assert!((figures[0]..=figures[1] * 1.01).contains(&(median * 1.005)), "{median}");
+        }
+        assert_eq!(from_runs(&[0.0, 4.0]).unwrap().median, 2.0);
+    }
+
+    #[test]
+    fn of_very_many_runs_not_all_are_paired() {
+        let figures: Vec<f64> = (0..10_000).map(|run| 100.0 + f64::from(run % 10)).collect();
+        let estimate = from_runs(&figures).unwrap();
+        assert!((estimate.median - 104.5).abs() < 0.1 && estimate.runs == 10_000, "{estimate:?}");
+        assert!(estimate.high.unwrap() - estimate.low.unwrap() < 0.3, "{estimate:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn is_ordered_and_blind_to_order(mut figures in prop::collection::vec(-1e9..1e9f64, 1..60)) {
+            let estimate = from_runs(&figures).unwrap();
+            prop_assert!(estimate.min <= estimate.median && estimate.median <= estimate.max);
+            if let (Some(low), Some(high)) = (estimate.low, estimate.high) {
+                prop_assert!(estimate.min <= low && low <= estimate.median);
+                prop_assert!(estimate.median <= high && high <= estimate.max);
+            }
+            prop_assert_eq!(estimate.low.is_some(), figures.len() >= FEWEST_RUNS);
+            figures.reverse();
+            prop_assert_eq!(from_runs(&figures).unwrap(), estimate);
+        }
+
+        #[test]
+        fn turned_over_it_is_the_estimate_turned_over(figures in prop::collection::vec(1e-3..1e3f64, 5..40)) {
+            let estimate = from_runs(&figures).unwrap();
+            let over = from_runs(&figures.iter().map(|figure| 1.0 / figure).collect::<Vec<_>>()).unwrap();
+            for (one, other) in [(estimate.median, over.median), (estimate.low.unwrap(), over.high.unwrap())] {
+                prop_assert!((one * other - 1.0).abs() < 1e-9, "{one} {other}");
+            }
+        }
+
+        #[test]
+        fn survives_its_json(figures in prop::collection::vec(0.0..1e12f64, 1..9)) {
+            let estimate = from_runs(&figures).unwrap();
+            let text = serde_json::to_string(&estimate).unwrap();
+            let back: Estimate = serde_json::from_str(&text).unwrap();
+            prop_assert!((back.median - estimate.median).abs() <= estimate.median * 1e-15);
+            prop_assert_eq!(back.low.is_some(), estimate.low.is_some());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! How sure one comparison has to be where a document makes many.
+
+use std::collections::BTreeMap;
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use pipemark_model::Estimate;
+
+use crate::estimate::{self, CONFIDENCE, median};
+use crate::sessions::mean;
+
+/// No ratio is known better than to so much of what is usual in its document: of two speeds that a coin decides between, few
+/// rounds may have met only one.
+const LEAST_NOISE: f64 = 0.5;
+
+/// The fewest independent runs from which a spread can be told.
+const FEWEST_INDEPENDENT: f64 = 2.0;
+
+/// All comparisons between the trials of a document, of which some are chosen to be told.
+///
+/// With intervals that hold one by one, one of twenty equal pairs is called different. So the interval that decides whether
+/// a thing is said is stretched until all hold together (Bonferroni, with Student's t), and stretched again where runs are
+/// like those before them. The figure and the interval that are shown stay those of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    comparisons: f64,
+    /// From a run to the next, 0 to 0.9.
+    correlation: f64,
+    /// Half of a usual interval of a trial, as a logarithm.
+    noise: f64,
+}
+
+impl Family {
+    /// The family of trials that are all compared with each other; of each its figure, above zero, by round.
+    pub fn of(trials: &[BTreeMap<u32, f64>]) -> Family {
+        let pairs = trials.len() * trials.len().saturating_sub(1) / 2;
+        Family::from_series(&residuals(trials), pairs)
+    }
+
+    /// The family of ratios of which each is told by itself; of each one figure, above zero, by round.
+    pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
+        let own = |ratios: &Vec<f64>| {
+            let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+            let middle = mean(&logs);
+            logs.into_iter().map(|log| log - middle).collect()
+        };
+        Family::from_series(&ratios.iter().map(own).collect::<Vec<_>>(), ratios.len())
+    }
+
+    fn from_series(series: &[Vec<f64>], comparisons: usize) -> Family {
+        let correlations: Vec<f64> = series.iter().filter_map(|series| correlation(series)).collect();
+        let halves = series.iter().filter_map(|series| {
+            half_of(&estimate::from_runs(&series.iter().map(|residual| residual.exp()).collect::<Vec<_>>())?)
+        });
+        Family {
+            comparisons: comparisons.max(1) as f64,
+            correlation: (correlations.iter().sum::<f64>() / correlations.len().max(1) as f64).clamp(0.0, 0.9),
+            noise: LEAST_NOISE * median(&halves.collect::<Vec<_>>()).unwrap_or(0.0),
+        }
+    }
+
+    /// As noisy, with so many comparisons, at least 1.
+    pub fn with(self, comparisons: f64) -> Family {
+        Family { comparisons, ..self }
+    }
+
+    /// How many there are.
+    pub fn comparisons(&self) -> f64 {
+        self.comparisons
+    }
+
+    /// The family of so many ratios of which nothing else is known.
+    pub fn among(comparisons: usize) -> Family {
+        Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
+    }
+
+    /// The interval of a ratio that holds together with all others; `None` without an interval, or with too few rounds.
+    pub fn interval(&self, ratio: &Estimate) -> Option<(f64, f64)> {
+        let half = (half_of(ratio)?.max(self.noise) * self.stretch(f64::from(ratio.runs))?).exp();
+        Some((ratio.median / half, ratio.median * half))
+    }
+
+    /// How many times as wide an interval from so many runs has to be.
+    fn stretch(&self, runs: f64) -> Option<f64> {
+        let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
+        let independent = runs / alike;
+        let quantile =
+            |outside: f64, runs: f64| Some(-StudentsT::new(0.0, 1.0, runs - 1.0).ok()?.inverse_cdf(outside / 2.0));
+        let one = quantile(1.0 - CONFIDENCE, runs)?;
+        let all = quantile((1.0 - CONFIDENCE) / self.comparisons, independent)?;
+        (independent >= FEWEST_INDEPENDENT).then_some(alike.sqrt() * all / one)
+    }
+}
+
+/// The wider side of an interval, as a logarithm.
+fn half_of(estimate: &Estimate) -> Option<f64> {
+    let (low, high) = estimate.low.zip(estimate.high).filter(|(low, _)| *low > 0.0)?;
+    Some((estimate.median / low).max(high / estimate.median).ln())
+}
+
+/// Of each trial what is left of the logarithms of its figures without what is its own and what all have in common in a round.
+fn residuals(trials: &[BTreeMap<u32, f64>]) -> Vec<Vec<f64>> {
+    let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut own: Vec<Vec<(u32, f64)>> = Vec::new();
+    for trial in trials {
+        let middle = mean(&trial.values().map(|figure| figure.ln()).collect::<Vec<_>>());
+        let left: Vec<(u32, f64)> = trial.iter().map(|(round, figure)| (*round, figure.ln() - middle)).collect();
+        left.iter().for_each(|(round, left)| rounds.entry(*round).or_default().push(*left));
+        own.push(left);
+    }
+    let common = BTreeMap::from_iter(rounds.into_iter().map(|(round, left)| (round, mean(&left))));
+    let of_trial = |left: Vec<(u32, f64)>| left.into_iter().map(|(round, left)| left - common[&round]).collect();
+    own.into_iter().map(of_trial).collect()
+}
+
+/// Of each run with the next; `None` where there is no noise or too little to tell. What runs of no correlation seem to have, for
+/// their mean being their own, is made up for.
+fn correlation(series: &[f64]) -> Option<f64> {
+    let runs = series.len() as f64;
+    let squares: f64 = series.iter().map(|left| left * left).sum();
+    let products: f64 = series.windows(2).map(|two| two[0] * two[1]).sum();
+    (runs > 5.0 && squares > 1e-12).then(|| (runs * products / squares + 1.0) / (runs - 4.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trials(count: usize, runs: usize, figure: impl Fn(usize, usize) -> f64) -> Vec<BTreeMap<u32, f64>> {
+        (0..count).map(|trial| (0..runs).map(|run| (run as u32, figure(trial, run))).collect()).collect()
+    }
+
+    #[test]
+    fn more_comparisons_have_to_be_surer() {
+        let noise = [1.0, 1.02, 0.99, 0.98, 1.01, 1.0, 0.99, 1.02];
+        let ratio = estimate::from_runs(&noise).unwrap();
+        let half = |count: usize| {
+            // Neighbours in a row have nothing in common.
+            let family = Family::of(&trials(count, 8, |trial, run| noise[(run * 3 + trial * 5) % 8]));
+            let (low, high) = family.interval(&ratio).unwrap();
+            assert!((low * high / ratio.median.powi(2) - 1.0).abs() < 1e-12, "as far up as down");
+            high / ratio.median - 1.0
+        };
+        assert!(half(2) >= ratio.high.unwrap() / ratio.median - 1.0 - 1e-12);
+        assert!(half(40) > 1.5 * half(4), "{} and {}", half(40), half(4));
+    }
+
+    #[test]
+    fn runs_that_are_like_those_before_count_less() {
+        let states = [1.0, 1.0, 1.0, 1.2, 1.2, 1.2, 1.0, 1.0, 1.0, 1.2, 1.2, 1.2];
+        let alike = Family::of(&trials(8, 12, |trial, run| states[(run + trial) % 12]));
+        let mixed = Family::of(&trials(8, 12, |trial, run| [1.0, 1.2][(run * 7 + trial * 5 + run * run) / 3 % 2]));
+        assert!(alike.correlation > 0.3 && mixed.correlation < 0.2, "{alike:?} {mixed:?}");
+        let ratio = estimate::from_runs(&states).unwrap();
+        assert!(alike.interval(&ratio).is_none_or(|(low, _)| low < 0.5 * mixed.interval(&ratio).unwrap().0));
+    }
+
+    #[test]
+    fn what_all_have_in_common_in_a_round_is_no_noise() {
+        let rounds = [1.0, 1.5, 0.7, 2.0, 0.5, 1.1, 0.9, 1.3];
+        let family = Family::of(&trials(6, 8, |trial, run| rounds[run] * (trial + 1) as f64));
+        assert!(family.noise < 1e-9 && family.correlation == 0.0, "{family:?}");
+    }
+
+    #[test]
+    fn a_ratio_is_known_no_better_than_is_usual() {
+        let noise = [1.0, 1.2, 0.9, 0.8, 1.1, 1.0, 0.9, 1.2];
+        let family = Family::of(&trials(8, 8, |trial, run| noise[(run * 3 + trial * 5) % 8]));
+        let (low, high) = family.interval(&estimate::from_runs(&[1.5; 8]).unwrap()).unwrap();
+        assert!(low < 1.4 && high > 1.6, "{low} {high}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Hand-made outcomes and records for the tests of what is computed from them.
+
+use pipemark_model::{
+    Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Status, Stopped, Trial, Value, Verify, Warning,
+};
+
+use crate::records::records;
+
+pub const GIB: f64 = (1u64 << 30) as f64;
+
+/// Seven quiet runs.
+pub const STEADY: [f64; 7] = [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999];
+
+/// A trial of default parameters but for `params`, measured once in each round from 0 at `throughput` GiB/s times the
+/// round's factor in `runs`, with two CPUs busy all the time.
+pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Outcome {
+    let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
+    let job = Job::try_from(Settings::of(params.iter().map(value))).expect("no contradiction");
+    let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
+    Outcome {
+        trial: Trial {
+            id: job.id(),
+            experiment: experiment.to_owned(),
+            job: job.clone(),
+            baseline: None,
+            published: None,
+        },
+        status: Status::Ok,
+        reason: None,
+        verified: (job.verify() != Verify::None).then_some(true),
+        samples,
+        stopped: Some(Stopped::Budget),
+        notes: Vec::new(),
+    }
+}
+
+/// As [`outcome`] in latency mode: median round trips of `ns` times the round's factor, back to back for a second, of
+/// which one in a hundred takes at least twice as long.
+pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
+    let mut outcome = outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs);
+    let block = outcome.trial.job.block().map_or(0, |block| block.0);
+    for (sample, factor) in outcome.samples.iter_mut().zip(runs) {
+        let p50 = (ns * factor).round() as u64;
+        let round_trips = sample.ns / p50.max(1);
+        sample.bytes = round_trips * block;
+        for end in sample.sources.iter_mut().chain(&mut sample.sinks) {
+            (end.bytes, end.bytes_in_all) = (sample.bytes, sample.bytes);
+        }
+        sample.latency = Some(Latency {
+            due: None,
+            held: None,
+            round_trips,
+            min: p50 / 2,
+            p50,
+            p90: Some(p50 * 3 / 2),
+            p99: Some(p50 * 2),
+            p999: None,
+            max: p50 * 20,
+            histogram: String::new(),
+        });
+    }
+    outcome
+}
+
+/// The record of [`conversation`].
+pub fn spoken(params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Record {
+    one(conversation("e", params, ns, runs))
+}
+
+/// The record of [`outcome`].
+pub fn record(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Record {
+    one(outcome(experiment, params, throughput, runs))
+}
+
+fn sample(round: u32, throughput: f64) -> Sample {
+    let ns = 1_000_000_000;
+    let bytes = throughput.round() as u64;
+    let end = EndStats { bytes, ns, calls: 1000, bytes_in_all: bytes, cpus: vec![Cpu(0)], ..EndStats::default() };
+    Sample {
+        pieces: None,
+        round,
+        started_ns: u64::from(round) * 2 * ns,
+        bytes,
+        ns,
+        wall_ns: ns + 1_000_000,
+        user_ns: ns / 5,
+        sys_ns: 2 * ns - ns / 5,
+        voluntary_switches: 100,
+        involuntary_switches: 1,
+        capacity_granted: None,
+        capacity_after: None,
+        send_buffer: None,
+        recv_buffer: None,
+        message_limit: None,
+        interleaved_percent: None,
+        latency: None,
+        stages: Vec::new(),
+        sources: vec![end.clone()],
+        sinks: vec![end],
+        entrant: None,
+        pipeline: None,
+    }
+}
+
+/// The record of this outcome alone.
+pub fn one(outcome: Outcome) -> Record {
+    records(vec![outcome]).remove(0)
+}
+
+/// What kinds of warnings it has.
+pub fn kinds(record: &Record) -> Vec<String> {
+    let kind = |warning: &Warning| serde_json::to_value(warning).unwrap()["kind"].as_str().unwrap().to_owned();
+    record.warnings.iter().map(kind).collect()
+}

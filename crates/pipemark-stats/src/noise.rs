@@ -1,0 +1,76 @@
+//! Runs drawn from known distributions, for the tests of what is computed from runs.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+use crate::changes::random_below;
+
+/// How the figures of a run may be spread; all have a scale of 100.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// 1.5 % normal.
+    Quiet,
+    /// A floor of time with a long tail above, turned to throughput.
+    Skewed,
+    /// Quiet, but one run in ten loses up to 30 %.
+    Outliers,
+    /// Two ways to be scheduled, 10 % apart, by the toss of a coin.
+    TwoModes,
+    /// One run in five meets a way to be scheduled that is four times as fast.
+    RareMode,
+    /// Lognormal, 20 %.
+    Loud,
+    /// Rounded to whole numbers: full of ties.
+    Coarse,
+}
+
+pub const ALL: [Noise; 7] =
+    [Noise::Quiet, Noise::Skewed, Noise::Outliers, Noise::TwoModes, Noise::RareMode, Noise::Loud, Noise::Coarse];
+
+pub struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    pub fn figure(&mut self, noise: Noise) -> f64 {
+        100.0
+            * match noise {
+                Noise::Quiet => (0.015 * self.normal()).exp(),
+                Noise::Skewed => 1.0 / (1.0 + 0.03 * (0.8 * self.normal()).exp()),
+                Noise::Outliers => {
+                    let lost = if random_below(&mut self.0, 10) == 0 { 0.3 * self.uniform() } else { 0.0 };
+                    (0.015 * self.normal()).exp() * (1.0 - lost)
+                }
+                Noise::TwoModes => (0.005 * self.normal()).exp() * [1.0, 1.1][random_below(&mut self.0, 2)],
+                Noise::RareMode => {
+                    (0.015 * self.normal()).exp() * if random_below(&mut self.0, 5) == 0 { 4.0 } else { 1.0 }
+                }
+                Noise::Loud => (0.2 * self.normal()).exp(),
+                Noise::Coarse => (0.015 * self.normal()).exp().mul_add(100.0, 0.0).round() / 100.0,
+            }
+    }
+
+    pub fn runs(&mut self, noise: Noise, runs: usize) -> Vec<f64> {
+        (0..runs).map(|_| self.figure(noise)).collect()
+    }
+
+    /// Runs of which each is like the one before it: 5 % of noise that has a correlation of `like` from run to run.
+    pub fn alike(&mut self, like: f64, runs: usize) -> Vec<f64> {
+        let mut state = self.normal();
+        let mut next = || {
+            state = like * state + (1.0 - like * like).sqrt() * self.normal();
+            100.0 * (0.05 * state).exp()
+        };
+        (0..runs).map(|_| next()).collect()
+    }
+}

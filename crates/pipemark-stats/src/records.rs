@@ -1,0 +1,284 @@
+//! From what was run to what is stored: estimates, ratios within rounds, names, and warnings.
+
+use std::collections::BTreeMap;
+
+use pipemark_model::{self, ByteSize, Estimate, Estimates, Figure, Job, Outcome, Record, Sample, Status};
+
+use crate::estimate;
+use crate::warnings::warnings_of;
+
+/// Why a trial that ran has no figure.
+const IDLE: &str =
+    "no byte arrived in one of the runs, so there is no throughput to tell; raise --time or lower --block";
+
+/// One record per outcome, in their order.
+///
+/// Figures are made only of trials that ended well: a wrong answer is not timed.
+pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
+    let names = names(&outcomes);
+    let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
+    outcomes
+        .into_iter()
+        .zip(names)
+        .zip(ratios)
+        .map(|((outcome, name), ratio)| {
+            let mut estimate = measured(&outcome).then(|| estimates(&outcome.samples)).flatten();
+            if let (Some(estimate), Some(ratio)) = (&mut estimate, ratio) {
+                estimate.set(Figure::Ratio, ratio);
+            }
+            let mut warnings = outcome.notes.clone();
+            warnings.extend(warnings_of(&outcome, estimate.as_ref()));
+            let idle = measured(&outcome) && estimate.is_none() && !outcome.samples.is_empty();
+            let Outcome { trial, mut status, mut reason, verified, samples, stopped, .. } = outcome;
+            if idle {
+                status = Status::Failed;
+                reason.get_or_insert_with(|| IDLE.to_owned());
+            }
+            Record {
+                name,
+                verify: trial.job.verify(),
+                touched: trial.job.touched(),
+                copies: trial.job.ends().map(|ends| ends.work().copies),
+                written: trial.job.ends().map(|ends| ends.work().written),
+                id: trial.id,
+                experiment: trial.experiment,
+                job: trial.job,
+                status,
+                reason,
+                verified,
+                samples,
+                estimate,
+                stopped,
+                warnings,
+                baseline: trial.baseline,
+                published: trial.published,
+            }
+        })
+        .collect()
+}
+
+/// Copying blocks of 64 KiB within one process, in bytes per second: the best of the trials that measured it. Those of
+/// other blocks are other limits: smaller ones stay in a nearer cache.
+pub fn memory_copy(records: &[Record]) -> Option<Estimate> {
+    records
+        .iter()
+        .filter(|record| record.job.is_memory_copy() && record.status == Status::Ok)
+        .filter(|record| record.job.block() == Some(ByteSize(64 << 10)))
+        .filter_map(|record| record.estimate.as_ref())
+        .map(|estimate| *estimate.throughput())
+        .max_by(|one, other| one.median.total_cmp(&other.median))
+}
+
+fn measured(outcome: &Outcome) -> bool {
+    outcome.status == Status::Ok && outcome.verified != Some(false)
+}
+
+/// `None` when a run moved nothing or took no time: such a run has no CPU time per GiB and no ratio to another, and to
+/// leave it out would make the others look better than they are. A figure that one run does not have is told by none.
+fn estimates(samples: &[Sample]) -> Option<Estimates> {
+    let of = |figure: Figure| {
+        let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;
+        Some((figure, estimate::from_runs(&figures)?))
+    };
+    Estimates::new(Figure::iter().filter_map(of))
+}
+
+/// The speed of each round; rounds in which nothing arrived have none to compare.
+pub fn by_round(samples: &[Sample]) -> BTreeMap<u32, f64> {
+    let speeds = samples.iter().map(|sample| (sample.round, sample.speed()));
+    BTreeMap::from_iter(speeds.filter(|(_, speed)| speed.is_finite() && *speed > 0.0))
+}
+
+/// Speed over that of the baseline, of the rounds in which both were measured. The baseline has none to itself, and a
+/// stream has none to a conversation.
+fn ratio(outcome: &Outcome, all: &[Outcome]) -> Option<Estimate> {
+    let trial = &outcome.trial;
+    let wanted = trial.baseline.as_ref().filter(|baseline| **baseline != trial.id)?;
+    let baseline = all.iter().find(|other| other.trial.id == *wanted && other.trial.experiment == trial.experiment)?;
+    if !measured(outcome) || !measured(baseline) || trial.job.mode() != baseline.trial.job.mode() {
+        return None;
+    }
+    ratio_of(&outcome.samples, &baseline.samples)
+}
+
+/// How many times as fast, of the rounds in which both were measured.
+pub fn ratio_of(samples: &[Sample], base: &[Sample]) -> Option<Estimate> {
+    estimate::from_runs(&ratios(samples, base, |sample| Some(sample.speed())))
+}
+
+/// How many times as much `samples` have of a figure as `base`, in each round in which both have any.
+pub fn ratios(samples: &[Sample], base: &[Sample], figure: impl Fn(&Sample) -> Option<f64>) -> Vec<f64> {
+    let base = BTreeMap::from_iter(base.iter().filter_map(|sample| Some((sample.round, figure(sample)?))));
+    let ratios = samples.iter().filter_map(|sample| Some(figure(sample)? / base.get(&sample.round)?));
+    ratios.filter(|ratio| ratio.is_normal() && *ratio > 0.0).collect()
+}
+
+/// Each trial in words, by what tells it from the others of its experiment.
+fn names(outcomes: &[Outcome]) -> Vec<String> {
+    let mut experiments: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, Outcome { trial, .. }) in outcomes.iter().enumerate() {
+        experiments.entry(&trial.experiment).or_default().push(index);
+    }
+    let mut all = vec![String::new(); outcomes.len()];
+    for places in experiments.values() {
+        let jobs: Vec<&Job> = places.iter().map(|index| &outcomes[*index].trial.job).collect();
+        for (index, name) in places.iter().zip(pipemark_model::names(&jobs, &[])) {
+            all[*index] = name;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use pipemark_model::{Published, Warning};
+
+    use super::*;
+    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
+
+    #[test]
+    fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {
+        let record = one(outcome("e", &[("capacity", "64k")], 2.0, &STEADY));
+        let estimate = record.estimate.clone().unwrap();
+        assert!((estimate.throughput().median / GIB - 2.0).abs() < 1e-4);
+        // Two CPUs, busy all the time, at 2 GiB/s.
+        assert!((estimate.cpu_seconds_per_gib().median - 1.0).abs() < 0.02);
+        assert_eq!((estimate.throughput().runs, estimate.ratio(), record.touched), (7, None, false));
+        assert_eq!(kinds(&record), [""; 0]);
+    }
+
+    #[test]
+    fn ratios_are_taken_within_rounds() {
+        let mut base = outcome("e", &[("send", "write")], 1.0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let mut new = outcome("e", &[("send", "vmsplice")], 1.0, &[3.0, 6.0, 9.0, 12.0, 15.0, 18.0]);
+        let elsewhere = outcome("other", &[("send", "write")], 100.0, &STEADY);
+        for trial in [&mut base.trial, &mut new.trial] {
+            trial.baseline = Some(elsewhere.trial.id.clone());
+        }
+        // Rounds come in any order, and one side may lack some.
+        new.samples.reverse();
+        new.samples.pop();
+        let records = records(vec![elsewhere, base, new]);
+        let ratio = records[2].estimate.as_ref().unwrap().ratio().unwrap();
+        assert!((ratio.min - 3.0).abs() < 1e-6 && (ratio.max - 3.0).abs() < 1e-6, "{ratio:?}");
+        assert_eq!(ratio.runs, 5);
+        assert_eq!(records[1].estimate.as_ref().unwrap().ratio(), None, "the baseline has no ratio to itself");
+    }
+
+    #[test]
+    fn wrong_answers_and_idle_runs_have_no_figures() {
+        let mut wrong = outcome("e", &[], 1.0, &STEADY);
+        wrong.verified = Some(false);
+        assert_eq!(one(wrong).estimate, None);
+        let mut failed = outcome("e", &[], 1.0, &STEADY);
+        failed.status = Status::Failed;
+        assert_eq!(one(failed).estimate, None);
+        let mut idle = outcome("e", &[], 1.0, &STEADY);
+        idle.samples[3].bytes = 0;
+        let idle = one(idle);
+        assert_eq!((idle.estimate, idle.status, idle.reason.as_deref()), (None, Status::Failed, Some(IDLE)));
+    }
+
+    #[test]
+    fn round_trips_have_percentiles_that_all_runs_can_tell() {
+        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
+        let estimates = |outcome: &Outcome| one(outcome.clone()).estimate.unwrap();
+        let all = estimates(&spoken);
+        let median = |figure| all.get(figure).unwrap().median;
+        let near = |figure, expected: f64| (median(figure) / expected - 1.0).abs() < 1e-4;
+        assert!(near(Figure::P50, 5_000.0) && near(Figure::P99, 10_000.0), "{all:?}");
+        // Two messages a trip, two CPUs busy all the time.
+        assert!((median(Figure::CpuSecondsPerMillion) / 5.0 - 1.0).abs() < 0.01, "{all:?}");
+        assert!((median(Figure::RoundTripsPerSecond) / 200_000.0 - 1.0).abs() < 0.01, "{all:?}");
+        spoken.samples[2].latency.as_mut().unwrap().p99 = None;
+        let some = estimates(&spoken);
+        assert!(some.get(Figure::P99).is_none() && some.get(Figure::P90).is_some());
+    }
+
+    #[test]
+    fn a_shorter_round_trip_is_a_higher_ratio() {
+        let base = conversation("e", &[("gap", "0")], 4_000.0, &STEADY);
+        let mut slower = conversation("e", &[("gap", "1ms")], 16_000.0, &STEADY);
+        let mut stream = outcome("e", &[], 1.0, &STEADY);
+        for other in [&mut slower, &mut stream] {
+            other.trial.baseline = Some(base.trial.id.clone());
+        }
+        let records = records(vec![base, slower, stream]);
+        let ratio = records[1].estimate.as_ref().unwrap().ratio().unwrap();
+        assert!((ratio.median - 0.25).abs() < 1e-3, "{ratio:?}");
+        assert_eq!(records[2].estimate.as_ref().unwrap().ratio(), None, "a stream has no ratio to a conversation");
+    }
+
+    #[test]
+    fn names_leave_out_what_all_share() {
+        let named = |trials: &[&[(&str, &str)]]| -> Vec<String> {
+            let outcomes = trials.iter().map(|params| outcome("e", params, 1.0, &STEADY)).collect();
+            records(outcomes).into_iter().map(|record| record.name).collect()
+        };
+        assert_eq!(named(&[&[("block", "64")]]), ["pipe, write → read, 2 cores, 64 B blocks"]);
+        assert_eq!(
+            named(&[&[("block", "64"), ("total", "1g")], &[("block", "1k"), ("total", "2g")]]),
+            ["64 B blocks", "1 KiB blocks"]
+        );
+        assert_eq!(named(&[&[("total", "1g")], &[("total", "2g")]]), ["1 GiB per run", "2 GiB per run"]);
+        assert_eq!(
+            named(&[&[], &[("send", "vmsplice"), ("recv", "splice"), ("pages", "huge")]]),
+            ["write → read", "vmsplice → splice, huge pages"]
+        );
+        assert_eq!(named(&[&[("wait", "spin")], &[("capacity", "1m")]])[1], "capacity 1 MiB");
+    }
+
+    #[test]
+    fn notes_come_first() {
+        let mut noted = outcome("e", &[], 1.0, &[1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12]);
+        noted.notes.push(Warning::NoHugePages { reason: "never".to_owned() });
+        assert_eq!(kinds(&one(noted)), ["no-huge-pages", "drift", "wide"]);
+    }
+
+    #[test]
+    fn the_memory_copy_limit_is_the_best_that_was_measured() {
+        let all = records(vec![
+            outcome("copy", &[("link", "memory-copy"), ("block", "64k")], 9.0, &STEADY),
+            outcome("copy", &[("link", "memory-copy"), ("block", "1m")], 7.0, &STEADY),
+            outcome("e", &[("send", "tee")], 60.0, &STEADY),
+        ]);
+        assert_eq!(all[0].name, "memory copy, 64 KiB blocks");
+        assert_eq!(memory_copy(&all), Some(all[0].estimate.as_ref().unwrap().throughput().to_owned()));
+        assert_eq!(memory_copy(&all[2..]), None);
+    }
+
+    #[test]
+    fn what_was_planned_is_kept() {
+        let mut planned = outcome("e", &[("verify", "full")], 1.0, &STEADY);
+        planned.trial.published =
+            Some(Published { throughput: 1.0, source: "a paper".to_owned(), relative: false, ..Published::default() });
+        planned.verified = Some(true);
+        let record = one(planned.clone());
+        assert_eq!((record.id, record.job), (planned.trial.id, planned.trial.job));
+        assert_eq!((record.published, record.samples), (planned.trial.published, planned.samples));
+        assert!(record.touched && record.verified == Some(true));
+    }
+
+    proptest! {
+        #[test]
+        fn odd_samples_make_neither_panic_nor_nonsense(
+            bytes in prop::collection::vec((0..u64::MAX, 0..u64::MAX, 0u32..9), 0..9),
+            ceiling in prop::option::of(prop::num::f64::ANY),
+        ) {
+            let mut odd = outcome("e", &[("place", "same")], 1.0, &vec![1.0; bytes.len()]);
+            for (sample, (bytes, ns, round)) in odd.samples.iter_mut().zip(bytes) {
+                (sample.bytes, sample.ns, sample.round) = (bytes, ns, round);
+                (sample.sources[0].bytes, sample.sources[0].ns, sample.sources[0].ceiling) = (bytes, ns, ceiling);
+            }
+            let mut other = outcome("e", &[("place", "cross")], 1.0, &STEADY);
+            other.trial.baseline = Some(odd.trial.id.clone());
+            for record in records(vec![odd, other]) {
+                // Figures that are no numbers become null, which does not read back.
+                let text = serde_json::to_string(&record).unwrap();
+                prop_assert!(serde_json::from_str::<Record>(&text).is_ok(), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How far the runs of a trial scatter, and how much farther than those of another.
+
+use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
+
+use pipemark_model::{Estimate, Sample};
+
+use crate::sessions::Spread;
+
+/// The standard deviation of the runs' speeds in per cent of the speed (of their logarithms, so that two speeds of a trial
+/// count alike), or with `base` how many times that of the base it is; the interval is that of the chi-square or the F
+/// distribution. `None` with fewer than three runs, or where runs are all the same.
+pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {
+    let (own, own_runs) = deviation(samples)?;
+    let outside = (1.0 - confidence) / 2.0;
+    let free = own_runs - 1.0;
+    let (figure, low, high) = match base.map(deviation) {
+        None => {
+            let chi = ChiSquared::new(free).ok()?;
+            let at = |share: f64| percent(own * (free / chi.inverse_cdf(share)).sqrt());
+            (percent(own), at(1.0 - outside), at(outside))
+        }
+        Some(base) => {
+            let (base, base_runs) = base?;
+            let ratio = own / base;
+            let fisher = FisherSnedecor::new(free, base_runs - 1.0).ok()?;
+            let at = |share: f64| ratio / fisher.inverse_cdf(share).sqrt();
+            (ratio, at(1.0 - outside), at(outside))
+        }
+    };
+    let sound = figure.is_finite() && low.is_finite() && high.is_finite();
+    let runs = u32::try_from(samples.len()).unwrap_or(u32::MAX);
+    sound.then_some(Estimate { median: figure, low: Some(low), high: Some(high), min: figure, max: figure, runs })
+}
+
+fn percent(deviation: f64) -> f64 {
+    deviation.exp_m1() * 100.0
+}
+
+/// Of the logarithms of the speeds, and how many there are.
+fn deviation(samples: &[Sample]) -> Option<(f64, f64)> {
+    let speeds: Vec<f64> = samples.iter().map(Sample::speed).filter(|speed| speed.is_normal()).map(f64::ln).collect();
+    let deviation = Spread::within([speeds.as_slice()])?.variance.sqrt();
+    (speeds.len() > 2 && deviation > 0.0).then_some((deviation, speeds.len() as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::outcome;
+
+    #[test]
+    fn the_intervals_are_those_of_chi_square_and_f() {
+        let runs = |far: f64| outcome("e", &[], 1.0, &[1.0, far, 1.0 / far, 1.0, far, 1.0 / far]).samples;
+        // Six runs, ln 1.1 · sqrt(4/5) = 0.0852 as deviation; of 5 degrees 0.831 and 12.83 are the 2.5 % ends.
+        let one = of(&runs(1.1), None, 0.95).unwrap();
+        assert!((one.median - 8.90).abs() < 0.02, "{one:?}");
+        assert!((one.low.unwrap() - 5.47).abs() < 0.05 && (one.high.unwrap() - 23.3).abs() < 0.2, "{one:?}");
+        // F of 5 and 5 degrees: 7.15 at 97.5 %.
+        let two = of(&runs(1.21), Some(&runs(1.1)), 0.95).unwrap();
+        assert!((two.median - 2.0).abs() < 0.01, "{two:?}");
+        assert!((two.low.unwrap() - 2.0 / 7.15f64.sqrt()).abs() < 0.01, "{two:?}");
+        assert!(of(&runs(1.1)[..2], None, 0.95).is_none() && of(&runs(1.0), None, 0.95).is_none());
+    }
+}

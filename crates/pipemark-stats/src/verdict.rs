@@ -1,0 +1,91 @@
+//! From an interval to an answer: what a change must be to count.
+
+use serde::{Deserialize, Serialize};
+
+use pipemark_model::{Better, named};
+
+/// What a change must be to count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Criterion {
+    /// Which way is better.
+    pub better: Better,
+    /// Better or worse when the whole interval is past this change, a fraction (0.05: 5 %).
+    pub threshold: f64,
+    /// The same when it isn't, and the whole interval is within this change on both sides, a fraction.
+    pub same_within: f64,
+}
+
+impl Criterion {
+    /// What holds if the user says nothing: a difference is one of over 0.5 % for certain; the same is under 3 % for
+    /// certain, as an estimate's interval of ±3 % is narrow enough.
+    pub fn new(better: Better) -> Criterion {
+        Criterion { better, threshold: 0.005, same_within: 0.03 }
+    }
+
+    /// One threshold for both: past it for certain is a difference, within it for certain is none.
+    pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
+        Criterion { better, threshold, same_within: threshold }
+    }
+
+    /// What an interval of a change says, both ends as fractions.
+    pub fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
+        let Some((low, high)) = interval else {
+            return Verdict::CantTell;
+        };
+        let (higher, lower) = match self.better {
+            Better::Lower => (Verdict::Worse, Verdict::Better),
+            Better::Higher | Better::Neither => (Verdict::Better, Verdict::Worse),
+        };
+        if low > self.threshold {
+            higher
+        } else if high < -self.threshold {
+            lower
+        } else if low >= -self.same_within && high <= self.same_within {
+            Verdict::Same
+        } else {
+            Verdict::CantTell
+        }
+    }
+}
+
+/// What a comparison says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// NEW is better: the whole interval is past the threshold.
+    Better,
+    /// NEW is worse: the whole interval is past the threshold.
+    Worse,
+    /// Any difference is too small to care.
+    Same,
+    /// The interval is too wide, or lies across the threshold. More runs may help.
+    CantTell,
+}
+
+named!(Verdict: Better Worse Same CantTell);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdict_follows_interval_threshold_and_direction() {
+        let five = Criterion::with_threshold(Better::Higher, 0.05);
+        let lower = Criterion::with_threshold(Better::Lower, 0.05);
+        for (interval, higher_is_better, lower_is_better) in [
+            ((0.06, 0.10), Verdict::Better, Verdict::Worse),
+            ((-0.10, -0.06), Verdict::Worse, Verdict::Better),
+            ((-0.10, -0.04), Verdict::CantTell, Verdict::CantTell),
+            ((-0.04, 0.05), Verdict::Same, Verdict::Same),
+            ((0.01, 0.06), Verdict::CantTell, Verdict::CantTell),
+        ] {
+            assert_eq!(five.verdict(Some(interval)), higher_is_better, "{interval:?}");
+            assert_eq!(lower.verdict(Some(interval)), lower_is_better, "{interval:?}");
+        }
+        assert_eq!(five.verdict(None), Verdict::CantTell);
+        assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.004, 0.02))), Verdict::Same);
+        assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.006, 0.02))), Verdict::Better);
+    }
+}

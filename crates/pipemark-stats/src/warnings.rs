@@ -1,0 +1,371 @@
+//! What the samples of a trial say besides its figures: that it isn't what was asked for, or is noise.
+//!
+//! What the ends' clocks and counters cannot show (huge pages refused, a busy machine) comes in as notes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pipemark_model::{
+    self, ByteSize, Capacity, Cpu, EndStats, Estimates, Figure, Latency, Outcome, Place, Sample, Stopped, Warning,
+};
+
+use crate::drift::Drift;
+use crate::estimate::median;
+use crate::outliers::outliers;
+use crate::regimes::regimes;
+
+/// How far runs may differ from their median before it is worth a warning: the ±3 % at which an interval is narrow.
+const TOLERANCE: f64 = 0.03;
+
+/// The share of what an end can do alone from which on a figure is flagged.
+const NEAR: f64 = 0.9;
+
+/// The share of what an end can do alone from which on something is wrong with one of the two.
+const ABOVE: f64 = 1.05;
+
+/// The share of the harness in a figure, in per cent, from which on it is flagged.
+const HARNESS_PERCENT: f64 = 10.0;
+
+/// What pipe(2) gives with pages of 4 KiB; larger pages give more.
+const DEFAULT_CAPACITY: u64 = 64 << 10;
+
+/// What is left to a user over the page limit, with pages of 4 KiB.
+const QUOTA_CAPACITY: u64 = 8 << 10;
+
+/// All that the samples of a trial support.
+pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning> {
+    let (job, samples) = (&outcome.trial.job, &outcome.samples);
+    let mut warnings = Vec::new();
+    let ends = job.ends();
+    warnings.extend(ends.and_then(|ends| capacity_differs(ends, samples)));
+    warnings.extend(capacity_changed(samples));
+    warnings.extend(misplaced(samples));
+    if let Some(estimates) = estimates {
+        // Ends that take turns do not work side by side, so what each could do alone is no limit of a round trip.
+        if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
+            warnings.extend(near_ceiling(ends, samples));
+        }
+        if let Some(harness) = estimates.get(Figure::Harness).filter(|share| share.median > HARNESS_PERCENT) {
+            warnings.push(Warning::Harness { percent: harness.median });
+        }
+        warnings.extend(behind(samples));
+        warnings.extend(held(samples));
+        if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
+            warnings.extend(regimes(samples, ends.block.0));
+        }
+        let headline = estimates.headline();
+        let figures: Vec<f64> = samples.iter().map(Sample::headline).collect();
+        let far = outliers(&figures)
+            .into_iter()
+            .filter(|&run| (figures[run] / headline.median - 1.0).abs() > TOLERANCE)
+            .count();
+        if far > 0 {
+            warnings.push(Warning::Outliers { count: far as u32, runs: headline.runs });
+        }
+        if let Some(drift) = Drift::of(&figures).filter(|drift| drift.matters(TOLERANCE)) {
+            warnings.push(Warning::Drift { change: drift.change });
+        }
+        if let (Some(low), Some(high)) = (headline.low, headline.high) {
+            let relative = (headline.median - low).max(high - headline.median) / headline.median;
+            if relative > TOLERANCE && outcome.stopped != Some(Stopped::Narrow) {
+                warnings.push(Warning::Wide { relative });
+            }
+        }
+    }
+    warnings
+}
+
+/// Lines that a filter held back, so that their times are not known.
+fn held(samples: &[Sample]) -> Option<Warning> {
+    let lines = samples.iter().filter_map(|sample| sample.latency.as_ref());
+    let lines: Vec<&Latency> = lines.filter(|lines| lines.held_back() && !lines.behind()).collect();
+    let held = lines.iter().filter_map(|lines| lines.held).sum();
+    let all = held + lines.iter().map(|lines| lines.round_trips).sum::<u64>();
+    (held > 0).then_some(Warning::Held { held, lines: all })
+}
+
+/// A fixed rate that most runs did not reach.
+fn behind(samples: &[Sample]) -> Option<Warning> {
+    let trips: Vec<&Latency> = samples.iter().filter_map(|sample| sample.latency.as_ref()).collect();
+    let late = trips.iter().filter(|trips| trips.behind()).count();
+    let (sent, due) = (
+        trips.iter().map(|trips| trips.round_trips + trips.held.unwrap_or(0)).sum(),
+        trips.iter().filter_map(|trips| trips.due).sum(),
+    );
+    (late > 0).then_some(Warning::Behind { sent, due })
+}
+
+/// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
+/// below 8 KiB are what other page sizes and older kernels give.
+fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample]) -> Option<Warning> {
+    let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
+    let (asked, granted) = match ends.capacity {
+        Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),
+        Capacity::DEFAULT => (DEFAULT_CAPACITY, granted.into_iter().find(|&granted| granted < DEFAULT_CAPACITY)?),
+        Capacity::Named(_) => (QUOTA_CAPACITY, granted.into_iter().find(|&granted| granted > QUOTA_CAPACITY)?),
+    };
+    Some(Warning::CapacityDiffers { asked, granted })
+}
+
+fn capacity_changed(samples: &[Sample]) -> Option<Warning> {
+    samples
+        .iter()
+        .filter_map(|sample| sample.capacity_granted.zip(sample.capacity_after))
+        .find(|(before, after)| before != after)
+        .map(|(before, after)| Warning::CapacityChanged { before, after })
+}
+
+/// One warning per CPU on which an end was seen that was not allowed there.
+fn misplaced(samples: &[Sample]) -> Vec<Warning> {
+    let pinned = samples.iter().flat_map(Sample::ends).filter_map(|end| Some((end, end.pinned.as_ref()?)));
+    let elsewhere = pinned.flat_map(|(end, pinned)| end.cpus.iter().filter(|cpu| !pinned.contains(cpu)));
+    BTreeSet::from_iter(elsewhere).into_iter().map(|cpu| Warning::Misplaced { cpu: cpu.0 }).collect()
+}
+
+/// The ends whose making or checking of bytes takes 90 % of their CPU's time or more, at the throughput measured, and those
+/// of which a run is faster than they can be.
+///
+/// An end with ceiling `c` needs `bytes / c` of its CPU. What ends on one CPU need adds up, so for a pair on one CPU the
+/// joint ceiling is `1 / (1/a + 1/b)`. Each run is judged by its busiest CPU; whether the trial is near, by the median of its
+/// runs. Ends that are not pinned to one CPU are taken to have one each.
+fn near_ceiling(own: &pipemark_model::Ends, samples: &[Sample]) -> Vec<Warning> {
+    // Of each run the share that its busiest CPU needs, and the throughput at which that would be all, by whose work it is.
+    let mut runs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in samples {
+        let sides =
+            sample.sources.iter().map(|end| (end, "source")).chain(sample.sinks.iter().map(|end| (end, "sink")));
+        let mut cpus: BTreeMap<(Option<Cpu>, usize), (f64, &str)> = BTreeMap::new();
+        for (index, (end, side)) in sides.enumerate() {
+            let Some(share) = share_of_cpu(end) else { continue };
+            let cpu = match (end.pinned.as_deref(), own.place) {
+                (Some([cpu]), _) => (Some(*cpu), 0),
+                (_, Place::Same) => (None, 0),
+                _ => (None, 1 + index),
+            };
+            let (sum, whose) = cpus.entry(cpu).or_insert((0.0, side));
+            *sum += share;
+            if *whose != side {
+                *whose = "source and sink";
+            }
+        }
+        let mut busiest: BTreeMap<&str, f64> = BTreeMap::new();
+        for (share, whose) in cpus.into_values() {
+            let most = busiest.entry(whose).or_insert(share);
+            *most = most.max(share);
+        }
+        for (whose, share) in busiest {
+            runs.entry(whose).or_default().push((share, sample.throughput() / share));
+        }
+    }
+    let warning = |(end, runs): (&str, Vec<(f64, f64)>)| {
+        let (shares, ceilings): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
+        let (end, ceiling) = (end.to_owned(), median(&ceilings)?);
+        let above = shares.iter().filter(|share| **share >= ABOVE).count() as u32;
+        match median(&shares)? {
+            _ if above > 0 => Some(Warning::AboveCeiling { end, ceiling, above, runs: shares.len() as u32 }),
+            share if share >= NEAR => Some(Warning::NearCeiling { end, ceiling }),
+            _ => None,
+        }
+    };
+    runs.into_iter().filter_map(warning).collect()
+}
+
+fn share_of_cpu(end: &EndStats) -> Option<f64> {
+    let rate = end.bytes as f64 * 1e9 / end.ns as f64;
+    let share = rate / end.ceiling?;
+    (share.is_finite() && share > 0.0).then_some(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
+
+    #[test]
+    fn noise_of_a_conversation_is_that_of_its_round_trips() {
+        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
+        // The gap makes the throughput as steady as can be.
+        let mut spoken = conversation("e", &[("gap", "1ms")], 5_000.0, &drifting);
+        spoken.samples.iter_mut().for_each(|sample| sample.bytes = 1 << 20);
+        assert_eq!(kinds(&one(spoken.clone())), ["drift", "wide"]);
+        let steady = conversation("e", &[("gap", "1ms")], 5_000.0, &STEADY);
+        for (sample, steady) in spoken.samples.iter_mut().zip(steady.samples) {
+            (sample.bytes, sample.latency) = (sample.bytes << (sample.round % 3), steady.latency);
+        }
+        assert_eq!(kinds(&one(spoken)), [""; 0]);
+    }
+
+    #[test]
+    fn an_end_that_waits_for_answers_has_no_ceiling() {
+        let mut spoken = conversation("e", &[], 5_000.0, &STEADY);
+        spoken.samples.iter_mut().for_each(|sample| sample.sources[0].ceiling = Some(1.0));
+        assert_eq!(kinds(&one(spoken)), [""; 0]);
+    }
+
+    #[test]
+    fn noise_is_named() {
+        let drifting = [1.0, 1.02, 1.03, 1.06, 1.08, 1.1, 1.12];
+        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &drifting))), ["drift", "wide"]);
+        let mut narrow = outcome("e", &[], 1.0, &drifting);
+        narrow.stopped = Some(Stopped::Narrow);
+        assert_eq!(kinds(&one(narrow)), ["drift"]);
+        let one_off = [1.0, 1.001, 0.999, 1.0, 1.001, 0.8, 1.0, 1.002, 0.998, 1.0, 1.001, 0.999];
+        let record = one(outcome("e", &[], 1.0, &one_off));
+        assert_eq!(record.warnings, [Warning::Outliers { count: 1, runs: 12 }]);
+        let hardly_off = [1.0, 1.0001, 0.9999, 1.0, 1.0001, 0.99, 1.0, 1.0002, 0.9998];
+        assert_eq!(kinds(&one(outcome("e", &[], 1.0, &hardly_off))), [""; 0]);
+    }
+
+    #[test]
+    fn capacities_that_are_not_as_asked_are_named() {
+        let granted = |asked: &str, before: u64, after: u64| {
+            let mut outcome = outcome("e", &[("capacity", asked)], 1.0, &STEADY);
+            for sample in &mut outcome.samples {
+                (sample.capacity_granted, sample.capacity_after) = (Some(before), Some(after));
+            }
+            one(outcome).warnings
+        };
+        assert_eq!(granted("default", 65536, 65536), []);
+        assert_eq!(granted("default", 1 << 20, 1 << 20), [], "pages of 64 KiB");
+        assert_eq!(granted("default", 8192, 8192), [Warning::CapacityDiffers { asked: 65536, granted: 8192 }]);
+        assert_eq!(granted("1m", 65536, 65536), [Warning::CapacityDiffers { asked: 1 << 20, granted: 65536 }]);
+        assert_eq!(granted("quota", 8192, 8192), []);
+        assert_eq!(granted("quota", 65536, 65536), [Warning::CapacityDiffers { asked: 8192, granted: 65536 }]);
+        assert_eq!(granted("64k", 65536, 1 << 20), [Warning::CapacityChanged { before: 65536, after: 1 << 20 }]);
+    }
+
+    #[test]
+    fn an_end_on_a_foreign_cpu_is_named_once() {
+        let mut strayed = outcome("e", &[], 1.0, &STEADY);
+        for sample in &mut strayed.samples {
+            sample.sinks[0].pinned = Some(vec![Cpu(1)]);
+            sample.sinks[0].cpus = vec![Cpu(0), Cpu(1)];
+        }
+        assert_eq!(one(strayed).warnings, [Warning::Misplaced { cpu: 0 }]);
+    }
+
+    /// 2 GiB/s, ends that could do `source` and `sink` alone.
+    fn with_ceilings(place: &str, source: Option<f64>, sink: Option<f64>) -> Vec<Warning> {
+        let mut outcome = outcome("e", &[("place", place)], 2.0, &[1.0; 7]);
+        for sample in &mut outcome.samples {
+            sample.sources[0].ceiling = source.map(|figure| figure * GIB);
+            sample.sinks[0].ceiling = sink.map(|figure| figure * GIB);
+        }
+        one(outcome).warnings
+    }
+
+    #[test]
+    fn figures_near_what_an_end_can_do_are_flagged() {
+        let ends = |warnings: Vec<Warning>| -> Vec<(String, f64)> {
+            let read = |warning| match warning {
+                Warning::NearCeiling { end, ceiling } => (end, (ceiling / GIB * 1000.0).round() / 1000.0),
+                other => panic!("{other:?}"),
+            };
+            warnings.into_iter().map(read).collect()
+        };
+        assert_eq!(ends(with_ceilings("cross", Some(2.3), Some(2.3))), []);
+        assert_eq!(ends(with_ceilings("cross", Some(9.0), Some(2.2))), [("sink".to_owned(), 2.2)]);
+        assert_eq!(ends(with_ceilings("cross", Some(2.1), None)), [("source".to_owned(), 2.1)]);
+        // On one CPU the times add up: 1 / (1/4 + 1/4.4) = 2.095.
+        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(4.4))), [("source and sink".to_owned(), 2.095)]);
+        assert_eq!(ends(with_ceilings("cross", Some(4.0), Some(4.4))), []);
+        assert_eq!(ends(with_ceilings("same", Some(4.0), Some(9.0))), []);
+    }
+
+    #[test]
+    fn a_figure_above_a_ceiling_is_an_error_of_ours() {
+        let warnings = with_ceilings("cross", Some(1.5), None);
+        assert!(matches!(&warnings[..], [Warning::AboveCeiling { end, .. }] if end == "source"), "{warnings:?}");
+        assert!(warnings[0].to_string().contains("take no figure from this row"), "{warnings:?}");
+    }
+
+    #[test]
+    fn single_runs_above_a_ceiling_are_counted() {
+        let mut outcome = outcome("e", &[("place", "cross")], 2.0, &[1.0; 7]);
+        for (nth, sample) in outcome.samples.iter_mut().enumerate() {
+            sample.sinks[0].ceiling = Some(if nth < 2 { 1.8 } else { 9.0 } * GIB);
+        }
+        let [warning] = &one(outcome).warnings[..] else { panic!() };
+        assert!(matches!(warning, Warning::AboveCeiling { above: 2, runs: 7, .. }), "{warning:?}");
+        assert!(warning.to_string().starts_with("2 of 7 runs are above what the sink can do alone"), "{warning}");
+    }
+
+    #[test]
+    fn a_large_share_of_the_harness_is_named() {
+        let mut outcome = outcome("e", &[], 1.0, &STEADY);
+        for sample in &mut outcome.samples {
+            for end in sample.sources.iter_mut().chain(&mut sample.sinks) {
+                end.own_ns = Some(end.ns / 20);
+            }
+        }
+        assert_eq!(kinds(&one(outcome.clone())), [""; 0]);
+        outcome.samples.iter_mut().for_each(|sample| sample.sinks[0].own_ns = Some(sample.sinks[0].ns / 5));
+        let warnings = one(outcome).warnings;
+        assert!(
+            matches!(&warnings[..], [Warning::Harness { percent }] if (percent - 20.0).abs() < 0.1),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn a_rate_that_is_not_reached_has_no_percentiles() {
+        let mut spoken = conversation("e", &[("rate", "200000")], 5_000.0, &STEADY);
+        let trips = |outcome: &mut Outcome, sent: u64| {
+            for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
+                (latency.round_trips, latency.due) = (sent, Some(1000));
+            }
+        };
+        trips(&mut spoken, 990);
+        let record = one(spoken.clone());
+        assert_eq!(kinds(&record), [""; 0]);
+        assert!(record.estimate.unwrap().round_trip().is_some());
+        trips(&mut spoken, 989);
+        let record = one(spoken);
+        let runs = STEADY.len() as u64;
+        assert!(
+            record.warnings.contains(&Warning::Behind { sent: 989 * runs, due: 1000 * runs }),
+            "{:?}",
+            record.warnings
+        );
+        let estimates = record.estimate.unwrap();
+        assert!(estimates.round_trip().is_none() && estimates.get(Figure::Slowest).is_none());
+        assert!(estimates.get(Figure::RoundTripsPerSecond).is_some(), "what was reached");
+    }
+
+    #[test]
+    fn lines_that_were_held_back_have_no_times() {
+        let mut spoken = conversation("e", &[("rate", "1000")], 5_000.0, &STEADY);
+        let held = |outcome: &mut Outcome, out: u64, held: u64| {
+            for latency in outcome.samples.iter_mut().filter_map(|sample| sample.latency.as_mut()) {
+                (latency.round_trips, latency.held, latency.due) = (out, Some(held), Some(1000));
+            }
+        };
+        held(&mut spoken, 500, 500);
+        assert_eq!(kinds(&one(spoken.clone())), [""; 0], "as many came out as were held, and all were sent");
+        held(&mut spoken, 499, 501);
+        let (record, runs) = (one(spoken), STEADY.len() as u64);
+        assert!(
+            record.warnings.contains(&Warning::Held { held: 501 * runs, lines: 1000 * runs }),
+            "{:?}",
+            record.warnings
+        );
+        assert!(record.estimate.unwrap().round_trip().is_none());
+    }
+
+    #[test]
+    fn two_sources_on_one_cpu_share_it() {
+        let mut pairs = outcome("e", &[("pairs", "2")], 2.0, &[1.0; 7]);
+        for sample in &mut pairs.samples {
+            sample.bytes *= 2;
+            for (ends, cpu) in [(&mut sample.sources, 0), (&mut sample.sinks, 1)] {
+                ends[0].pinned = Some(vec![Cpu(cpu)]);
+                ends[0].cpus = vec![Cpu(cpu)];
+                ends[0].ceiling = Some(4.2 * GIB);
+                ends.push(ends[0].clone());
+            }
+            sample.sinks[1].ceiling = None;
+        }
+        let warnings = one(pairs).warnings;
+        let [Warning::NearCeiling { end, ceiling }] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(end == "source" && (ceiling / GIB - 4.2).abs() < 1e-6, "{warnings:?}");
+    }
+}

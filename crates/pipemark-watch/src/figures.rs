@@ -1,0 +1,403 @@
+//! What was counted, and what it comes to.
+
+use crate::report::{PipeFigures, StageFigures};
+use crate::sampler::Watcher;
+use crate::state::State;
+use crate::topology::upstream_first;
+
+/// What was counted of one stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    /// How often it was seen in each state.
+    pub states: [u32; State::COUNT],
+    /// Nanoseconds that its threads of now were on a CPU.
+    pub run: u64,
+    /// Nanoseconds on a CPU, also of threads and children that came and went, and waiting for one.
+    pub cpu: Option<u64>,
+    pub cpu_wait: Option<u64>,
+    /// Bytes, as far as the kernel counts them.
+    pub read: Option<u64>,
+    pub wrote: Option<u64>,
+    pub switches: Option<u64>,
+    /// Threads or children came and went, so that not all of their time is counted.
+    pub changed: bool,
+    /// Nanoseconds for which a limit of CPU time held its control group back.
+    pub throttled: Option<u64>,
+    /// Of how many samples the time is that these counters are of: what grew before it ended is unknown.
+    pub counted: u32,
+    /// Likewise of bytes, which are unknown where it reaped a child too.
+    pub counted_bytes: u32,
+    /// How many samples there were when they were read last.
+    pub last: u32,
+}
+
+/// What was counted of one pipe.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PipeCounts {
+    pub samples: u32,
+    pub writer_waits: u32,
+    pub reader_waits: u32,
+}
+
+/// What was seen from one moment to another: of each stage and pipe in the order in which they were found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Interval {
+    /// Seconds since the beginning.
+    pub begin: f64,
+    pub seconds: f64,
+    pub samples: u32,
+    /// Of these, in how many anything of it was there.
+    pub alive: u32,
+    pub stages: Vec<Counts>,
+    pub pipes: Vec<PipeCounts>,
+}
+
+pub(super) fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    a.map(|a| a + b.unwrap_or(0)).or(b)
+}
+
+impl Interval {
+    /// Takes in the interval after this one.
+    pub fn add(&mut self, next: &Interval) {
+        if self.samples == 0 && self.seconds == 0.0 {
+            self.begin = next.begin;
+        }
+        self.seconds = next.begin + next.seconds - self.begin;
+        self.samples += next.samples;
+        self.alive += next.alive;
+        self.stages.resize(self.stages.len().max(next.stages.len()), Counts::default());
+        self.pipes.resize(self.pipes.len().max(next.pipes.len()), PipeCounts::default());
+        for (own, next) in self.stages.iter_mut().zip(&next.stages) {
+            own.states.iter_mut().zip(next.states).for_each(|(own, next)| *own += next);
+            own.run += next.run;
+            own.cpu = sum(own.cpu, next.cpu);
+            own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
+            own.read = sum(own.read, next.read);
+            own.wrote = sum(own.wrote, next.wrote);
+            own.switches = sum(own.switches, next.switches);
+            own.changed |= next.changed;
+            own.throttled = sum(own.throttled, next.throttled);
+            own.counted += next.counted;
+            own.counted_bytes += next.counted_bytes;
+        }
+        for (own, next) in self.pipes.iter_mut().zip(&next.pipes) {
+            own.samples += next.samples;
+            own.writer_waits += next.writer_waits;
+            own.reader_waits += next.reader_waits;
+        }
+    }
+
+    /// How busy a stage was: 0 where it wasn't there.
+    pub fn busy(&self, stage: usize) -> f64 {
+        let Some(counts) = self.stages.get(stage) else { return 0.0 };
+        let waits = counts.states[State::Starved as usize] + counts.states[State::Blocked as usize];
+        f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.alive.max(1))
+    }
+
+    /// All of them as one.
+    pub fn total<'i>(intervals: impl IntoIterator<Item = &'i Interval>) -> Interval {
+        let mut total = Interval::default();
+        intervals.into_iter().for_each(|interval| total.add(interval));
+        total
+    }
+}
+
+/// A pipeline in figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// When it was, in seconds from when the watching began.
+    pub begin: f64,
+    /// For how long anything of it was there, and how often it was looked at then.
+    pub seconds: f64,
+    pub samples: u32,
+    pub stages: Vec<StageFigures>,
+    pub pipes: Vec<PipeFigures>,
+    /// Where each stage stands among all that the watcher has found.
+    pub places: Vec<usize>,
+}
+
+impl Figures {
+    /// Of what a watcher counted. Stages that were there for a moment only, such as a shell that was about to become
+    /// something else, are left out.
+    pub fn of(watcher: &Watcher, interval: &Interval) -> Figures {
+        let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
+        let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
+        let counts = |place: usize| {
+            // A shell before it has started a short pipeline: no pipe joins it, and it is gone for most of the time.
+            let apart = watcher.pipes.iter().all(|pipe| pipe.from != place && pipe.to != place);
+            seen(place) > 0 && seen(place) * if apart && !watcher.pipes.is_empty() { 2 } else { 50 } >= longest
+        };
+        let feeds = |&from: &usize, &to: &usize| watcher.pipes.iter().any(|pipe| (pipe.from, pipe.to) == (from, to));
+        let kept = upstream_first((0..watcher.stages.len()).filter(|&place| counts(place)).collect(), feeds);
+        let number = |place: usize| kept.iter().position(|&kept| kept == place).map(|at| at + 1);
+        let mut stages: Vec<StageFigures> =
+            kept.iter().zip(1..).map(|(&place, number)| stage(watcher, interval, place, number)).collect();
+        let mut pipes = Vec::new();
+        for (pipe, counts) in watcher.pipes.iter().zip(&interval.pipes) {
+            if let (Some(from), Some(to)) = (number(pipe.from), number(pipe.to))
+                && counts.samples > 0
+            {
+                let share = |count: u32| f64::from(count) / f64::from(counts.samples);
+                pipes.push(PipeFigures {
+                    number: 0,
+                    from,
+                    to,
+                    capacity: pipe.capacity,
+                    writer_waits: share(counts.writer_waits),
+                    reader_waits: share(counts.reader_waits),
+                    bytes_per_second: None,
+                });
+            }
+        }
+        // What was given back to the waits of a stage belongs to those of its pipes.
+        for pipe in &mut pipes {
+            let seen = |number: usize, state: State| {
+                let counts = &interval.stages[kept[number - 1]];
+                f64::from(counts.states[state as usize]) / f64::from(counts.states.iter().sum::<u32>().max(1))
+            };
+            let grow =
+                |share: f64, before: f64, now: f64| if before > 0.0 { (share * now / before).min(1.0) } else { now };
+            let (writer, reader) = (&stages[pipe.from - 1], &stages[pipe.to - 1]);
+            pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, State::Blocked), writer.blocked);
+            pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, State::Starved), reader.starved);
+        }
+        pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
+        pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
+        rates(&mut stages, &mut pipes);
+        Figures {
+            begin: interval.begin,
+            seconds: interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1)),
+            samples: interval.alive,
+            stages,
+            pipes,
+            places: kept,
+        }
+    }
+}
+
+/// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
+/// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits. A stage runs at least
+/// for as long as its `threads` did in the mean: what is missing to that is taken from the waits.
+fn corrected(counts: &Counts, seconds: f64, threads: usize, (reads, writes): (bool, bool)) -> [f64; State::COUNT] {
+    /// So many switches a second mean that waits are short: those for pipes.
+    const SHORT: f64 = 1000.0;
+    let seen: u32 = counts.states.iter().sum();
+    let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
+    let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
+    let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
+    let running = shares[State::Running as usize];
+    let least = (most / threads.max(1) as f64).min(1.0);
+    if running < least && running < 1.0 {
+        shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
+        shares[State::Running as usize] = least;
+        return shares;
+    }
+    let excess = running - most;
+    if excess <= 0.0 || seconds <= 0.0 {
+        return shares;
+    }
+    shares[State::Running as usize] = most;
+    let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > SHORT);
+    let pipes = |state: usize| state == State::Starved as usize || state == State::Blocked as usize;
+    let takes = |state: usize| state != State::Running as usize && (!short || pipes(state));
+    let seen_in: u32 = (0..State::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
+    if seen_in >= 3 {
+        for state in (0..State::COUNT).filter(|&state| takes(state)) {
+            shares[state] += excess * f64::from(counts.states[state]) / f64::from(seen_in);
+        }
+    } else {
+        let state = match (reads, writes) {
+            (true, _) => State::Starved,
+            (false, true) => State::Blocked,
+            (false, false) => State::Other,
+        };
+        shares[state as usize] += excess;
+    }
+    shares
+}
+
+/// Which part of the time that a stage runs it waits for a CPU, to the nanosecond as the kernel counts. Threads that wait for
+/// CPUs which their own stage fills do not count.
+fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
+    match (counts.cpu, counts.cpu_wait) {
+        (Some(run), Some(wait)) if run + wait > 0 => {
+            let others = if cpus > 0 && seconds > 0.0 { 1.0 - run as f64 / 1e9 / seconds / cpus as f64 } else { 1.0 };
+            (wait as f64 / (run + wait) as f64).min(others.max(0.0))
+        }
+        _ => 0.0,
+    }
+}
+
+fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) -> StageFigures {
+    let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
+    let seen: u32 = counts.states.iter().sum();
+    let present = f64::from(seen) / f64::from(interval.alive.max(1));
+    // What the counters are of: less than the whole where it has ended.
+    let time = |samples: u32| interval.seconds * f64::from(samples) / f64::from(interval.samples.max(1));
+    let (seconds, moving) = (time(counts.counted), time(counts.counted_bytes));
+    let rate = |count: Option<u64>, seconds: f64| count.filter(|_| seconds > 0.0).map(|count| count as f64 / seconds);
+    let per_second = |count: Option<u64>| rate(count, seconds);
+    // What both splices and reads is counted in part.
+    let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
+    let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
+    let shares = corrected(counts, seconds, stage.threads, ends);
+    let share = |state: State| shares[state as usize];
+    let running = share(State::Running);
+    let waited = waiting(counts, seconds, stage.cpus.len()) * running;
+    StageFigures {
+        number,
+        name: pipemark_model::neutral(&stage.name),
+        command: stage.command.clone(),
+        pid: stage.pids.first().copied().unwrap_or(0),
+        processes: stage.processes,
+        threads: stage.threads,
+        present,
+        busy: 1.0 - share(State::Starved) - share(State::Blocked),
+        starved: share(State::Starved),
+        blocked: share(State::Blocked),
+        computing: running - waited,
+        waiting_for_cpu: waited,
+        disk: share(State::Disk),
+        network: share(State::Network),
+        terminal: share(State::Terminal),
+        sleep: share(State::Sleep),
+        children: share(State::Children),
+        lock: share(State::Lock),
+        stopped: share(State::Stopped),
+        other: share(State::Other),
+        unknown: share(State::Unknown),
+        hidden: stage.hidden,
+        cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
+        cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
+        bytes_in_per_second: rate(counts.read, moving).filter(counted),
+        bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
+        switches_per_second: per_second(counts.switches),
+        throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
+        progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),
+        seconds_left: match (stage.progress, rate(counts.read, moving)) {
+            (Some((position, size)), Some(rate)) if rate > 0.0 => Some((size - position) as f64 / rate),
+            _ => None,
+        },
+        sampling_error: (!counts.changed && stage.threads == 1 && stage.processes == 1)
+            .then(|| Some(per_second(counts.cpu)? + per_second(counts.cpu_wait)?))
+            .flatten()
+            .map(|ns| (f64::from(counts.states[State::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()),
+        cpus: stage.cpus.clone(),
+        waits_for: stage.waits_for,
+        moments: Vec::new(),
+    }
+}
+
+/// The rate of a pipe, from whichever side counts; where a side uses other files besides, it counts too much. Then the
+/// rates of the stages' ends that do not count by themselves.
+fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
+    // Whether it is the only one that its writer writes, and the only one that its reader reads.
+    let alone = |pipe: &PipeFigures| {
+        let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
+        (only(|pipe| pipe.from), only(|pipe| pipe.to))
+    };
+    let alone: Vec<(bool, bool)> = pipes.iter().map(alone).collect();
+    for (pipe, &(writes, reads)) in pipes.iter_mut().zip(&alone) {
+        let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
+        let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
+        pipe.bytes_per_second = match (out, input) {
+            // So much less is what it writes elsewhere, while the bytes of the pipe are not counted.
+            (Some(out), Some(input)) if out < input / 50.0 => Some(input),
+            (Some(out), Some(input)) if input < out / 50.0 => Some(out),
+            (Some(out), Some(input)) => Some(out.min(input)),
+            (out, input) => out.or(input),
+        };
+    }
+    for (pipe, &(writes, reads)) in pipes.iter().zip(&alone) {
+        if writes {
+            stages[pipe.from - 1].bytes_out_per_second = pipe.bytes_per_second;
+        }
+        if reads {
+            stages[pipe.to - 1].bytes_in_per_second = pipe.bytes_per_second;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::report::Access;
+    use crate::sampler::{Manner, Stage, Subject};
+
+    fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {
+        let mut counts = Counts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..Counts::default() };
+        counts.states[State::Running as usize] = running;
+        counts.states[State::Starved as usize] = starved;
+        counts.states[State::Sleep as usize] = sleeping;
+        counts
+    }
+
+    fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
+        let shares = corrected(counts, 1.0, 1, ends);
+        [State::Running, State::Starved, State::Blocked, State::Sleep]
+            .map(|state| (shares[state as usize] * 100.0).round())
+    }
+
+    #[test]
+    fn what_was_looked_at_after_its_end_does_not_count() {
+        let counts = counts(10, 0, 10);
+        let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
+        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        watcher.stages = vec![Stage::default()];
+        let figures = Figures::of(&watcher, &one);
+        assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
+    }
+
+    #[test]
+    fn no_rate_comes_from_a_stage_that_also_splices() {
+        let counts = Counts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
+        let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
+        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        for uncounted in [false, true] {
+            watcher.stages = vec![Stage { uncounted, ..Stage::default() }];
+            let figures = &Figures::of(&watcher, &one).stages[0];
+            let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
+            assert_eq!(known, [!uncounted; 2]);
+        }
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_do_not_wait_for_a_cpu() {
+        let part = |run: u64, wait: u64, cpus: usize| {
+            let second = 1_000_000_000_u64;
+            let counts =
+                Counts { cpu: Some(run * second / 10), cpu_wait: Some(wait * second / 10), ..Counts::default() };
+            (waiting(&counts, 1.0, cpus) * 100.0).round()
+        };
+        // Eight threads on two CPUs, which they fill; and one that others keep from the half of its CPU.
+        assert_eq!(part(18, 60, 2), 10.0);
+        assert_eq!(part(5, 5, 1), 50.0);
+        assert_eq!(part(5, 5, 2), 50.0);
+        assert_eq!(part(10, 0, 0), 0.0);
+    }
+
+    #[test]
+    fn no_stage_runs_for_longer_than_the_kernel_counts() {
+        assert_eq!(shares(&counts(20, 80, 0), (true, true)), [20.0, 80.0, 0.0, 0.0]);
+        assert_eq!(shares(&counts(60, 20, 20), (true, true)), [20.0, 40.0, 0.0, 40.0]);
+        // With many switches waits are short ones.
+        let fast = Counts { switches: Some(30_000), ..counts(60, 20, 20) };
+        assert_eq!(shares(&fast, (true, true)), [20.0, 60.0, 0.0, 20.0]);
+        // Never seen to wait: then its ends tell.
+        assert_eq!(shares(&counts(100, 0, 0), (true, false)), [20.0, 80.0, 0.0, 0.0]);
+        assert_eq!(shares(&counts(100, 0, 0), (false, true)), [20.0, 0.0, 80.0, 0.0]);
+        // Nor for less, of several threads in the mean.
+        assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
+        assert_eq!(
+            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[State::Running as usize] * 100.0).round(),
+            10.0
+        );
+        // Where children came and went, not all of their time is known.
+        let changed = Counts { changed: true, ..counts(100, 0, 0) };
+        assert_eq!(shares(&changed, (true, true)), [100.0, 0.0, 0.0, 0.0]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Finds what limits a running pipeline, from outside. A [`Watcher`] samples its processes many times a second, a
+//! [`Timeline`] keeps what it counted, and a [`PipelineReport`] has the figures and the verdict: see `examples/verdict.rs`.
+//! The way of the data: `process` reads /proc, `topology` makes stages of processes, `state` says what a thread waits for,
+//! `sampler` counts, `figures` are what the counts come to, `verdict` is what follows. All but the reading is pure.
+//! [`sheet`] shows a report, `screen` draws it live, [`verbs`] are why, watch and tune on the command line.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod counters;
+mod figures;
+mod live;
+mod phases;
+mod process;
+mod report;
+mod sampler;
+mod scan;
+mod screen;
+pub mod sheet;
+mod state;
+mod thread;
+mod topology;
+mod tuning;
+pub mod verbs;
+mod verdict;
+
+pub use figures::Figures;
+pub use live::{Live, live, named, refusal};
+pub use phases::Timeline;
+pub use report::{Access, Phase, PipeFigures, PipelineReport, PipelineVerdict, StageFigures, StageMoment, VerdictKind};
+pub use sampler::{Manner, Subject, Watcher};
+pub use tuning::Tuning;
+pub use verdict::verdict;

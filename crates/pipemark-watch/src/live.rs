@@ -1,0 +1,66 @@
+//! The pipelines that run now: which there are, and why a process can't be looked at.
+
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::process::{self, Process};
+use crate::topology;
+
+/// A live pipeline of this user.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Live {
+    /// A process of it, to name it by.
+    pub pid: u32,
+    /// Its stages, in the order of the data.
+    pub stages: Vec<String>,
+}
+
+/// The live pipelines whose processes may be looked at: stages that standard input and output join.
+pub fn live() -> Vec<Live> {
+    let mut processes = process::all();
+    for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
+        ends.retain(|end| end.fd < 2);
+    }
+    let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    let mut left = topology::stages(&processes, &pids, topology::Reach::Given);
+    left.retain(|shape| !shape.ins.is_empty() || !shape.outs.is_empty());
+    let mut found = Vec::new();
+    while !left.is_empty() {
+        let mut one = vec![left.remove(0)];
+        let joined = |one: &[topology::Shape], shape: &topology::Shape| {
+            let of = |shape: &topology::Shape| shape.ins.iter().chain(&shape.outs).copied().collect::<Vec<_>>();
+            one.iter().flat_map(of).any(|pipe| of(shape).contains(&pipe))
+        };
+        while let Some(place) = left.iter().position(|shape| joined(&one, shape)) {
+            one.push(left.remove(place));
+        }
+        let stage = |shape: &topology::Shape| {
+            processes.iter().find(|process| process.pid == shape.pids[0]).map(Process::command).unwrap_or_default()
+        };
+        found.push(Live { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
+    }
+    found
+}
+
+/// The processes called so.
+pub fn named(name: &str) -> Vec<u32> {
+    let processes = process::all();
+    let called = |process: &&Process| process.comm == name.chars().take(15).collect::<String>();
+    processes.iter().filter(called).map(|process| process.pid).collect()
+}
+
+/// Why a process can't be looked at, if it can't.
+pub fn refusal(pid: u32) -> Option<String> {
+    // The kernel knows it, and /proc doesn't show it.
+    let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
+    match Process::read(pid) {
+        Some(Process { of_kernel: true, comm, .. }) => {
+            Some(format!("process {pid} is a thread of the kernel ({comm}), which no pipe joins to anything"))
+        }
+        Some(process) if process.state != 'Z' => None,
+        _ if hidden() => {
+            Some(format!("process {pid} is another user's, and hidden here (hidepid); look as that user, or as root"))
+        }
+        _ => Some(format!("there is no process {pid}; 'pipemark why' lists live pipelines")),
+    }
+}

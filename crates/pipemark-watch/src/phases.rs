@@ -1,0 +1,159 @@
+//! The time of a pipeline as intervals, and what it is made of: stretches with a verdict each.
+
+use crate::figures::{Figures, Interval};
+use crate::report::Phase;
+use crate::sampler::Watcher;
+use crate::verdict::verdict;
+
+/// Intervals that are kept, and counts of stages in all of them; when there are more, each two intervals become one.
+const MOST: usize = 720;
+const MOST_COUNTS: usize = 72_000;
+/// A stretch is at least so many seconds long, and this share of the whole.
+const SHORTEST: f64 = 1.0;
+const SHORTEST_SHARE: f64 = 0.1;
+/// By so much the stages that lead two stretches change.
+const CHANGE: f64 = 0.3;
+
+/// What was counted, interval by interval, in bounded memory.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    pub intervals: Vec<Interval>,
+    /// How many of what is added make one.
+    merged: usize,
+    open: usize,
+}
+
+impl Timeline {
+    /// Adds what was counted since the last.
+    pub fn add(&mut self, interval: Interval) {
+        self.merged = self.merged.max(1);
+        match self.intervals.last_mut() {
+            Some(last) if self.open > 0 && self.open < self.merged => last.add(&interval),
+            _ => {
+                self.open = 0;
+                self.intervals.push(interval);
+            }
+        }
+        self.open += 1;
+        let stages = self.intervals.last().map_or(0, |last| last.stages.len()).max(1);
+        if self.intervals.len() > MOST.min(MOST_COUNTS / stages) {
+            self.intervals = self.intervals.chunks(2).map(Interval::total).collect();
+            self.merged *= 2;
+        }
+    }
+
+    /// The last intervals.
+    pub fn recent(&self, count: usize) -> Timeline {
+        let from = self.intervals.len().saturating_sub(count);
+        Timeline { intervals: self.intervals[from..].to_vec(), ..Timeline::default() }
+    }
+
+    /// All of it as one.
+    pub fn total(&self) -> Interval {
+        Interval::total(&self.intervals)
+    }
+
+    /// The stretches, at most eight, whose leading stages differ.
+    pub fn phases(&self, watcher: &Watcher) -> Vec<Phase> {
+        let whole = self.total();
+        let shortest = SHORTEST.max(whole.seconds * SHORTEST_SHARE);
+        let mut stretches: Vec<Interval> = Vec::new();
+        for interval in self.intervals.iter().filter(|interval| interval.samples > 0) {
+            match stretches.last_mut() {
+                Some(last) if leader(last) == leader(interval) || last.seconds < shortest => last.add(interval),
+                _ => stretches.push(interval.clone()),
+            }
+        }
+        // A last one that is too short, and neighbours that hardly differ, belong together.
+        let mut place = 1;
+        while place < stretches.len() {
+            let next = &stretches[place];
+            if next.seconds < shortest || !differ(&stretches[place - 1], next) {
+                let next = stretches.remove(place);
+                stretches[place - 1].add(&next);
+                place = place.saturating_sub(1).max(1);
+            } else {
+                place += 1;
+            }
+        }
+        let phase = |interval: &Interval| {
+            let verdict = verdict(&Figures::of(watcher, interval));
+            Phase { begin: interval.begin, end: interval.begin + interval.seconds, verdict }
+        };
+        stretches.iter().map(phase).collect()
+    }
+}
+
+/// The stage that is busy for longest.
+fn leader(interval: &Interval) -> Option<usize> {
+    (0..interval.stages.len()).max_by(|&a, &b| interval.busy(a).total_cmp(&interval.busy(b)))
+}
+
+fn differ(a: &Interval, b: &Interval) -> bool {
+    let (Some(first), Some(second)) = (leader(a), leader(b)) else { return false };
+    first != second && a.busy(first) - b.busy(first) > CHANGE && b.busy(second) - a.busy(second) > CHANGE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::PipeId;
+    use crate::report::{Access, PipelineReport};
+    use crate::sampler::{Manner, Moment, Pipe, Stage, Subject};
+    use crate::state::State;
+
+    /// What is kept of an hour of so many stages, of which so many samples were taken in half a second: the report, the bytes
+    /// that the timeline takes, and how many intervals were kept at most.
+    fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
+        const HALF_SECOND: Duration = Duration::from_millis(500);
+        let manner = Manner { touch: false, access: Access::Syscall, period: HALF_SECOND };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        let stage = |n: usize| Stage { name: format!("stage{n}"), command: "c".repeat(200), ..Stage::default() };
+        watcher.stages = (0..stages).map(|n| Stage { alive: true, ..stage(n) }).collect();
+        let pipe = |from| Pipe { from, to: from + 1, id: PipeId(0, from as u64), capacity: None, unasked: None };
+        watcher.pipes = (0..stages - 1).map(pipe).collect();
+        let mut timeline = Timeline::default();
+        let mut most = 0;
+        for half_second in 0..7200 {
+            for sample in 0..samples {
+                let states = [State::Running, State::Starved, State::Blocked];
+                let state = |stage: usize| Some(states[(stage + half_second * sample) % 3]);
+                let moments: Vec<Moment> =
+                    (0..stages).map(|stage| Moment { state: state(stage), ..Moment::default() }).collect();
+                watcher.record(&moments);
+            }
+            watcher.begin -= HALF_SECOND;
+            timeline.add(watcher.close_interval());
+            most = most.max(timeline.intervals.len());
+        }
+        let bytes = |interval: &Interval| {
+            size_of_val(interval)
+                + interval.stages.capacity() * size_of_val(&interval.stages[0])
+                + interval.pipes.capacity() * size_of_val(&interval.pipes[0])
+        };
+        let bytes = timeline.intervals.iter().map(bytes).sum();
+        let mut report = PipelineReport::of(&watcher, &timeline, None);
+        report.add_moments(&timeline);
+        (report, bytes, most)
+    }
+
+    #[test]
+    fn an_hour_takes_little_room() {
+        for (stages, samples, most_kept) in [(5, 50, 720), (200, 9, 360)] {
+            let (report, memory, most) = an_hour(stages, samples);
+            assert_eq!(report.samples as usize, 7200 * samples);
+            assert!((report.seconds - 3600.0).abs() < 60.0, "{}", report.seconds);
+            assert_eq!(report.stages.len(), stages);
+            let moments = &report.stages[0].moments;
+            assert!((most_kept / 2..=most_kept).contains(&moments.len()), "{}", moments.len());
+            assert!(moments.last().unwrap().seconds > 3590.0, "to the end");
+            assert!(most <= most_kept + 1, "{most}");
+            assert!(memory < 20_000_000, "{stages} stages: {memory} bytes of memory");
+            let size = serde_json::to_vec(&report).unwrap().len();
+            assert!(size < 20_000_000, "{stages} stages: {size} bytes as JSON");
+            println!("{stages} stages: {memory} bytes of memory, {size} as JSON");
+        }
+    }
+}

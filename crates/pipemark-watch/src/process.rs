@@ -1,0 +1,300 @@
+//! What /proc tells about processes: who they are, which pipes they hold, and their counters. Nothing is opened but files of
+//! /proc, so nothing that is watched notices.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+
+/// A pipe or FIFO, whatever it is called: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PipeId(pub u64, pub u64);
+
+/// Which way a process may use a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// It reads.
+    In,
+    /// It writes.
+    Out,
+    /// Both, as with a FIFO opened for both.
+    Both,
+}
+
+/// A descriptor that is an end of a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    pub fd: u32,
+    pub pipe: PipeId,
+    pub way: Way,
+}
+
+/// A process at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    /// When it started, in clock ticks since boot: with the number, what tells it from others for ever.
+    pub start: u64,
+    /// As the kernel has it: `S`, `R`, `T` and others.
+    pub state: char,
+    pub threads: u32,
+    /// It is a thread of the kernel.
+    pub of_kernel: bool,
+    /// CPU time of its own and of children that it reaped, in clock ticks.
+    pub ticks: u64,
+    /// Page faults of children that it reaped: they change when it reaps one.
+    pub reaped: u64,
+    /// What the kernel calls it: 15 bytes at most.
+    pub comm: String,
+    /// The ends of pipes that it holds; `None` where that may not be seen.
+    pub ends: Option<Vec<End>>,
+}
+
+/// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
+const PF_KTHREAD: u64 = 0x0020_0000;
+
+/// A file of /proc that is read again and again.
+#[derive(Debug)]
+pub struct Again {
+    path: String,
+    open: Option<File>,
+    keep: bool,
+}
+
+impl Again {
+    /// `keep` it open.
+    pub fn new(path: String, keep: bool) -> Again {
+        Again { path, open: None, keep }
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What it says now, as far as it fits.
+    pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
+        let length = match &self.open {
+            Some(file) => file.read_at(buffer, 0)?,
+            None => {
+                let file = File::open(&self.path)?;
+                let length = file.read_at(buffer, 0)?;
+                self.open = self.keep.then_some(file);
+                length
+            }
+        };
+        std::str::from_utf8(&buffer[..length]).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+}
+
+/// The first 4 KiB of a file of /proc, which is all of it for those read here, in one read.
+fn text(path: impl AsRef<Path>) -> io::Result<String> {
+    let mut buffer = [0; 4096];
+    let length = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
+/// The numbers that a folder of /proc has entries for.
+fn numbers(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl Process {
+    /// Reads one; `None` when it is gone.
+    pub fn read(pid: u32) -> Option<Process> {
+        Process::read_stat(pid).map(Process::with_ends)
+    }
+
+    fn with_ends(mut self) -> Process {
+        self.ends = match ends(self.pid) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
+            // Meanwhile it may have ended, and what it held with it.
+            ends => Some(ends.unwrap_or_default()),
+        };
+        self
+    }
+
+    /// The line of /proc/PID/stat. The name stands in parentheses and may hold more of them.
+    pub fn parse(pid: u32, stat: &str) -> Option<Process> {
+        let (before, after) = stat.rsplit_once(')')?;
+        let comm = before.split_once('(')?.1.to_owned();
+        let words: Vec<&str> = after.split_ascii_whitespace().collect();
+        let number = |nth: usize| words.get(nth)?.parse::<u64>().ok();
+        let small = |nth: usize| number(nth).and_then(|n| u32::try_from(n).ok());
+        let ticks = (11..15).map(number).sum::<Option<u64>>()?;
+        let state = words.first()?.chars().next()?;
+        let (parent, group, reaped, threads, start) = (small(1)?, small(2)?, number(8)?, small(17)?, number(19)?);
+        let of_kernel = number(6)? & PF_KTHREAD != 0;
+        Some(Process { pid, parent, group, start, state, threads, of_kernel, ticks, reaped, comm, ends: None })
+    }
+
+    /// The same without the ends of pipes.
+    fn read_stat(pid: u32) -> Option<Process> {
+        Process::parse(pid, &text(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The numbers of its threads.
+    pub fn thread_ids(&self) -> Vec<u32> {
+        if self.threads == 1 { vec![self.pid] } else { threads(self.pid) }
+    }
+
+    /// Its words, as it was started.
+    pub fn command(&self) -> String {
+        let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        let words = words.join(" ");
+        if words.trim().is_empty() { self.comm.clone() } else { words.chars().take(200).collect() }
+    }
+}
+
+/// The threads of a process.
+pub fn threads(pid: u32) -> Vec<u32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// How many there are, which takes less than to list them.
+pub fn thread_count(pid: u32) -> Option<usize> {
+    let links = statx(CWD, format!("/proc/{pid}/task"), AtFlags::empty(), StatxFlags::NLINK).ok()?.stx_nlink;
+    (links as usize).checked_sub(2)
+}
+
+/// The ends of pipes that a process holds.
+fn ends(pid: u32) -> io::Result<Vec<End>> {
+    let folder = format!("/proc/{pid}/fd");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let path = format!("{folder}/{fd}");
+        found.extend(end_of(&path).map(|(pipe, way)| End { fd, pipe, way }));
+    }
+    found.sort_by_key(|end| end.fd);
+    Ok(found)
+}
+
+/// Which end of a pipe a descriptor is, if it is one.
+pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
+    Some((pipe_of(path)?, way_of(path)?))
+}
+
+/// Which pipe or FIFO it is, if it is one. Asked without a question to a server that may not answer.
+pub fn pipe_of(path: &str) -> Option<PipeId> {
+    let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
+    let fifo = FileType::from_raw_mode(about.stx_mode.into()) == FileType::Fifo;
+    fifo.then(|| PipeId(u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor), about.stx_ino))
+}
+
+/// The permissions of the link in /proc are the ways in which the file was opened.
+fn way_of(path: &str) -> Option<Way> {
+    let about = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MODE).ok()?;
+    match about.stx_mode & 0o600 {
+        0o400 => Some(Way::In),
+        0o200 => Some(Way::Out),
+        0o600 => Some(Way::Both),
+        _ => None,
+    }
+}
+
+/// All processes that can be seen, without those of the kernel and without this one.
+pub fn all() -> Vec<Process> {
+    let own = std::process::id();
+    let others = numbers("/proc").into_iter().filter(|&pid| pid != own).filter_map(Process::read_stat);
+    others.filter(|process| !process.of_kernel).map(Process::with_ends).collect()
+}
+
+/// The children of a process, as far as the kernel lists them; `None` where it does not.
+pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    for &thread in threads.iter().take(16) {
+        match text(format!("/proc/{pid}/task/{thread}/children")) {
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && Path::new(&format!("/proc/{pid}/task/{thread}")).exists() =>
+            {
+                return None;
+            }
+            Err(_) => {}
+        }
+    }
+    Some(found)
+}
+
+fn field(text: &str, key: &str) -> Option<u64> {
+    pipemark_host::field(text, key)?.parse().ok()
+}
+
+/// Whether a process has a terminal for anything but its standard input and errors.
+pub fn uses_terminal(pid: u32) -> bool {
+    let others = numbers(&format!("/proc/{pid}/fd")).into_iter().filter(|fd| ![0, 2].contains(fd));
+    others.filter_map(|fd| fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()).any(|path| is_terminal(&path))
+}
+
+/// Whether a file is a terminal, by its name.
+pub fn is_terminal(path: &Path) -> bool {
+    ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
+}
+
+/// The bytes read and written in the text of /proc/PID/io.
+pub fn bytes(text: &str) -> Option<(u64, u64)> {
+    Some((field(text, "rchar")?, field(text, "wchar")?))
+}
+
+/// The control groups of a process, as /proc calls them.
+pub fn control_groups(pid: u32) -> String {
+    text(format!("/proc/{pid}/cgroup")).unwrap_or_default()
+}
+
+/// How far a process is in the largest file that it reads: the position and the size.
+pub fn progress(pid: u32) -> Option<(u64, u64)> {
+    let folder = format!("/proc/{pid}/fd");
+    let sources = numbers(&folder).into_iter().filter_map(|fd| {
+        let about = text(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        let position = field(&about, "pos").filter(|&position| position > 0)?;
+        let path = format!("{folder}/{fd}");
+        if way_of(&path) != Some(Way::In) {
+            return None;
+        }
+        let about = statx(CWD, &path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::SIZE).ok()?;
+        let file = FileType::from_raw_mode(about.stx_mode.into()) == FileType::RegularFile;
+        (file && about.stx_size >= position).then_some((position, about.stx_size))
+    });
+    sources.max_by_key(|&(_, size)| size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_read() {
+        let line = "7 (a) b (c)) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0";
+        let process = Process::parse(7, line).unwrap();
+        let about = (process.parent, process.group, process.start, process.ticks, process.comm.as_str());
+        assert_eq!(about, (5, 6, 99, 10, "a) b (c)"));
+        assert!(!process.of_kernel);
+        let line = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 3 0 0 20 0 1 0 2 0 0";
+        assert!(Process::parse(2, line).unwrap().of_kernel);
+    }
+
+    #[test]
+    fn what_has_just_ended_is_not_hidden() {
+        let gone = Process::parse(u32::MAX, "7 (a) S 5 6 7 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 99 0 0").unwrap();
+        assert_eq!(gone.with_ends().ends, Some(Vec::new()));
+    }
+
+    #[test]
+    fn ends_are_seen_with_their_ways() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let own = Process::read(std::process::id()).unwrap().ends.unwrap();
+        let of = |fd: &rustix::fd::OwnedFd| {
+            let fd = std::os::fd::AsRawFd::as_raw_fd(fd).cast_unsigned();
+            *own.iter().find(|end| end.fd == fd).unwrap()
+        };
+        assert_eq!((of(&reader).way, of(&writer).way), (Way::In, Way::Out));
+        assert_eq!(of(&reader).pipe, of(&writer).pipe);
+    }
+}

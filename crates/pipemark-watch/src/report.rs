@@ -1,0 +1,285 @@
+//! What was found out about a running pipeline: what `why --json` writes, and what a record keeps.
+
+use serde::{Deserialize, Serialize};
+
+use pipemark_model::Watched;
+
+use crate::figures::{self, Figures};
+use crate::phases::Timeline;
+use crate::sampler::{self, Subject, Watcher};
+use crate::{state, verdict};
+
+/// What was found out about a pipeline: what `--json` writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PipelineReport {
+    pub schema: String,
+    /// As it was typed, or the names of its stages.
+    pub pipeline: String,
+    pub verdict: PipelineVerdict,
+    /// Stretches of time with verdicts of their own, if there is more than one.
+    pub phases: Vec<Phase>,
+    pub seconds: f64,
+    pub samples: u32,
+    pub samples_per_second: f64,
+    /// The worst of what could be read of a thread.
+    pub access: Access,
+    /// CPUs that the watching took.
+    pub own_cpu: f64,
+    pub stages: Vec<StageFigures>,
+    pub pipes: Vec<PipeFigures>,
+    /// What could not be seen, and what would show more.
+    pub notes: Vec<String>,
+    /// Where each stage stands among all that the watcher has found.
+    #[serde(skip)]
+    pub places: Vec<usize>,
+}
+
+/// What kind of thing holds it back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum VerdictKind {
+    Stage,
+    Pipe,
+    Cpu,
+    Throttled,
+    Balanced,
+    #[default]
+    Unknown,
+}
+
+/// What holds it back, and what follows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PipelineVerdict {
+    pub kind: VerdictKind,
+    /// Stages and pipes by their numbers, from 1 at the source.
+    pub stage: Option<usize>,
+    pub pipe: Option<usize>,
+    /// In a word or two, such as `computing`.
+    pub reason: String,
+    pub text: String,
+    /// How many times as fast the pipeline gets at most if this is mended; `None` where nothing bounds it that can be seen.
+    pub bound: Option<f64>,
+    /// The stage that limits it then.
+    pub next: Option<usize>,
+    pub advice: Vec<String>,
+}
+
+/// A stretch of time with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Phase {
+    /// Seconds since the beginning.
+    pub begin: f64,
+    pub end: f64,
+    pub verdict: PipelineVerdict,
+}
+
+/// A stage in figures. Shares are of the time in which it lived, from 0 to 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageFigures {
+    /// Counted from 1 at the source.
+    pub number: usize,
+    pub name: String,
+    pub command: String,
+    /// Its first process; others too, or none, may live at the end.
+    pub pid: u32,
+    pub processes: usize,
+    pub threads: usize,
+    /// The share of the whole in which it was there.
+    pub present: f64,
+    /// What is neither starved nor blocked.
+    pub busy: f64,
+    pub starved: f64,
+    pub blocked: f64,
+    pub computing: f64,
+    pub waiting_for_cpu: f64,
+    pub disk: f64,
+    pub network: f64,
+    pub terminal: f64,
+    pub sleep: f64,
+    pub children: f64,
+    pub lock: f64,
+    pub stopped: f64,
+    pub other: f64,
+    pub unknown: f64,
+    /// Its descriptors can't be seen; its place follows from the others'.
+    pub hidden: bool,
+    /// CPUs that it used, and that it waited for.
+    pub cpu: Option<f64>,
+    pub cpu_wait: Option<f64>,
+    pub bytes_in_per_second: Option<f64>,
+    pub bytes_out_per_second: Option<f64>,
+    pub switches_per_second: Option<f64>,
+    pub throttled: Option<f64>,
+    /// How far it is in the file that it reads, from 0 to 1.
+    pub progress: Option<f64>,
+    /// Until it is through, at the rate of this time.
+    pub seconds_left: Option<f64>,
+    /// By how much the share of samples in which it ran differs from what the kernel counted, to which the shares above are
+    /// corrected; null where that isn't counted.
+    #[serde(default)]
+    pub sampling_error: Option<f64>,
+    /// Which CPUs it may use.
+    #[serde(skip)]
+    pub cpus: Vec<usize>,
+    /// What `other` is, where that was seen.
+    #[serde(skip)]
+    pub waits_for: Option<&'static str>,
+    /// What it did when, in a record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moments: Vec<StageMoment>,
+}
+
+/// What a stage did at one moment, or in the mean around it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageMoment {
+    /// Since the beginning.
+    pub seconds: f64,
+    pub busy: f64,
+    pub starved: f64,
+    pub blocked: f64,
+}
+
+/// A pipe in figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PipeFigures {
+    pub number: usize,
+    /// The numbers of the stages that write and read it.
+    pub from: usize,
+    pub to: usize,
+    pub capacity: Option<u64>,
+    pub writer_waits: f64,
+    pub reader_waits: f64,
+    pub bytes_per_second: Option<f64>,
+}
+
+/// What may be read of a thread, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// The system call that it waits in, with the descriptor.
+    Syscall,
+    /// The kernel's function that it waits in.
+    Wchan,
+    /// Only whether it runs or sleeps.
+    Stat,
+}
+
+/// Sampled shares that are off by more are called rough.
+const ROUGH: f64 = 0.05;
+
+impl PipelineReport {
+    /// As it is kept in a document.
+    ///
+    /// # Errors
+    /// When a figure is not a number.
+    pub fn record(&self) -> serde_json::Result<Watched> {
+        serde_json::value::to_raw_value(self).map(Watched)
+    }
+
+    /// Of a document.
+    ///
+    /// # Errors
+    /// When it is of another form.
+    pub fn from_record(watched: &Watched) -> serde_json::Result<PipelineReport> {
+        serde_json::from_str(watched.0.get())
+    }
+
+    /// Of all that was counted.
+    pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
+        let figures = Figures::of(watcher, &timeline.total());
+        let phases = timeline.phases(watcher);
+        let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
+        let verdict = match longest {
+            Some(phase) if phases.len() > 1 => phase.verdict.clone(),
+            _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
+            _ => verdict::verdict(&figures),
+        };
+        let elapsed = watcher.elapsed().as_secs_f64();
+        let names = || figures.stages.iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join(" | ");
+        PipelineReport {
+            schema: "pipemark-why/1".to_owned(),
+            pipeline: pipeline.map_or_else(names, str::to_owned),
+            verdict,
+            phases: if phases.len() > 1 { phases } else { Vec::new() },
+            seconds: figures.seconds,
+            samples: figures.samples,
+            samples_per_second: f64::from(figures.samples) / figures.seconds.max(1e-3),
+            access: watcher.access(),
+            own_cpu: sampler::own_time().as_secs_f64() / elapsed.max(1e-3),
+            notes: notes(watcher, &figures),
+            stages: figures.stages,
+            pipes: figures.pipes,
+            places: figures.places,
+        }
+    }
+
+    /// Notes what each stage did when.
+    pub fn add_moments(&mut self, timeline: &Timeline) {
+        let round = |number: f64| (number * 1e3).round() / 1e3;
+        let moment = |interval: &figures::Interval, place: usize| {
+            let seen: u32 = interval.stages.get(place)?.states.iter().sum();
+            let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
+            let (starved, blocked) = (round(share(state::State::Starved)), round(share(state::State::Blocked)));
+            let seconds = round(interval.begin + interval.seconds / 2.0);
+            (seen > 0).then_some(StageMoment { seconds, busy: round(1.0 - starved - blocked), starved, blocked })
+        };
+        for (stage, &place) in self.stages.iter_mut().zip(&self.places) {
+            stage.moments = timeline.intervals.iter().filter_map(|interval| moment(interval, place)).collect();
+        }
+    }
+
+    /// How busy each stage was in the last intervals.
+    pub fn history(&self, timeline: &Timeline, count: usize) -> Vec<Vec<f64>> {
+        let recent = &timeline.intervals[timeline.intervals.len().saturating_sub(count)..];
+        self.places.iter().map(|&place| recent.iter().map(|interval| interval.busy(place)).collect()).collect()
+    }
+}
+
+fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
+    let mut notes = Vec::new();
+    match watcher.access() {
+        Access::Syscall => {}
+        Access::Wchan => notes.push(
+            "/proc/PID/syscall can't be read here, so waits are told by /proc/PID/wchan, which knows poll and splice less \
+             well: to see all, run the pipeline by 'pipemark why', or as root (kernel.yama.ptrace_scope)"
+                .to_owned(),
+        ),
+        Access::Stat => notes.push(
+            "only whether threads run or sleep can be seen here, and the rest is inferred: to see more, run pipemark as \
+             the pipeline's user, or as root"
+                .to_owned(),
+        ),
+    }
+    if let (Subject::Processes(_), [alone]) = (&watcher.subject, &figures.stages[..])
+        && watcher.pipes.is_empty()
+        && !alone.hidden
+    {
+        notes.push(format!("no pipe joins {} to another process", alone.name));
+    }
+    let hidden = figures.stages.iter().filter(|stage| stage.hidden);
+    let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
+    if !hidden.is_empty() {
+        notes.push(format!(
+            "{}: another user's, so only whether it runs or sleeps can be seen; as root pipemark sees more",
+            hidden.join(", ")
+        ));
+    }
+    let error = |stage: &StageFigures| stage.sampling_error.filter(|&error| error > ROUGH);
+    let rough = figures.stages.iter().filter_map(|stage| Some((error(stage)?, stage.number)));
+    if let Some((error, number)) = rough.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        notes.push(format!(
+            "samples are rough: those of {} were {:.0} points off what the kernel counted, to which the shares are corrected",
+            verdict::name(figures, number),
+            error * 100.0
+        ));
+    }
+    notes
+}

@@ -1,0 +1,404 @@
+//! Looks at a pipeline again and again, and counts what it saw.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use pipemark_host::ControlGroups;
+
+use crate::counters::Totals;
+use crate::figures::{Counts, Interval, PipeCounts};
+use crate::process::{self, PipeId, Process};
+use crate::report::Access;
+use crate::scan::{Found, Known};
+use crate::state::{self, State, Target, Wait};
+use crate::thread::Thread;
+
+/// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
+const SHARE: f64 = 0.01;
+
+/// What to watch.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// This process, its children and what is joined to them among these.
+    Child(u32),
+    /// The pipelines that these processes are in.
+    Processes(Vec<u32>),
+}
+
+/// How to watch.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Open a pipe once to ask for its capacity.
+    pub touch: bool,
+    /// The best that is used of what may be read.
+    pub access: Access,
+    /// The usual time between two samples.
+    pub period: Duration,
+}
+
+/// A stage, as long as it is remembered.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    pub name: String,
+    pub command: String,
+    pub pids: Vec<u32>,
+    pub ins: Vec<PipeId>,
+    pub outs: Vec<PipeId>,
+    /// Pipes that it reads and writes itself, such as the queues of a pool.
+    pub(super) inner: BTreeSet<PipeId>,
+    /// All other pipes that it holds.
+    pub(super) outer: BTreeSet<PipeId>,
+    /// How many processes and threads at most at once.
+    pub processes: usize,
+    pub threads: usize,
+    /// It was seen in calls that no counter of bytes counts.
+    pub uncounted: bool,
+    /// Its processes' files may not be looked at.
+    pub hidden: bool,
+    pub alive: bool,
+    /// Since when.
+    pub(super) since: Option<Instant>,
+    /// What it waits for where that is none of the states.
+    pub(super) waits_for: Option<&'static str>,
+    /// Which CPUs it may use.
+    pub cpus: Vec<usize>,
+    /// Position in and size of the file that it reads.
+    pub progress: Option<(u64, u64)>,
+    /// Of its first process: the parent, and the parent's.
+    pub(super) parents: [Option<u32>; 2],
+    pub(super) changed: bool,
+    pub(super) totals: Totals,
+    /// Its place among the control groups.
+    pub(super) group: Option<usize>,
+}
+
+/// A pipe from one stage to another.
+#[derive(Debug, Clone)]
+pub struct Pipe {
+    pub from: usize,
+    pub to: usize,
+    pub id: PipeId,
+    pub capacity: Option<u64>,
+    /// Since when it has not been asked for its capacity.
+    pub(super) unasked: Option<Instant>,
+}
+
+/// A pipeline that is being watched.
+pub struct Watcher {
+    pub(super) subject: Subject,
+    pub(super) manner: Manner,
+    pub(super) begin: Instant,
+    pub(super) known: BTreeMap<u32, Known>,
+    pub stages: Vec<Stage>,
+    pub pipes: Vec<Pipe>,
+    /// The control groups of the stages, by what /proc calls them.
+    pub(super) groups: Vec<(String, ControlGroups)>,
+    pub(super) current: Interval,
+    pub(super) found: Found,
+    cost: Duration,
+    random: u64,
+    pub(super) born_after: u64,
+}
+
+/// What a stage was seen in at one moment.
+#[derive(Default)]
+pub(super) struct Moment {
+    pub state: Option<State>,
+    pub ins: Vec<Option<PipeId>>,
+    pub outs: Vec<Option<PipeId>>,
+    pub unsure: Option<(bool, bool, State)>,
+}
+
+impl Watcher {
+    /// Begins to watch. Nothing is opened but files of /proc.
+    pub fn new(subject: Subject, manner: Manner) -> Watcher {
+        let now = Instant::now();
+        let own = Process::read(std::process::id());
+        let mut watcher = Watcher {
+            subject,
+            manner,
+            begin: now,
+            known: BTreeMap::new(),
+            stages: Vec::new(),
+            pipes: Vec::new(),
+            groups: Vec::new(),
+            current: Interval::default(),
+            found: Found::nothing(now),
+            cost: Duration::ZERO,
+            random: u64::from(std::process::id()) | 1 << 40,
+            born_after: own.map_or(0, |own| own.start),
+        };
+        watcher.scan();
+        watcher.count(true);
+        let begin = watcher.elapsed().as_secs_f64();
+        watcher.current = Interval { begin, ..Interval::default() };
+        watcher
+    }
+
+    /// For how long it has been watched.
+    pub fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// Whether any of it still lives.
+    pub fn is_alive(&self) -> bool {
+        self.stages.iter().any(|stage| stage.alive)
+    }
+
+    /// Whether any of it writes to a terminal, or has opened one.
+    pub fn uses_terminal(&self) -> bool {
+        let pids = self.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
+        pids.copied().any(process::uses_terminal)
+    }
+
+    /// The worst access to a thread, and whether processes are hidden altogether.
+    pub fn access(&self) -> Access {
+        let threads = self.known.values().flat_map(|known| &known.threads);
+        threads.map(Thread::access).max().unwrap_or(self.manner.access)
+    }
+
+    /// How long to wait until the next sample: about the usual period, never in step with what is watched.
+    pub fn pause(&mut self) -> Duration {
+        // xorshift: any will do.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
+        let period = self.manner.period.max(self.cost.div_f64(SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
+        period.mul_f64(jitter)
+    }
+
+    /// Looks once.
+    pub fn sample(&mut self) {
+        let begin = own_time();
+        let mut moments: Vec<Moment> = Vec::new();
+        moments.resize_with(self.stages.len(), Moment::default);
+        // In another order each time: to look at the first may wake the next.
+        let first = self.random as usize % self.stages.len().max(1);
+        for place in (first..self.stages.len()).chain(0..first) {
+            if self.stages[place].alive {
+                self.found.strange |= look(&mut self.stages[place], &mut self.known, &mut moments[place]);
+            }
+        }
+        // One that has ended makes room for the next.
+        let now = Instant::now();
+        let ended =
+            |(stage, moment): (&Stage, &Moment)| stage.alive && moment.state.is_none() && moment.unsure.is_none();
+        if self.stages.iter().zip(&moments).any(ended) {
+            self.found.hurry(now);
+        }
+        self.resolve(&mut moments);
+        self.record(&moments);
+        // Smoothed: one interruption is not the price of a look.
+        self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
+        // Only now: what wakes on this CPU while it is busy with that would seem to run.
+        if now >= self.found.next {
+            self.scan();
+        }
+        self.ask_capacities(now);
+    }
+
+    /// Decides what could not be told of a stage alone by what its neighbours do.
+    fn resolve(&self, moments: &mut [Moment]) {
+        let state = |moments: &[Moment], stage: usize| moments[stage].state;
+        for stage in 0..moments.len() {
+            let Some((ins, outs, otherwise)) = moments[stage].unsure else { continue };
+            let readers: Vec<usize> = self.pipes.iter().filter(|pipe| pipe.from == stage).map(|pipe| pipe.to).collect();
+            let writers: Vec<usize> = self.pipes.iter().filter(|pipe| pipe.to == stage).map(|pipe| pipe.from).collect();
+            let outs = outs && !readers.is_empty();
+            let ins = ins && !writers.is_empty();
+            let blocked = outs && readers.iter().any(|&reader| state(moments, reader) != Some(State::Starved));
+            let starved = ins && writers.iter().any(|&writer| state(moments, writer) != Some(State::Blocked));
+            let decided = match (starved, blocked) {
+                (true, false) => State::Starved,
+                (false, true) => State::Blocked,
+                (false, false) => otherwise,
+                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.from, pipe.to)) => State::Blocked,
+                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => State::Starved,
+                (true, true) => otherwise,
+            };
+            // What one thread does for certain counts if it comes first.
+            let moment = &mut moments[stage];
+            moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
+            match decided {
+                State::Starved => moment.ins.push(None),
+                State::Blocked => moment.outs.push(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a stage beyond this one, on the side that `step` leads to, works.
+    fn runs_beyond(&self, moments: &[Moment], stage: usize, step: fn(&Pipe) -> (usize, usize)) -> bool {
+        let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
+        while let Some(at) = waiting.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            let works = |state| !matches!(state, State::Starved | State::Blocked | State::Unknown);
+            if at != stage && moments[at].unsure.is_none() && moments[at].state.is_some_and(works) {
+                return true;
+            }
+            waiting.extend(self.pipes.iter().map(step).filter(|&(from, _)| from == at).map(|(_, to)| to));
+        }
+        false
+    }
+
+    pub(super) fn record(&mut self, moments: &[Moment]) {
+        self.current.samples += 1;
+        self.current.alive += u32::from(moments.iter().any(|moment| moment.state.is_some()));
+        self.current.stages.resize(self.stages.len(), Counts::default());
+        self.current.pipes.resize(self.pipes.len(), PipeCounts::default());
+        for (moment, counts) in moments.iter().zip(&mut self.current.stages) {
+            if let Some(state) = moment.state {
+                counts.states[state as usize] += 1;
+            }
+        }
+        for (pipe, counts) in self.pipes.iter().zip(&mut self.current.pipes) {
+            let waits = |stage: usize, state: State, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
+                let moment = &moments[stage];
+                moment.state == Some(state) && on(moment).iter().any(|id| id.is_none_or(|id| id == pipe.id))
+            };
+            counts.writer_waits += u32::from(waits(pipe.from, State::Blocked, |moment| &moment.outs));
+            counts.reader_waits += u32::from(waits(pipe.to, State::Starved, |moment| &moment.ins));
+            counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
+        }
+    }
+
+    /// Ends an interval and gives what was counted in it.
+    pub fn close_interval(&mut self) -> Interval {
+        self.count(true);
+        let end = self.begin.elapsed().as_secs_f64();
+        let next = Interval { begin: end, ..Interval::default() };
+        let mut closed = std::mem::replace(&mut self.current, next);
+        closed.seconds = end - closed.begin;
+        closed
+    }
+}
+
+/// CPU time of this process.
+pub fn own_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// What the threads of a stage do now. Whether one of them waits for a descriptor that isn't known.
+fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
+    let (mut strange, mut gone) = (false, false);
+    for pid in &stage.pids {
+        let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
+        // A stopped thread still shows the call that it was in.
+        if matches!(process.state, 'T' | 't') {
+            moment.state = Some(moment.state.map_or(State::Stopped, |known| known.min(State::Stopped)));
+            continue;
+        }
+        for place in 0..threads.len() {
+            let wait = threads[place].wait(*pid, ends, &mut stage.uncounted);
+            strange |= std::mem::take(&mut threads[place].strange);
+            gone |= wait.is_none();
+            let Some(wait) = wait else { continue };
+            let wait = stage.of_others(wait);
+            if matches!(wait, Wait::Is(State::Other) | Wait::Unsure { otherwise: State::Other, .. })
+                && stage.waits_for.is_none()
+            {
+                // Asked once: each time would cost as much as the look itself.
+                let what = threads[place].function().as_deref().and_then(state::named);
+                stage.waits_for = what.or(Some("something else"));
+            }
+            let state = match wait {
+                Wait::Is(state) => state,
+                Wait::In(pipe) => {
+                    moment.ins.push(pipe);
+                    State::Starved
+                }
+                Wait::Out(pipe) => {
+                    moment.outs.push(pipe);
+                    State::Blocked
+                }
+                Wait::Unsure { ins, outs, otherwise } => {
+                    let (ins_before, outs_before, before) = moment.unsure.unwrap_or((false, false, otherwise));
+                    moment.unsure = Some((ins || ins_before, outs || outs_before, otherwise.min(before)));
+                    continue;
+                }
+            };
+            moment.state = Some(moment.state.map_or(state, |known| known.min(state)));
+            if state == State::Running {
+                // Nothing can come before it. Likely the same thread will run at the next look.
+                moment.unsure = None;
+                threads.swap(0, place);
+                return strange;
+            }
+        }
+    }
+    // What it waits for may be a pipe to what it has started since all was looked at.
+    if let Some(State::Children | State::Other) = moment.state {
+        let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
+        let own = stage.pids.iter().filter_map(|pid| known.get(pid));
+        let new = own.filter_map(|of| young(stage, known, of.process.pid, &threads(of), 3)).min();
+        moment.state = new.or(moment.state);
+    }
+    if moment.state == Some(State::Lock) {
+        let known = stage.pids.iter().filter_map(|pid| known.get(pid));
+        let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
+        // Their time is not counted until they are known.
+        stage.changed |= new.is_some();
+        moment.state = new.or(moment.state);
+    }
+    if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
+        moment.state = Some(State::Unknown);
+    }
+    strange
+}
+
+impl Stage {
+    /// What a wait of one of its threads is to the others: a pipe of its own leads to none of them.
+    fn of_others(&self, wait: Wait) -> Wait {
+        match wait {
+            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if self.inner.contains(&pipe) => Wait::Is(State::Other),
+            // Opened since all was looked at: likely to what it has started.
+            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if !self.outer.contains(&pipe) => Wait::Is(State::Children),
+            // Some pipe: its neighbours tell.
+            Wait::In(None) if !self.inner.is_empty() => {
+                Wait::Unsure { ins: true, outs: false, otherwise: State::Other }
+            }
+            Wait::Out(None) if !self.inner.is_empty() => {
+                Wait::Unsure { ins: false, outs: true, otherwise: State::Other }
+            }
+            wait => wait,
+        }
+    }
+}
+
+/// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
+/// wait for in turn, so many steps down.
+fn young(stage: &Stage, known: &BTreeMap<u32, Known>, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
+    let own = std::process::id();
+    let children = process::children(parent, threads)?.into_iter();
+    let children = children.filter(|pid| *pid != own && !known.contains_key(pid));
+    let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
+        State::Children if steps > 0 => young(stage, known, pid, &[pid], steps - 1).or(Some(State::Children)),
+        state => Some(state),
+    };
+    children.filter_map(state).min()
+}
+
+/// What a thread does that isn't known yet.
+fn new_thread(stage: &Stage, pid: u32, id: u32, ends: &BTreeMap<u32, Target>) -> Option<State> {
+    match stage.of_others(Thread::new(pid, id, Access::Syscall, false).wait(pid, ends, &mut false)?) {
+        Wait::Is(state) => Some(state),
+        Wait::In(_) => Some(State::Starved),
+        Wait::Out(_) => Some(State::Blocked),
+        Wait::Unsure { .. } => None,
+    }
+}
+
+/// What threads of a process do that aren't known yet, where it has others than before: a program may start one for each piece of
+/// work, and wait for it.
+fn new_threads(stage: &Stage, known: &Known, gone: bool) -> Option<State> {
+    let pid = known.process.pid;
+    if !gone && process::thread_count(pid) == Some(known.threads.len()) {
+        return None;
+    }
+    let new = process::threads(pid).into_iter().filter(|id| known.threads.iter().all(|old| old.id != *id));
+    new.filter_map(|id| new_thread(stage, pid, id, &known.ends)).min()
+}

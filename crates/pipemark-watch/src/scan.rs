@@ -1,0 +1,421 @@
+//! Looks for the processes, threads and pipes of a pipeline, and tells what of it was there before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, getrlimit};
+use rustix::thread::sched_getaffinity;
+
+use pipemark_host::ControlGroups;
+
+use crate::counters::Totals;
+use crate::process::{self, Again, End, PipeId, Process, Way};
+use crate::sampler::{Pipe, Stage, Subject, Watcher, own_time};
+use crate::state::Target;
+use crate::thread::{Thread, targets};
+use crate::topology::{self, Reach, Shape};
+
+/// How often it is asked whether something has changed, and how often while a pipeline is being started.
+const ASK: Duration = Duration::from_millis(100);
+const ASK_FIRST: Duration = Duration::from_millis(20);
+const STARTING: Duration = Duration::from_millis(300);
+/// For so long a stage's counters are read whenever it is asked for changes.
+const YOUNG: Duration = Duration::from_secs(1);
+/// How often all is looked at anew where no change was seen, and where a thread waits for what isn't known.
+const LOOK: Duration = Duration::from_secs(2);
+const LOOK_STRANGE: Duration = Duration::from_millis(400);
+/// How often all processes of the machine are, where something has just changed, and else.
+const SEARCH: Duration = Duration::from_secs(1);
+const SEARCH_QUIET: Duration = Duration::from_secs(4);
+/// For so long a pipe has to be there before it is opened: a pipeline may be about to end.
+const UNTOUCHED: Duration = Duration::from_millis(200);
+/// Stages that are told apart. What comes after, such as more rounds of a loop, counts with the last.
+const MOST_STAGES: usize = 400;
+
+/// What the last look found, and when the next is due.
+#[derive(Debug)]
+pub(super) struct Found {
+    shapes: Vec<Shape>,
+    /// The same as the one before.
+    same: bool,
+    /// A thread waits for a descriptor that isn't known.
+    pub strange: bool,
+    pub next: Instant,
+    looked: Instant,
+    next_look: Instant,
+    next_search: Instant,
+}
+
+impl Found {
+    pub fn nothing(now: Instant) -> Found {
+        let (next, looked, next_look, next_search) = (now, now, now, now);
+        Found { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
+    }
+
+    /// Something has ended: what follows it may be there soon.
+    pub fn hurry(&mut self, now: Instant) {
+        self.next = self.next.min(now + ASK_FIRST);
+    }
+}
+
+/// A process that is watched.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub process: Process,
+    pub ends: BTreeMap<u32, Target>,
+    pub threads: Vec<Thread>,
+    stat: Again,
+    io: Again,
+    children: Again,
+    /// Its children when it was last asked for changes.
+    listed: String,
+}
+
+impl Known {
+    fn new(process: Process, keep: bool) -> Known {
+        let pid = process.pid;
+        let file = |name: &str| Again::new(format!("/proc/{pid}/{name}"), keep);
+        let (stat, io, children) = (file("stat"), file("io"), file(&format!("task/{pid}/children")));
+        Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
+    }
+
+    pub fn read_stat(&mut self) -> Option<Process> {
+        Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
+    }
+
+    /// What it, and the children that it reaped, have read and written by calls that count.
+    pub fn read_bytes(&mut self) -> Option<(u64, u64)> {
+        process::bytes(self.io.read(&mut [0; 1024]).ok()?)
+    }
+
+    /// Whether it has ended, become another program, or has other threads or children than before.
+    fn has_changed(&mut self) -> bool {
+        let Some(now) = self.read_stat() else { return true };
+        let about =
+            |process: &Process| (process.start, process.state == 'Z', process.threads, process.parent, process.group);
+        let other = about(&now) != about(&self.process) || now.comm != self.process.comm;
+        let ends = self.process.ends.take();
+        self.process = Process { ends, ..now };
+        let mut buffer = [0; 4096];
+        // Not where the kernel doesn't list children.
+        let Ok(children) = self.children.read(&mut buffer) else { return true };
+        if children != self.listed {
+            self.listed = children.to_owned();
+            return true;
+        }
+        other
+    }
+}
+
+impl Watcher {
+    /// Looks for processes, threads and pipes, if it seems that they have changed.
+    pub(super) fn scan(&mut self) {
+        // By CPU time: on a busy machine waiting for a CPU would put the next look off, and a short pipeline would be missed.
+        let (began, cpu) = (Instant::now(), own_time());
+        let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
+        let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
+        if changed || strange || !self.found.same || began >= self.found.next_look {
+            self.look_anew(began);
+        }
+        // What ends before the interval does would not be counted.
+        let young = |stage: &Stage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
+        if self.stages.iter().any(young) {
+            self.count(false);
+        }
+        let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
+        let spent = own_time().saturating_sub(cpu);
+        self.found.next = began + if starting { ASK_FIRST.max(spent * 4) } else { ASK.max(spent * 100) };
+    }
+
+    fn look_anew(&mut self, began: Instant) {
+        let cpu = own_time();
+        let search = matches!(self.subject, Subject::Processes(_)) && began >= self.found.next_search;
+        let mut processes = if search { process::all() } else { self.family() };
+        let hidden: Vec<u32> =
+            processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
+        topology::fill_gaps(&mut processes);
+        let shapes = match &self.subject {
+            Subject::Child(root) => {
+                let pids: Vec<u32> = processes.iter().map(|process| process.pid).filter(|pid| pid != root).collect();
+                let mut shapes = topology::stages(&processes, &pids, Reach::Given);
+                let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
+                if no_pipe {
+                    let all: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+                    shapes = topology::stages(&processes, &all, Reach::Given);
+                }
+                shapes
+            }
+            Subject::Processes(seeds) => {
+                let lives = |pid: &&u32| {
+                    let now = processes.iter().find(|process| process.pid == **pid && process.state != 'Z');
+                    let before = self.known.get(*pid).map(|known| known.process.start);
+                    now.is_some_and(|now| before.is_none_or(|start| now.start == start))
+                };
+                let mut seeds: Vec<u32> = seeds.iter().filter(lives).copied().collect();
+                // What it was named by has ended; the rest goes on.
+                if seeds.is_empty() {
+                    seeds = self.known.keys().copied().collect();
+                }
+                topology::stages(&processes, &seeds, Reach::Joined)
+            }
+        };
+        self.adopt(processes, &shapes, &hidden);
+        let found = &mut self.found;
+        found.same = found.shapes == shapes && !shapes.is_empty();
+        found.shapes = shapes;
+        let spent = own_time().saturating_sub(cpu);
+        (found.looked, found.next_look) = (began, began + LOOK.max(spent * 200));
+        if search {
+            found.next_search = began + if found.same { SEARCH_QUIET } else { SEARCH }.max(spent * 200);
+        }
+    }
+
+    /// The known processes that still live, and all that descends from them or from the root.
+    fn family(&self) -> Vec<Process> {
+        let mut found: BTreeMap<u32, Process> = BTreeMap::new();
+        let mut waiting: Vec<u32> = self.known.keys().copied().collect();
+        if let Subject::Child(root) = self.subject {
+            waiting.push(root);
+        }
+        let own = std::process::id();
+        while let Some(pid) = waiting.pop() {
+            if pid == own || found.contains_key(&pid) {
+                continue;
+            }
+            let Some(process) = Process::read(pid) else { continue };
+            // A number that is given again belongs to a stranger.
+            if self.known.get(&pid).is_some_and(|known| known.process.start != process.start) {
+                continue;
+            }
+            match process::children(pid, &process.thread_ids()) {
+                Some(children) => waiting.extend(children),
+                None => return self.family_of_all(),
+            }
+            found.insert(pid, process);
+        }
+        found.into_values().collect()
+    }
+
+    /// The same, where the kernel does not list children.
+    fn family_of_all(&self) -> Vec<Process> {
+        let mut all = process::all();
+        let mut kept: Vec<u32> = self.known.keys().copied().collect();
+        if let Subject::Child(root) = self.subject {
+            kept.push(root);
+        }
+        loop {
+            let more = |process: &&Process| kept.contains(&process.parent) && !kept.contains(&process.pid);
+            let more: Vec<u32> = all.iter().filter(more).map(|process| process.pid).collect();
+            if more.is_empty() {
+                break;
+            }
+            kept.extend(more);
+        }
+        all.retain(|process| kept.contains(&process.pid));
+        all
+    }
+
+    /// Makes what was found known: which stage of before each one is, or that it is new.
+    fn adopt(&mut self, processes: Vec<Process>, shapes: &[Shape], hidden: &[u32]) {
+        // Up to four files of each thread, and as many of its process, may take half of the descriptors.
+        let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
+        let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
+        let mut before = std::mem::take(&mut self.known);
+        for process in processes {
+            let pid = process.pid;
+            if let Subject::Processes(seeds) = &self.subject
+                && !seeds.contains(&pid)
+                && !shapes.iter().any(|shape| shape.pids.contains(&pid))
+            {
+                continue;
+            }
+            let old = before.remove(&pid).filter(|old| old.process.start == process.start);
+            let mut known = old.unwrap_or_else(|| Known::new(process.clone(), open < most));
+            let ids = process.thread_ids();
+            let count = known.threads.len();
+            known.threads.retain(|thread| ids.contains(&thread.id));
+            if known.threads.len() < count
+                && let Some(stage) = self.stages.iter_mut().find(|stage| stage.pids.contains(&pid))
+            {
+                stage.changed = true;
+            }
+            for id in ids {
+                if !known.threads.iter().any(|thread| thread.id == id) {
+                    open += 1;
+                    known.threads.push(Thread::new(pid, id, self.manner.access, open < most));
+                }
+            }
+            known.ends = targets(process.ends.as_deref().unwrap_or_default());
+            known.process = process;
+            self.known.insert(pid, known);
+        }
+        let mut taken = vec![false; self.stages.len()];
+        // Those that are called after the same process as before: another may have taken over one that was of it.
+        let same = |stage: &Stage, shape: &Shape| stage.alive && stage.pids.first() == shape.pids.first();
+        let kept: Vec<Option<usize>> =
+            shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
+        kept.iter().flatten().for_each(|&place| taken[place] = true);
+        let mut places = Vec::new();
+        for (shape, kept) in shapes.iter().zip(kept) {
+            let place = kept.unwrap_or_else(|| self.place_of(shape, &taken));
+            taken.resize(self.stages.len(), false);
+            taken[place] = true;
+            self.update(place, shape);
+            self.stages[place].hidden = hidden.contains(&shape.pids[0]);
+            places.push(place);
+        }
+        let now = Some(Instant::now());
+        for (stage, &taken) in self.stages.iter_mut().zip(&taken) {
+            if !(stage.alive && taken) {
+                // The next round of a loop has counters of its own.
+                (stage.since, stage.totals) = (now, Totals::default());
+            }
+            stage.alive = taken;
+        }
+        self.join(shapes, &places);
+    }
+
+    /// The stage that a shape continues, or a new one.
+    fn place_of(&mut self, shape: &Shape, taken: &[bool]) -> usize {
+        let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
+        let parents = self.parents(shape.pids[0]);
+        let name = self.namesake(shape).comm.clone();
+        let shares = |stage: &Stage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
+        // Else it is the next round of a loop, or of what xargs runs.
+        let related = |stage: &Stage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
+        let lives = |stage: &Stage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
+        let again = |stage: &Stage| !lives(stage) && stage.name == name && related(stage);
+        let find = |is: &dyn Fn(&Stage) -> bool| (0..self.stages.len()).filter(free).find(|&at| is(&self.stages[at]));
+        if let Some(place) = find(&shares).or_else(|| find(&again)) {
+            return place;
+        }
+        if self.stages.len() < MOST_STAGES {
+            self.stages.push(Stage { name, parents, ..Stage::default() });
+        }
+        self.stages.len() - 1
+    }
+
+    /// The parent of a process, and the parent's where it is watched too.
+    fn parents(&self, pid: u32) -> [Option<u32>; 2] {
+        let parent = |pid: u32| self.known.get(&pid).map(|known| known.process.parent);
+        [parent(pid), parent(pid).and_then(parent)]
+    }
+
+    /// What a stage is called after: its first process, or what a shell or the like has started at once to do its work.
+    fn namesake(&self, shape: &Shape) -> &Process {
+        const STARTERS: [&str; 13] = [
+            "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
+        ];
+        const AT_ONCE: u64 = 2;
+        let first = &self.known[&shape.pids[0]].process;
+        let [_, second] = shape.pids[..] else { return first };
+        let second = self.known.get(&second).map_or(first, |known| &known.process);
+        let at_once = second.parent == first.pid && second.start <= first.start + AT_ONCE;
+        if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
+    }
+
+    fn update(&mut self, place: usize, shape: &Shape) {
+        let namesake = self.namesake(shape);
+        let (name, old) = (&namesake.comm, &self.stages[place]);
+        // A program that becomes another keeps its number.
+        if old.command.is_empty() || old.name != *name || old.pids.first() != shape.pids.first() {
+            let (name, command) = (name.clone(), namesake.command());
+            let stage = &mut self.stages[place];
+            (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
+        }
+        let stage = &mut self.stages[place];
+        let first = &self.known[&shape.pids[0]].process;
+        let threads = shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| known.threads.len()).sum();
+        if stage.pids != shape.pids {
+            stage.cpus = sched_getaffinity(Pid::from_raw(first.pid.cast_signed()))
+                .map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+                .unwrap_or_default();
+            let name = process::control_groups(first.pid);
+            let known = self.groups.iter().position(|(known, _)| *known == name);
+            stage.group = Some(known.unwrap_or(self.groups.len()));
+            if known.is_none() {
+                self.groups.push((name, ControlGroups::of_process(first.pid)));
+            }
+            stage.changed |= stage.pids.iter().any(|pid| !shape.pids.contains(pid));
+            stage.pids.clone_from(&shape.pids);
+        }
+        stage.processes = stage.processes.max(shape.pids.len());
+        stage.threads = stage.threads.max(threads);
+        stage.ins.clone_from(&shape.ins);
+        stage.outs.clone_from(&shape.outs);
+        let known = shape.pids.iter().filter_map(|pid| self.known.get(pid));
+        let ends: Vec<End> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
+        let held = |end: &End, way: Way| ends.iter().any(|own| own.pipe == end.pipe && own.way != way);
+        let leads = |end: &End| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
+        let (inner, outer): (Vec<_>, Vec<_>) =
+            ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
+        let pipes = |ends: Vec<&End>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
+        (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
+        for pid in &shape.pids {
+            let targets = self.known.get_mut(pid).into_iter().flat_map(|known| known.ends.values_mut());
+            for target in targets {
+                if let Target::In(pipe) | Target::Out(pipe) = target
+                    && stage.inner.contains(pipe)
+                {
+                    *target = Target::Own;
+                }
+            }
+        }
+    }
+
+    /// The pipes between the stages of now. A pipe between the same two is the same, whatever its number.
+    fn join(&mut self, shapes: &[Shape], places: &[usize]) {
+        let now = Some(Instant::now());
+        for (writer, &from) in shapes.iter().zip(places) {
+            for &id in &writer.outs {
+                let readers = shapes.iter().zip(places).filter(|(reader, _)| reader.ins.contains(&id));
+                for (_, &to) in readers.filter(|&(_, &to)| to != from) {
+                    let same = |pipe: &&mut Pipe| pipe.from == from && pipe.to == to;
+                    let current = |pipe: &Pipe| pipe.id == id || !writer.outs.contains(&pipe.id);
+                    match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
+                        Some(pipe) if pipe.id == id => {}
+                        Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
+                        None => self.pipes.push(Pipe { from, to, id, capacity: None, unasked: now }),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks pipes that have been there for a while for their capacities, each once.
+    pub(super) fn ask_capacities(&mut self, now: Instant) {
+        let due = |pipe: &&mut Pipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
+        for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.manner.touch && pipe.capacity.is_none()) {
+            pipe.unasked = None;
+            let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));
+            let ask = |end: &OwnedFd| rustix::pipe::fcntl_getpipe_size(end).ok().map(|size| size as u64);
+            pipe.capacity = holders.filter_map(|known| at_end(&known.process, pipe.id, ask)?).next();
+        }
+    }
+
+    /// Gives a pipe another capacity, at the end that its reader holds: the one that it has then, in bytes. `None` when
+    /// nobody reads it any more.
+    pub fn resize(&self, id: PipeId, bytes: u64) -> Option<Result<u64, Errno>> {
+        let bytes = usize::try_from(bytes).ok()?;
+        let resize = |end: &OwnedFd| rustix::pipe::fcntl_setpipe_size(end, bytes).map(|size| size as u64);
+        self.known.values().find_map(|known| at_end(&known.process, id, resize))
+    }
+}
+
+/// Does something at the end of a pipe that a process reads, which is open for some microseconds more by that.
+fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
+    let end = process.ends.as_ref()?.iter().find(|end| end.pipe == id && end.way == Way::In)?;
+    let path = format!("/proc/{}/fd/{}", process.pid, end.fd);
+    // A path holds no end. That it is the right pipe is known before one is opened.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let inode = rustix::fs::fstat(&held).ok()?.st_ino;
+    if inode != id.1 {
+        return None;
+    }
+    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+    Some(act(&openat(CWD, &through, flags, Mode::empty()).ok()?))
+}

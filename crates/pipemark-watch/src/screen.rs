@@ -1,0 +1,160 @@
+//! The live screen of a pipeline, drawn on the terminal of standard error.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write, stderr};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::fs::OFlags;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use pipemark_model::neutral;
+use pipemark_show::{Sheet, Terminal};
+
+use crate::report::PipelineReport;
+use crate::sheet;
+
+/// Another screen, without a cursor and without lines that are broken; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/// So many columns take all that is shown of a stage.
+const WIDE: usize = 78;
+
+/// What the person asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// To leave.
+    Quit,
+    /// To leave, by Ctrl-C.
+    Interrupt,
+    /// To see another pipeline.
+    Next,
+}
+
+/// How a picture is shown.
+#[derive(Debug, Clone, Copy, Default)]
+struct Manner {
+    busiest_first: bool,
+    frozen: bool,
+}
+
+/// The screen. Dropped, it leaves the terminal as it was.
+pub struct Screen {
+    terminal: Terminal,
+    keyboard: File,
+    before: Termios,
+    manner: Manner,
+    /// The figures, and how busy each stage was from moment to moment.
+    last: Option<(PipelineReport, Vec<Vec<f64>>)>,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn open(terminal: Terminal) -> io::Result<Screen> {
+        let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).expect("an open flag fits an int");
+        let keyboard = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open("/dev/tty")?;
+        let before = tcgetattr(&keyboard)?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&keyboard, OptionalActions::Flush, &raw)?;
+        let screen = Screen { terminal, keyboard, before, manner: Manner::default(), last: None };
+        stderr().write_all(ENTER.as_bytes())?;
+        Ok(screen)
+    }
+
+    /// Draws what was found out, or what was on the screen when it was frozen.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, report: &PipelineReport, history: Vec<Vec<f64>>) -> io::Result<()> {
+        let size = tcgetwinsize(&self.keyboard)?;
+        let terminal = Terminal { width: size.ws_col.into(), ..self.terminal };
+        if !self.manner.frozen || self.last.is_none() {
+            self.last = Some((report.clone(), history));
+        }
+        let Some((report, history)) = &self.last else { return Ok(()) };
+        let lines = picture(report, history, self.manner, terminal, size.ws_row.into());
+        // Cleared before it is written: afterwards that would take the last character of a line as wide as the screen.
+        write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
+        stderr().flush()
+    }
+
+    /// The keys that were pressed; what concerns only the screen is done.
+    pub fn key(&mut self) -> Option<Key> {
+        let mut pressed = [0; 64];
+        let count = self.keyboard.read(&mut pressed).unwrap_or(0);
+        self.manner.take(&pressed[..count])
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = stderr().write_all(LEAVE.as_bytes());
+        let _ = tcsetattr(&self.keyboard, OptionalActions::Flush, &self.before);
+    }
+}
+
+impl Manner {
+    fn take(&mut self, pressed: &[u8]) -> Option<Key> {
+        const ESCAPE: u8 = 0x1b;
+        if let [ESCAPE, _, ..] = pressed {
+            // An arrow, or another key that has no meaning here.
+            return None;
+        }
+        for key in pressed {
+            match key {
+                0x03 => return Some(Key::Interrupt),
+                b'q' | &ESCAPE => return Some(Key::Quit),
+                b'n' => return Some(Key::Next),
+                b's' => self.busiest_first = !self.busiest_first,
+                b' ' | b'f' => self.frozen = !self.frozen,
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// As many lines as there is room for: about it, the stages, what holds them back, the keys.
+fn picture(
+    report: &PipelineReport,
+    history: &[Vec<f64>],
+    manner: Manner,
+    terminal: Terminal,
+    height: usize,
+) -> Vec<String> {
+    let about = format!(
+        "{:.0} samples/s · own CPU {:.1} % · {}",
+        report.samples_per_second,
+        report.own_cpu * 100.0,
+        neutral(&report.pipeline)
+    );
+    // The terminal would write what is longer over its last character.
+    let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
+    let rendered = |sheet: Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
+    let screen = |narrow| sheet::screen(report, history, manner.busiest_first, narrow).map(rendered);
+    let [mut stages, mut verdict] = screen(terminal.width < WIDE);
+    verdict.truncate(height / 2);
+    let room = height.saturating_sub(verdict.len() + 3);
+    if stages.len() > room {
+        [stages, _] = screen(true);
+    }
+    if stages.len() > room {
+        let more = stages.len() + 1 - room;
+        stages.truncate(room.saturating_sub(1));
+        stages.push(cut(format!("… {more} more lines")));
+    }
+    stages.resize(room + 1, String::new());
+    let frozen = if manner.frozen { "frozen · " } else { "" };
+    let keys = cut(format!("{frozen}q quit   space freeze   s sort   n next pipeline"));
+    let mut lines = [vec![format!("\x1b[7m{}\x1b[0m", cut(about))], stages, verdict].concat();
+    lines.truncate(height.saturating_sub(1));
+    lines.push(keys);
+    lines
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! One thread of a watched process: its files in /proc, kept open where there are few, and what they say at this moment.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+
+use crate::process::{self, Again, End, PipeId, Way};
+use crate::report::Access;
+use crate::state::{self, Seen, State, Target, Wait};
+
+/// So often in a row no function is seen where it can't be.
+const MISSES: u32 = 10;
+
+/// A thread.
+#[derive(Debug)]
+pub struct Thread {
+    pub id: u32,
+    access: Access,
+    /// How often in a row the function could not be seen.
+    misses: u32,
+    syscall: Again,
+    wchan: Again,
+    stat: Again,
+    schedstat: Again,
+    /// What [`Thread::read_times`] gave last.
+    pub times: Option<[u64; 3]>,
+    /// It waits for a descriptor that isn't known, and may be a pipe that was opened since.
+    pub strange: bool,
+}
+
+impl Thread {
+    /// `keep` the files open.
+    pub fn new(pid: u32, id: u32, best: Access, keep: bool) -> Thread {
+        let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
+        let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
+        Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false }
+    }
+
+    /// The step down that was taken for it.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
+    /// What it does now; `None` when it has ended.
+    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, Target>, moves: &mut bool) -> Option<Wait> {
+        let mut buffer = [0; 256];
+        if self.access == Access::Syscall {
+            match self.syscall.read(&mut buffer).map(Seen::parse) {
+                Ok(Some(Seen::Running)) => return Some(Wait::Is(State::Running)),
+                Ok(Some(Seen::Gone)) => return None,
+                Ok(Some(Seen::Outside)) => {
+                    let wait = self.function().as_deref().and_then(state::of_function);
+                    return Some(wait.unwrap_or(Wait::Is(State::Disk)));
+                }
+                Ok(Some(Seen::Waiting(call))) => {
+                    *moves |= state::is_uncounted(&call);
+                    return Some(state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) }));
+                }
+                // Not permitted, or not in this kernel.
+                Err(error) if is_refused(&error) && !self.is_gone() => self.access = Access::Wchan,
+                Ok(None) | Err(_) => return None,
+            }
+        }
+        let state = self.stat.read(&mut buffer).ok()?.rsplit_once(") ")?.1.chars().next()?;
+        match state {
+            'R' => return Some(Wait::Is(State::Running)),
+            'T' | 't' => return Some(Wait::Is(State::Stopped)),
+            'Z' | 'X' => return None,
+            _ => {}
+        }
+        let asleep = if state == 'D' { State::Disk } else { State::Other };
+        if self.access == Access::Wchan {
+            match self.function().as_deref() {
+                // It has just begun to run; or always, where that may not be seen.
+                None | Some("0" | "") => {
+                    self.misses += 1;
+                    if self.misses == 1 {
+                        return Some(Wait::Is(State::Running));
+                    } else if self.misses == MISSES {
+                        self.access = Access::Stat;
+                    }
+                }
+                Some(name) => {
+                    self.misses = 0;
+                    return Some(state::of_function(name).unwrap_or(Wait::Is(asleep)));
+                }
+            }
+        }
+        Some(match asleep {
+            State::Disk => Wait::Is(State::Disk),
+            // It may sleep for any reason: unless the neighbours tell, nothing is known.
+            _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Unknown },
+        })
+    }
+
+    fn is_gone(&self) -> bool {
+        !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
+    }
+
+    /// The kernel's function that it waits in.
+    pub fn function(&mut self) -> Option<String> {
+        self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
+    }
+
+    /// Nanoseconds on a CPU and waiting for one, and how often it was given one.
+    pub fn read_times(&mut self) -> Option<[u64; 3]> {
+        let mut buffer = [0; 128];
+        let mut words = self.schedstat.read(&mut buffer).ok()?.split_ascii_whitespace();
+        let mut next = || words.next()?.parse().ok();
+        Some([next()?, next()?, next()?])
+    }
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::PERM | Errno::ACCESS | Errno::NOENT | Errno::NOSYS))
+}
+
+/// A thread that waits in a system call, to be asked about it.
+struct Asked<'t> {
+    pid: u32,
+    ends: &'t BTreeMap<u32, Target>,
+    thread: RefCell<&'t mut Thread>,
+}
+
+impl state::Thread for Asked<'_> {
+    fn target(&self, fd: u64) -> Target {
+        let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
+        // A shell's loop has the same descriptor for another pipe in each round.
+        let same = |target: &Target| match target {
+            Target::In(pipe) | Target::Out(pipe) if fd > 2 => {
+                process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)
+            }
+            _ => true,
+        };
+        known.filter(same).unwrap_or_else(|| {
+            let target = target_of(self.pid, fd);
+            self.thread.borrow_mut().strange |=
+                matches!(target, Target::File | Target::Other | Target::In(_) | Target::Out(_));
+            target
+        })
+    }
+
+    fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        File::open(format!("/proc/{}/mem", self.pid)).ok()?.read_exact_at(&mut bytes, address).ok()?;
+        Some(bytes)
+    }
+
+    fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
+        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{epoll}", self.pid)).unwrap_or_default();
+        let watched = text.lines().filter_map(|line| {
+            let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+            let fd = words.next()?.parse().ok()?;
+            let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
+            Some((fd, events))
+        });
+        watched.collect()
+    }
+
+    fn function(&self) -> Option<String> {
+        self.thread.borrow_mut().function()
+    }
+}
+
+/// What a descriptor is that is no known end of a pipe.
+fn target_of(pid: u32, fd: u64) -> Target {
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let link = fs::read_link(&path).unwrap_or_default();
+    let name = link.to_string_lossy();
+    let starts = |words: &[&str]| words.iter().any(|word| name.starts_with(word));
+    if starts(&["socket:"]) {
+        // The name of its protocol, which the kernel tells without opening anything.
+        let mut protocol = [0; 32];
+        let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
+        if protocol[..length].starts_with(b"UNIX") { Target::Local } else { Target::Socket }
+    } else if let Some((pipe, way)) = process::end_of(&path) {
+        // One that was opened since all was looked at.
+        match way {
+            Way::In => Target::In(pipe),
+            Way::Out => Target::Out(pipe),
+            Way::Both => Target::Own,
+        }
+    } else if starts(&["anon_inode:[timerfd]"]) {
+        Target::Timer
+    } else if starts(&["anon_inode:[eventfd]"]) {
+        Target::Own
+    } else if process::is_terminal(&link) {
+        Target::Terminal
+    } else if starts(&["/"]) && !starts(&["/dev/", "/proc/"]) {
+        Target::File
+    } else {
+        Target::Other
+    }
+}
+
+/// What the ends of pipes that a process holds are to it. Whoever holds both ends may wait for itself, as event loops do.
+pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
+    let holds =
+        |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));
+    let target = |end: &End| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
+        (true, true) => (end.fd, Target::Own),
+        (true, false) => (end.fd, Target::In(end.pipe)),
+        (false, _) => (end.fd, Target::Out(end.pipe)),
+    };
+    BTreeMap::from_iter(ends.iter().map(target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_to_itself_is_no_input() {
+        let end = |fd, pipe, way| End { fd, pipe: PipeId(0, pipe), way };
+        let of = targets(&[
+            end(0, 1, Way::In),
+            end(1, 2, Way::Out),
+            end(3, 3, Way::In),
+            end(4, 3, Way::Out),
+            end(5, 4, Way::Both),
+        ]);
+        let all: Vec<Target> = of.into_values().collect();
+        let (input, output) = (Target::In(PipeId(0, 1)), Target::Out(PipeId(0, 2)));
+        assert_eq!(all, [input, output, Target::Own, Target::Own, Target::Own]);
+    }
+}

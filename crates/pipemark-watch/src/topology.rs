@@ -1,0 +1,292 @@
+//! Which processes are a pipeline, and which of them are one stage: computed from what was seen of them.
+//!
+//! Standard input and output are followed to whoever holds the other end; other descriptors only between processes of one
+//! group or family, or a shell's or a terminal's would lead to the whole session. Standard error is followed only to the
+//! standard input of one of its group, and only where no other pipe is written: 'a 2>&1 >file | b'.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::process::{End, PipeId, Process, Way};
+
+/// A stage: processes that do one job, such as a shell's loop and what it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The first is the one that it is called after.
+    pub pids: Vec<u32>,
+    pub ins: Vec<PipeId>,
+    pub outs: Vec<PipeId>,
+}
+
+/// Where a search begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The given processes and what is joined to them.
+    Joined,
+    /// The given processes and no others.
+    Given,
+}
+
+/// How a process became part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Seed,
+    Upstream,
+    Downstream,
+    /// Joined by a descriptor that is neither its input nor its output: a program that started a pipeline and feeds it.
+    Outer(bool),
+}
+
+struct Field<'p> {
+    processes: BTreeMap<u32, &'p Process>,
+    /// The ends that count, of each process.
+    ends: BTreeMap<u32, Vec<End>>,
+}
+
+impl<'p> Field<'p> {
+    /// A process and its ancestors, the parent first; not for ever, as numbers that were given again may lead in circles.
+    fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
+        let parent = |process: &&Process| self.processes.get(&process.parent).copied();
+        std::iter::successors(self.processes.get(&pid).copied(), parent).take(65)
+    }
+
+    fn is_ancestor(&self, ancestor: u32, of: u32) -> bool {
+        self.ancestry(of).skip(1).any(|process| process.pid == ancestor)
+    }
+
+    fn related(&self, a: u32, b: u32) -> bool {
+        self.processes[&a].group == self.processes[&b].group || self.is_ancestor(a, b) || self.is_ancestor(b, a)
+    }
+
+    /// The holders of the other end, and whether the joint counts as their standard input or output.
+    fn opposite(&self, pid: u32, end: End) -> impl Iterator<Item = (u32, bool)> {
+        let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
+        holders.filter_map(move |(&other, ends)| {
+            let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.way != end.way);
+            let standard = joints.clone().any(|theirs| theirs.fd < 2);
+            joints.next()?;
+            ((end.fd < 2 && standard) || self.related(pid, other)).then_some((other, standard))
+        })
+    }
+}
+
+/// The ends of a process that may lead somewhere.
+fn leading(process: &Process) -> Vec<End> {
+    let ends = process.ends.as_deref().unwrap_or_default();
+    let both = |pipe: PipeId| {
+        let ways = |way| ends.iter().any(|end| end.pipe == pipe && end.way == way);
+        ways(Way::Both) || (ways(Way::In) && ways(Way::Out))
+    };
+    let wrong_way = |end: &End| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
+    let writes = ends.iter().any(|end| end.fd != 2 && end.way == Way::Out);
+    let mut seen = BTreeSet::new();
+    let ends = ends.iter().filter(|end| (end.fd != 2 || !writes) && !both(end.pipe) && !wrong_way(end));
+    ends.filter(|end| seen.insert(end.pipe)).copied().collect()
+}
+
+fn field(processes: &[Process]) -> Field<'_> {
+    let mut field = Field {
+        processes: BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process))),
+        ends: BTreeMap::new(),
+    };
+    let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
+    for (&pid, ends) in &all {
+        // What a process only inherited from the one that uses it, such as /dev/fd/63 of another substitution.
+        let inherited = |end: &End| {
+            end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
+        };
+        let read_as_input = |end: &End| {
+            let reads = |theirs: &End| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;
+            let group = |other: &Process| other.group == field.processes[&pid].group;
+            processes.iter().any(|other| group(other) && all[&other.pid].iter().any(reads))
+        };
+        let kept = ends.iter().filter(|end| !inherited(end) && (end.fd != 2 || read_as_input(end))).copied().collect();
+        field.ends.insert(pid, kept);
+    }
+    field
+}
+
+/// Gives the one process of a group that can't be looked into the ends that its group lacks: the pipes that nobody else
+/// of it reads or writes. With several such processes it can't be told which has which.
+pub fn fill_gaps(processes: &mut [Process]) {
+    let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
+    let hidden: Vec<(u32, u32)> = processes
+        .iter()
+        .filter(|process| is_hidden(process))
+        // What a hidden one started is its own business.
+        .filter(|process| {
+            let started = |parent: &Process| parent.pid == process.parent && parent.group == process.group;
+            !processes.iter().any(|parent| started(parent) && is_hidden(parent))
+        })
+        .map(|process| (process.pid, process.group))
+        .collect();
+    for &(pid, group) in &hidden {
+        if hidden.iter().filter(|&&(_, other)| other == group).count() > 1 {
+            continue;
+        }
+        let held = |way: Way| {
+            let ends =
+                processes.iter().flat_map(|process| process.ends.iter().flatten().map(move |end| (process, end)));
+            ends.filter(move |(_, end)| end.way == way && end.fd < 2).map(|(process, end)| (process.group, end.pipe))
+        };
+        let lacking = |way: Way, other: Way| {
+            let all = BTreeSet::from_iter(held(other).map(|(_, pipe)| pipe));
+            let own = held(way).filter(|(of, pipe)| *of == group && !all.contains(pipe)).map(|(_, pipe)| pipe);
+            BTreeSet::from_iter(own)
+        };
+        let (reads, writes) = (lacking(Way::Out, Way::In), lacking(Way::In, Way::Out));
+        let end = |fd: u32, way: Way| move |pipe: PipeId| End { fd, pipe, way };
+        let ends = reads.into_iter().map(end(0, Way::In)).chain(writes.into_iter().map(end(1, Way::Out))).collect();
+        if let Some(process) = processes.iter_mut().find(|process| process.pid == pid) {
+            process.ends = Some(ends);
+        }
+    }
+}
+
+/// The stages of the pipeline that `seeds` are in, each once, in the order of the data. A process that holds no pipe is
+/// part of the stage of whoever started it. Without any pipe the seeds are one stage.
+pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> {
+    let field = field(processes);
+    let sides = joined(&field, seeds, reach);
+    let members: Vec<u32> = sides.keys().copied().collect();
+    let inner = |pipe: PipeId| {
+        let held = |way| members.iter().any(|pid| field.ends[pid].iter().any(|end| end.pipe == pipe && end.way == way));
+        held(Way::In) && held(Way::Out)
+    };
+    let ends = members
+        .iter()
+        .map(|&pid| (pid, field.ends[&pid].iter().filter(|end| inner(end.pipe)).copied().collect::<Vec<_>>()))
+        .filter(|(_, ends)| !ends.is_empty());
+    let ends = BTreeMap::from_iter(ends);
+    if ends.is_empty() {
+        let alone: Vec<u32> = members.into_iter().filter(|pid| field.processes[pid].state != 'Z').collect();
+        return if alone.is_empty() { Vec::new() } else { vec![shape(&alone, &field)] };
+    }
+    let mut stage_of = merged(&field, &ends);
+    // The rest of the families: xargs and what it starts.
+    for &pid in &members {
+        if ends.contains_key(&pid) {
+            continue;
+        }
+        if let Some(&stage) = field.ancestry(pid).skip(1).find_map(|ancestor| stage_of.get(&ancestor.pid)) {
+            stage_of.insert(pid, stage);
+        }
+    }
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (pid, stage) in stage_of {
+        groups.entry(stage).or_default().push(pid);
+    }
+    let field = Field { ends, ..field };
+    let shapes: Vec<Shape> = groups.values().map(|pids| shape(pids, &field)).collect();
+    let uses = |shape: &Shape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
+    // A pipe within a stage is neither its input nor its output.
+    let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
+    let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
+    let outer = |one: &Shape| Shape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
+    let mut stages: Vec<Shape> = shapes.iter().map(outer).collect();
+    // The first started first where the data leaves a choice.
+    stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
+    upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
+}
+
+fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side> {
+    let mut sides: BTreeMap<u32, Side> = BTreeMap::new();
+    let mut waiting: Vec<(u32, Side)> = seeds.iter().map(|&pid| (pid, Side::Seed)).collect();
+    while let Some((pid, side)) = waiting.pop() {
+        if !field.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
+            continue;
+        }
+        sides.insert(pid, side);
+        if reach == Reach::Given {
+            continue;
+        }
+        for &end in &field.ends[&pid] {
+            let next = if end.way == Way::In { Side::Upstream } else { Side::Downstream };
+            let allowed = match side {
+                Side::Seed => true,
+                Side::Outer(down) => down == (next == Side::Downstream),
+                _ => side == next,
+            };
+            if allowed {
+                let joint = |standard| if standard { next } else { Side::Outer(next == Side::Downstream) };
+                waiting.extend(field.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
+            }
+        }
+        if !matches!(side, Side::Outer(_)) {
+            let children = field.processes.values().filter(|process| process.parent == pid);
+            waiting.extend(children.map(|process| (process.pid, side)));
+        }
+    }
+    sides
+}
+
+/// For each process that holds a pipe the stage that it is part of, called by one of its processes.
+fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u32> {
+    let next = |pid: u32| {
+        let outs = ends[&pid].iter().filter(|end| end.way == Way::Out);
+        outs.flat_map(|out| {
+            let reads = move |end: &End| end.pipe == out.pipe && end.way == Way::In;
+            ends.iter().filter(move |(_, ends)| ends.iter().any(reads)).map(|(&pid, _)| pid)
+        })
+    };
+    let leads_to = |from: u32, to: u32, without: u32| {
+        let (mut seen, mut waiting) = (BTreeSet::from_iter([without]), vec![from]);
+        while let Some(pid) = waiting.pop() {
+            if seen.insert(pid) {
+                if pid != from && pid == to {
+                    return true;
+                }
+                waiting.extend(next(pid));
+            }
+        }
+        false
+    };
+    let mut stage_of = BTreeMap::from_iter(ends.keys().map(|&pid| (pid, pid)));
+    for &elder in ends.keys() {
+        let shares = |pid: u32| {
+            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| own.pipe == end.pipe && own.way == end.way))
+        };
+        // Its input or output joins it to the elder. Other pipes between the two, such as the queues of a pool of workers,
+        // are the stage's own.
+        let opposes = |pid: u32| {
+            let joint = |end: &End, own: &End| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
+            ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
+        };
+        let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
+        let family: Vec<u32> = family.filter(|&pid| shares(pid) && !opposes(pid)).collect();
+        // A shell that only waits for the pipeline that it was asked for is no stage of it.
+        if family.iter().any(|&from| family.iter().any(|&to| from != to && leads_to(from, to, elder))) {
+            stage_of.remove(&elder);
+            continue;
+        }
+        for pid in family {
+            let (Some(&old), Some(&new)) = (stage_of.get(&pid), stage_of.get(&elder)) else { continue };
+            stage_of.values_mut().filter(|stage| **stage == old).for_each(|stage| *stage = new);
+        }
+    }
+    stage_of
+}
+
+fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
+    let mut pids = pids.to_vec();
+    pids.sort_by_cached_key(|&pid| (field.ancestry(pid).count(), field.processes[&pid].start, pid));
+    let of = |way: Way| {
+        let ends = pids.iter().flat_map(|pid| field.ends.get(pid).map(Vec::as_slice).unwrap_or_default());
+        BTreeSet::from_iter(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
+    };
+    let (ins, outs) = (of(Way::In), of(Way::Out));
+    Shape { pids, ins, outs }
+}
+
+/// Stages in the order of the data; in the order given where that leaves a choice, or where data goes in circles.
+pub(super) fn upstream_first<T>(mut left: Vec<T>, feeds: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut done = Vec::new();
+    while !left.is_empty() {
+        let is_first = |stage: &T| !left.iter().any(|other| feeds(other, stage));
+        let next = left.iter().position(is_first).unwrap_or(0);
+        done.push(left.remove(next));
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! An experiment on a running pipeline: larger pipes in turns with the old ones, and what that did to its rate.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use serde::Serialize;
+
+use pipemark_model::{Better, ByteSize, Throughput};
+use pipemark_stats::compare::{Comparison, Pairing, compare};
+use pipemark_stats::verdict::{Criterion, Verdict};
+
+use crate::figures::{Figures, Interval};
+use crate::process::PipeId;
+use crate::sampler::Watcher;
+
+/// Turns before anything is changed. The first is not counted: a pipeline may be starting.
+pub const LOOKS: usize = 4;
+/// So many turns may pass in wait for a pipe to be empty enough to be made small again.
+const WAITS: usize = 4;
+
+/// A pipe that the experiment changes.
+#[derive(Debug, Clone, Serialize)]
+struct Tried {
+    /// The numbers of the stages that write and read it.
+    from: usize,
+    to: usize,
+    /// What it had before, and has now, in bytes.
+    before: u64,
+    now: u64,
+    /// Nobody reads it any more.
+    ended: bool,
+    #[serde(skip)]
+    id: PipeId,
+}
+
+/// What is taken for the pipeline's rate: the bytes that a stage reads or writes.
+#[derive(Debug, Clone, Serialize)]
+struct Counted {
+    stage: usize,
+    name: String,
+    reads: bool,
+    #[serde(skip)]
+    place: usize,
+}
+
+impl Counted {
+    /// Of the stages that move bytes worth mentioning the last: what a larger pipe only collects has not arrived there.
+    fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
+        let figures = Figures::of(watcher, interval);
+        let count = |place: usize, reads: bool| {
+            let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
+            match reads {
+                true => counts.read.filter(|_| !stage.ins.is_empty()),
+                false => counts.wrote,
+            }
+            .filter(|_| !stage.uncounted)
+        };
+        let all = || figures.places.iter().rev().flat_map(|&place| [(place, true), (place, false)]);
+        let most = all().filter_map(|(place, reads)| count(place, reads)).max().filter(|&most| most > 0)?;
+        let (place, reads) = all().find(|&(place, reads)| count(place, reads).is_some_and(|n| n >= most / 50))?;
+        let stage = figures.stages.iter().zip(&figures.places).find(|&(_, &at)| at == place)?.0;
+        Some(Counted { stage: stage.number, name: stage.name.clone(), reads, place })
+    }
+
+    fn rate(&self, interval: &Interval) -> Option<f64> {
+        let counts = interval.stages.get(self.place)?;
+        let bytes = if self.reads { counts.read } else { counts.wrote }?;
+        (bytes > 0 && interval.seconds > 0.0).then(|| bytes as f64 / interval.seconds)
+    }
+}
+
+/// What came of it: what `--json` writes.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Outcome {
+    schema: &'static str,
+    /// Null when nothing could be compared.
+    pub verdict: Option<Verdict>,
+    pub text: String,
+    /// The larger capacity.
+    capacity: u64,
+    /// The rate with it over that with the old ones, and the 95 % interval.
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// In turns; otherwise only before and after.
+    in_turns: bool,
+    rounds: usize,
+    counted: Option<Counted>,
+    pipes: Vec<Tried>,
+}
+
+/// An experiment that is under way.
+#[derive(Debug, Default)]
+pub struct Tuning {
+    capacity: u64,
+    rounds: usize,
+    looks: Vec<Interval>,
+    pipes: Vec<Tried>,
+    counted: Option<Counted>,
+    /// The capacities are the larger ones.
+    large: bool,
+    /// For each turn whether the pipes were large, and the rate, where it was counted.
+    turns: Vec<(bool, Option<f64>)>,
+    waits: usize,
+    refused: Option<Errno>,
+    outcome: Option<Outcome>,
+}
+
+impl Tuning {
+    /// With so large pipes, and so many rounds of two turns.
+    pub fn new(capacity: u64, rounds: usize) -> Tuning {
+        Tuning { capacity, rounds, ..Tuning::default() }
+    }
+
+    /// What came of it, once it is over.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// Takes in the turn that has ended, and makes the pipes what they are to be in the next.
+    pub fn step(&mut self, watcher: &Watcher, turn: &Interval) {
+        if self.outcome.is_some() {
+            return;
+        }
+        if self.looks.len() < LOOKS {
+            self.looks.push(turn.clone());
+            if self.looks.len() < LOOKS {
+                return;
+            }
+            if let Err(sentence) = self.prepare(watcher) {
+                self.outcome = Some(self.without(sentence));
+                return;
+            }
+        } else if self.is_as_planned() {
+            self.turns.push((self.large, self.counted.as_ref().and_then(|counted| counted.rate(turn))));
+        }
+        if self.turns.len() == 2 * self.rounds || self.pipes.iter().all(|pipe| pipe.ended) {
+            return self.finish(watcher);
+        }
+        let large = self.planned();
+        if !self.resize(watcher, large, Duration::from_millis(40)) {
+            self.waits += 1;
+            if self.is_stuck() {
+                self.resize(watcher, true, Duration::ZERO);
+            }
+        }
+        if self.pipes.is_empty() {
+            let why = self.refused.map(|error| error.to_string()).unwrap_or_default();
+            self.outcome = Some(self.without(format!(
+                "no pipe may be made as large as {}: {why}; /proc/sys/fs/pipe-max-size and pipe-user-pages-soft limit it",
+                ByteSize(self.capacity)
+            )));
+        }
+    }
+
+    /// The pipes, and what to count.
+    fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
+        let total = Interval::total(&self.looks[1..]);
+        let places = Figures::of(watcher, &total).places;
+        let number = |place: usize| places.iter().position(|&kept| kept == place).map(|at| at + 1);
+        let live = |place: usize| watcher.stages[place].alive;
+        let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
+        if found.is_empty() {
+            return Err("this is not a pipeline: no pipe joins it to another process that may be looked at".to_owned());
+        }
+        let pipe = |pipe: &&super::sampler::Pipe| {
+            let before = pipe.capacity?;
+            let (from, to) = (number(pipe.from)?, number(pipe.to)?);
+            Some(Tried { from, to, before, now: before, ended: false, id: pipe.id })
+        };
+        let known: Vec<Tried> = found.iter().filter_map(pipe).collect();
+        if known.is_empty() {
+            return Err("its pipes may not be opened: run pipemark as the pipeline's user, or as root".to_owned());
+        }
+        self.pipes = known.into_iter().filter(|pipe| pipe.before < self.capacity).collect();
+        if self.pipes.is_empty() {
+            return Err(format!("all its pipes have {} or more; --capacity tries more", ByteSize(self.capacity)));
+        }
+        let nothing =
+            "no stage moved bytes that the kernel counts (splice is not counted), so there is no rate to compare";
+        self.counted = Some(Counted::choose(watcher, &total).ok_or(nothing)?);
+        Ok(())
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.waits >= WAITS
+    }
+
+    /// Whether the pipes are to be large in the next turn: old ones first, then either first.
+    fn planned(&self) -> bool {
+        let (round, second) = (self.turns.len() / 2, self.turns.len() % 2 == 1);
+        match second {
+            _ if self.is_stuck() => true,
+            true => !self.turns[self.turns.len() - 1].0,
+            false => round > 0 && RandomState::new().hash_one(round) % 2 == 1,
+        }
+    }
+
+    /// Whether each pipe is what it is to be in this turn.
+    fn is_as_planned(&self) -> bool {
+        self.pipes.iter().all(|pipe| pipe.ended || (pipe.now > pipe.before) == self.large)
+    }
+
+    /// Makes all pipes large or what they were. `false` when one is still too full to be small.
+    fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
+        const PAUSE: Duration = Duration::from_millis(2);
+        self.large = large;
+        let mut left = patience;
+        let mut done = true;
+        let mut kept = Vec::new();
+        for mut pipe in std::mem::take(&mut self.pipes) {
+            let bytes = if large { self.capacity } else { pipe.before };
+            while (pipe.now > pipe.before) != large && !pipe.ended {
+                match watcher.resize(pipe.id, bytes) {
+                    None => pipe.ended = true,
+                    Some(Ok(now)) => pipe.now = now,
+                    Some(Err(Errno::BUSY)) if left > Duration::ZERO => {
+                        std::thread::sleep(PAUSE);
+                        left = left.saturating_sub(PAUSE);
+                    }
+                    Some(Err(error)) => {
+                        if large {
+                            self.refused = Some(error);
+                        } else {
+                            done = false;
+                        }
+                        break;
+                    }
+                }
+            }
+            // What may not be made larger is no part of the experiment.
+            if !large || pipe.ended || pipe.now > pipe.before {
+                kept.push(pipe);
+            }
+        }
+        self.pipes = kept;
+        done
+    }
+
+    /// Ends it, early too: keeps the larger pipes if they help, and otherwise puts the old capacities back.
+    pub fn finish(&mut self, watcher: &Watcher) {
+        if self.outcome.is_some() {
+            return;
+        }
+        let early = self.turns.len() < 2 * self.rounds;
+        let compared = self.compared();
+        let verdict = compared.map(|compared| compared.verdict);
+        let helps = verdict == Some(Verdict::Better) && !early;
+        let done = self.resize(watcher, helps, Duration::from_secs(1));
+        let ended = !self.pipes.is_empty() && self.pipes.iter().all(|pipe| pipe.ended);
+        let after = match (ended, helps, done) {
+            _ if self.pipes.is_empty() => "it ended before anything was changed".to_owned(),
+            (true, ..) => "the pipeline has ended".to_owned(),
+            (_, true, _) => "they stay".to_owned(),
+            (_, false, true) => "the old capacities are back".to_owned(),
+            (_, false, false) => {
+                let full = self.pipes.iter().filter(|pipe| !pipe.ended && pipe.now > pipe.before);
+                let full: Vec<String> = full.map(|pipe| format!("from stage {} to {}", pipe.from, pipe.to)).collect();
+                format!("the pipe {} stays so, as it is too full to be made small again", full.join(", "))
+            }
+        };
+        let (Some(compared), Some(counted)) = (compared, self.counted.clone()) else {
+            self.outcome = Some(self.without(format!("nothing was compared: {after}")));
+            return;
+        };
+        let size = ByteSize(self.capacity);
+        let times = 1.0 + compared.change;
+        let what = match compared.verdict {
+            Verdict::Better => format!("pipes of {size} make it {times:.2} times as fast"),
+            Verdict::Worse => format!("pipes of {size} make it slower, {times:.2} times as fast"),
+            Verdict::Same => format!("pipes of {size} make no difference: {times:.2} times as fast"),
+            Verdict::CantTell => format!("can't tell whether pipes of {size} help: {times:.2} times as fast"),
+        };
+        let interval = match (compared.low, compared.high) {
+            (Some(low), Some(high)) => format!(" (95 % interval {:.2} to {:.2})", 1.0 + low, 1.0 + high),
+            _ => " (too few turns for an interval)".to_owned(),
+        };
+        let in_turns = !self.is_stuck();
+        let how = match in_turns {
+            true => format!("in {} rounds", self.pairs().len()),
+            false => "before and after only, as a full pipe can't be made small again".to_owned(),
+        };
+        let way = if counted.reads { "reads" } else { "writes" };
+        let (old, _) = self.sides();
+        let old = old.iter().sum::<f64>() / old.len().max(1) as f64;
+        let rate = format!("{way} {} with the old capacities", Throughput(old));
+        let text = format!(
+            "{what}{interval}, {how}; {after}. Counted is what stage {} {} {rate}",
+            counted.stage, counted.name
+        );
+        self.outcome = Some(Outcome {
+            verdict,
+            ratio: Some(times),
+            low: compared.low.map(|low| 1.0 + low),
+            high: compared.high.map(|high| 1.0 + high),
+            in_turns,
+            ..self.without(text)
+        });
+    }
+
+    /// Both rates of each round in which both were counted.
+    fn pairs(&self) -> Vec<(f64, f64)> {
+        let pair = |round: &[(bool, Option<f64>)]| {
+            let of = |large: bool| round.iter().find(|turn| turn.0 == large)?.1;
+            Some((of(false)?, of(true)?))
+        };
+        self.turns.chunks(2).filter_map(pair).collect()
+    }
+
+    /// All rates with the old capacities, and with the larger ones.
+    fn sides(&self) -> (Vec<f64>, Vec<f64>) {
+        if !self.is_stuck() {
+            return self.pairs().into_iter().unzip();
+        }
+        let of = |large: bool| self.turns.iter().filter(move |turn| turn.0 == large).filter_map(|turn| turn.1);
+        let looks = self.looks[1..].iter().filter_map(|look| self.counted.as_ref()?.rate(look));
+        (looks.chain(of(false)).collect(), of(true).collect())
+    }
+
+    fn compared(&self) -> Option<Comparison> {
+        let (old, new) = self.sides();
+        let pairing = if self.is_stuck() { Pairing::None } else { Pairing::Rounds };
+        compare(&old, &new, pairing, Criterion::new(Better::Higher)).ok()
+    }
+
+    fn without(&self, text: String) -> Outcome {
+        Outcome {
+            schema: "pipemark-tune/1",
+            text,
+            capacity: self.capacity,
+            in_turns: true,
+            rounds: self.pairs().len(),
+            counted: self.counted.clone(),
+            pipes: self.pipes.clone(),
+            ..Outcome::default()
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `pipemark tune`: whether larger pipes make a running pipeline faster, tried on it.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use pipemark_console::{Ending, Stop};
+use pipemark_model::{ByteSize, parse_duration};
+use pipemark_show::{Note, Sheet, Style};
+
+use crate::report::PipelineReport;
+use crate::screen::Key;
+use crate::tuning::{LOOKS, Tuning};
+use crate::verbs::why::{self, Keep, Live, Wanted, WatchedOptions, wanted};
+use crate::{Timeline, Watcher};
+
+/// What the long help ends with.
+pub const EXAMPLES: &str = include_str!("tune.txt").trim_ascii_end();
+
+/// What `tune` takes.
+#[derive(Debug, Clone, Args)]
+#[command(mut_arg("no_touch", |own| own.hide(true)))]
+pub struct TuneOptions {
+    #[command(flatten)]
+    watched: WatchedOptions,
+    /// How long to try: more time gives a narrower interval
+    #[arg(long = "for", value_name = "TIME", value_parser = time, default_value = "12s")]
+    time: Duration,
+    /// The capacity to try
+    #[arg(long, value_name = "SIZE", default_value = "1m")]
+    capacity: ByteSize,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        time if (8..=300).contains(&time.as_secs()) => Ok(time),
+        _ => Err("a time from 8s to 5min gives enough turns and ends".to_owned()),
+    }
+}
+
+/// Tries it.
+pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
+    let watched = &options.watched;
+    if watched.no_touch {
+        return Err(Stop::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
+    }
+    let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
+    let mut trial = Trial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
+    match wanted(watched)? {
+        Wanted::Live => why::list(watched, "tune"),
+        Wanted::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
+        Wanted::Processes(pids) => {
+            trial.quits = true;
+            let (report, key) = why::look(watched, &pids, None, &mut trial, keep)?;
+            let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
+            let print = || why::print(&trial.sheet(&report));
+            match nothing {
+                Some(outcome) if key != Some(Key::Interrupt) => {
+                    why::write(watched, &trial, &report, || Ok(()))?;
+                    return Err(Stop::failed(&outcome.text));
+                }
+                _ => why::write(watched, &trial, &report, print)?,
+            }
+            why::ended(key)
+        }
+    }
+}
+
+struct Trial {
+    tuning: Tuning,
+    /// When it is over, so is the watching: the pipeline isn't ours.
+    quits: bool,
+}
+
+impl Live for Trial {
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        if let Some(turn) = timeline.intervals.last() {
+            self.tuning.step(watcher, turn);
+        }
+    }
+
+    fn asked(&mut self) -> Option<Key> {
+        (self.quits && self.tuning.outcome().is_some()).then_some(Key::Quit)
+    }
+
+    fn close(&mut self, watcher: &Watcher) {
+        self.tuning.finish(watcher);
+    }
+
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
+        let mut sheet = Sheet::default();
+        sheet.text(Style::Heading, [format!("tune · {}", report.pipeline), format!("{:.1} s", report.seconds)]);
+        sheet.notes(self.tuning.outcome().map(|outcome| Note::plain(outcome.text.clone())));
+        sheet
+    }
+
+    fn json(&self, _: &PipelineReport) -> serde_json::Result<String> {
+        serde_json::to_string(&self.tuning.outcome())
+    }
+}

@@ -1,0 +1,153 @@
+//! `pipemark watch`: a pipeline on a live screen, or as a line for each interval.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say_error, terminal_of};
+use pipemark_model::{neutral, parse_duration};
+use pipemark_show::json_line;
+
+use crate::report::PipelineReport;
+use crate::screen::{Key, Screen};
+use crate::verbs::why::{self, Keep, Live, Wanted, WatchedOptions, ended, wanted};
+use crate::{Timeline, Watcher, live};
+
+/// What the long help ends with.
+pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
+
+/// What `watch` takes.
+#[derive(Debug, Clone, Args)]
+pub struct WatchOptions {
+    #[command(flatten)]
+    watched: WatchedOptions,
+    /// Stop after TIME; a pipeline that it runs goes on afterwards [default: when the pipeline ends]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+    /// Time between two updates of the screen, or two lines
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "1s")]
+    interval: Duration,
+}
+
+/// Shows it until it ends.
+pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
+    let watched = &options.watched;
+    if let Some(Destination::File(_)) = watched.json {
+        return Err(Stop::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
+    }
+    match wanted(watched)? {
+        Wanted::Start(command, text) => {
+            let mut live = Shown::new(options, why::is_free())?;
+            let ending = why::start(watched, command, &text, options.time, &mut live, keep);
+            if let Some(error) = live.broken {
+                say_error(error);
+            }
+            ending
+        }
+        Wanted::Processes(pids) => follow(options, Some(pids), keep),
+        Wanted::Live => follow(options, None, keep),
+    }
+}
+
+/// Shows these, or else a live pipeline, and another one whenever that is asked for.
+fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -> Ending {
+    for nth in 0.. {
+        let pids = asked.take().or_else(|| {
+            let found = live::live();
+            Some(vec![found.get(nth % found.len().max(1))?.pid])
+        });
+        let none = || Stop::failed("no live pipeline that may be looked at; 'pipemark watch 'a | b'' runs one");
+        match show(options, &pids.ok_or_else(none)?, keep)? {
+            Some(Key::Next) => {}
+            key => return ended(key),
+        }
+    }
+    Ok(())
+}
+
+fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, Stop> {
+    let mut live = Shown::new(options, why::can_draw() && io::stdout().is_terminal())?;
+    let (_, key) = why::look(&options.watched, pids, options.time, &mut live, keep)?;
+    live.broken.map_or(Ok(key), |error| Err(error.into()))
+}
+
+/// How it is shown.
+enum How {
+    Screen(Box<Screen>),
+    Lines,
+    Json,
+}
+
+struct Shown {
+    how: How,
+    interval: Duration,
+    next: Instant,
+    /// Nobody looks any more.
+    gone: bool,
+    /// A line could not be written.
+    broken: Option<OutputError>,
+}
+
+impl Shown {
+    fn new(options: &WatchOptions, screen: bool) -> Result<Shown, Stop> {
+        let how = match (&options.watched.json, screen) {
+            (Some(_), _) => How::Json,
+            (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
+            (None, false) => How::Lines,
+        };
+        if !matches!(how, How::Screen(_)) {
+            check_stdout()?;
+        }
+        // A picture is shown as soon as there is one; a line is about an interval.
+        let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
+        let next = Instant::now() + first;
+        Ok(Shown { how, interval: options.interval, next, gone: false, broken: None })
+    }
+}
+
+impl Live for Shown {
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        /// Intervals of half a second that a picture is about, and that its history is.
+        const RECENT: usize = 4;
+        const HISTORY: usize = 240;
+        if Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + self.interval;
+        let report = PipelineReport::of(watcher, &timeline.recent(RECENT), None);
+        let written = match &mut self.how {
+            How::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
+            How::Lines => {
+                let seconds = watcher.elapsed().as_secs_f64();
+                writeln!(io::stdout(), "{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text)
+            }
+            How::Json => match serde_json::to_string(&report) {
+                Ok(text) => io::stdout().write_all(json_line(&text).as_bytes()),
+                Err(error) => Err(error.into()),
+            },
+        };
+        let Err(error) = written else { return };
+        self.gone = true;
+        // A terminal that is gone, and a reader that left, have what they wanted.
+        if !matches!(self.how, How::Screen(_)) && error.kind() != io::ErrorKind::BrokenPipe {
+            self.broken = Destination::Stdout.write("line", Err(error)).err();
+        }
+    }
+
+    fn asked(&mut self) -> Option<Key> {
+        match &mut self.how {
+            _ if self.gone => Some(Key::Quit),
+            How::Screen(screen) => screen.key(),
+            _ => None,
+        }
+    }
+
+    fn close(&mut self, _: &Watcher) {
+        if matches!(self.how, How::Screen(_)) {
+            self.how = How::Lines;
+            self.next = Instant::now() + Duration::from_secs(1 << 30);
+        }
+        self.gone = false;
+    }
+}

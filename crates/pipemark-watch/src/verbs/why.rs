@@ -1,0 +1,459 @@
+//! `pipemark why`: what holds a pipeline back, one that it runs or one that runs already.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use pipeio_harness::start::sigpipe_was_ignored;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use pipemark_console::{
+    Choice, Destination, Ending, FormatOption, Progress, Stop, destination, exit, one_of, say_error, terminal_of,
+};
+use pipemark_host::child::{Child, Group, Interrupt, RunError, wait_readable};
+use pipemark_model::{neutral, parse_duration};
+use pipemark_show::{Sheet, json_line};
+
+use crate::report::{Access, PipelineReport};
+use crate::screen::Key;
+use crate::{Figures, Manner, Subject, Timeline, Watcher, live, sheet, verdict};
+
+/// How long an interval is.
+pub const INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a signal may take to reach a pipeline that isn't looked at any more.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
+pub const FAILED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// What the long help ends with.
+pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
+
+/// What `why` takes.
+#[derive(Debug, Clone, Args)]
+pub struct WhyOptions {
+    #[command(flatten)]
+    watched: WatchedOptions,
+    /// How long to look; a pipeline that it runs goes on afterwards [default: 2s at one that runs already, else until it ends]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    time: Option<Duration>,
+}
+
+/// What to watch and how, for `why` and `watch`.
+#[derive(Debug, Clone, Args)]
+pub struct WatchedOptions {
+    /// A pipeline for your shell, in quotes, or processes of one that runs
+    #[arg(value_name = "'A | B'|PID")]
+    words: Vec<OsString>,
+    /// A command with its arguments, to run without a shell
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// Look at the pipelines with a process of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
+    name: Option<String>,
+    /// Write everything as JSON to FILE, or to standard output for '-'
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    pub json: Option<Destination>,
+    /// Keep what each stage did when in the history; 'pipemark report' draws it
+    #[arg(long)]
+    record: bool,
+    /// Open no pipe, not even once for its capacity
+    #[arg(long)]
+    pub no_touch: bool,
+    /// Judge threads by this file of /proc/PID, or by the next one below where it can't be read
+    #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
+    access: Access,
+}
+
+/// The choices of `--access`: files in /proc/PID.
+const FILES: [Choice<Access>; 3] = [
+    ("syscall", Access::Syscall, "The system call that a thread waits in"),
+    ("wchan", Access::Wchan, "The kernel's function that it waits in"),
+    ("stat", Access::Stat, "Whether it runs or sleeps"),
+];
+
+impl WatchedOptions {
+    pub fn manner(&self) -> Manner {
+        Manner { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
+    }
+}
+
+/// What was asked for.
+pub enum Wanted {
+    /// Nothing: what runs is listed.
+    Live,
+    Processes(Vec<u32>),
+    /// A command, and what it is in words.
+    Start(Command, OsString),
+}
+
+/// What the words ask for.
+pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
+    let usage = |sentence: &str| Stop::with(FAILED, sentence);
+    // Before a pipeline runs for hours.
+    if let Some(destination) = &options.json {
+        destination.check("JSON").map_err(|error| Stop::with(FAILED, error))?;
+    }
+    if let Some(name) = &options.name {
+        let found = live::named(name);
+        if found.is_empty() {
+            return Err(Stop::failed(format_args!("there is no process called '{}'", neutral(name))));
+        }
+        return Ok(Wanted::Processes(found));
+    }
+    if !options.command.is_empty() {
+        if !options.words.is_empty() {
+            return Err(usage("a pipeline in quotes and a command after -- exclude each other; leave one out"));
+        }
+        // One word with blanks is a pipeline in quotes.
+        if let [pipeline] = &options.command[..]
+            && pipeline.as_encoded_bytes().contains(&b' ')
+        {
+            return Ok(in_shell(pipeline));
+        }
+        return Ok(Wanted::Start(started(&options.command), options.command.join(OsStr::new(" "))));
+    }
+    if options.words.is_empty() {
+        return Ok(Wanted::Live);
+    }
+    let joined = options.words.join(OsStr::new(" "));
+    if joined.as_encoded_bytes().trim_ascii().is_empty() {
+        return Err(usage("the pipeline is empty; without any word 'pipemark why' lists live pipelines"));
+    }
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = joined.to_str().filter(|text| text.split_whitespace().all(is_number));
+    let pid = |word: &str| {
+        let refused = || Stop::failed(format_args!("there is no process {word}; 'pipemark why' lists live pipelines"));
+        word.parse().map_err(|_| refused())
+    };
+    match (numbers, options.words.len()) {
+        (Some(numbers), _) => Ok(Wanted::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?)),
+        (None, 1) => Ok(in_shell(&joined)),
+        _ => Err(usage("put the pipeline in quotes, or its command after --")),
+    }
+}
+
+fn in_shell(pipeline: &OsStr) -> Wanted {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
+    Wanted::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
+}
+
+/// The command of these words. Where SIGPIPE is ignored it stays so, which Rust would undo.
+fn started(words: &[OsString]) -> Command {
+    let ignores: &[&str] =
+        if sigpipe_was_ignored() { &["/bin/sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"] } else { &[] };
+    let words: Vec<&OsStr> = ignores.iter().map(OsStr::new).chain(words.iter().map(OsString::as_os_str)).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command
+}
+
+/// Keeps a report in the history.
+pub type Keep<'a> = &'a dyn Fn(&PipelineReport);
+
+/// What is shown while a pipeline is watched.
+pub trait Live {
+    /// Called twice a second with what was counted so far.
+    fn show(&mut self, _: &Watcher, _: &Timeline) {}
+
+    /// What the person asked for meanwhile.
+    fn asked(&mut self) -> Option<Key> {
+        None
+    }
+
+    /// Called when the watching ends, before anything else is written.
+    fn close(&mut self, _: &Watcher) {}
+
+    /// What is shown at the end.
+    fn sheet(&self, report: &PipelineReport) -> Sheet {
+        sheet::why(report)
+    }
+
+    /// What `--json` writes at the end.
+    fn json(&self, report: &PipelineReport) -> serde_json::Result<String> {
+        serde_json::to_string(report)
+    }
+}
+
+/// Finds out.
+pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
+    let watched = &options.watched;
+    match wanted(watched)? {
+        Wanted::Live => list(watched, "why"),
+        Wanted::Processes(pids) => {
+            let time = options.time.unwrap_or(Duration::from_secs(2));
+            let (report, key) = look(watched, &pids, Some(time), &mut Quiet, keep)?;
+            if report.stages.is_empty() && key.is_none() {
+                write(watched, &Quiet, &report, || Ok(()))?;
+                return Err(Stop::failed(&report.verdict.text));
+            }
+            write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
+            ended(key)
+        }
+        Wanted::Start(command, text) if is_free() => {
+            start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep)
+        }
+        Wanted::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep),
+    }
+}
+
+/// Ends as the person asked.
+pub fn ended(key: Option<Key>) -> Ending {
+    if key == Some(Key::Interrupt) { Err(Stop::code(exit::INTERRUPTED)) } else { Ok(()) }
+}
+
+/// Lists the live pipelines.
+pub fn list(options: &WatchedOptions, verb: &str) -> Ending {
+    let found = live::live();
+    match &options.json {
+        Some(destination) => destination.write("JSON", Ok(json_line(&serde_json::to_string(&found)?)))?,
+        None => print(&sheet::live(&found, verb))?,
+    }
+    Ok(())
+}
+
+/// Prints a sheet on standard output.
+pub fn print(sheet: &Sheet) -> Ending {
+    Ok(FormatOption::default().print(sheet, None)?)
+}
+
+/// Shows nothing.
+struct Quiet;
+
+impl Live for Quiet {}
+
+/// Shows the verdict of the last moment on one line.
+struct Brief(Progress);
+
+impl Live for Brief {
+    fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        if let Some(last) = timeline.intervals.last() {
+            self.0.show(&neutral(&verdict(&Figures::of(watcher, last)).text));
+        }
+    }
+
+    fn close(&mut self, _: &Watcher) {
+        self.0.clear();
+    }
+}
+
+/// Whether standard error is a terminal that can be drawn on.
+pub fn can_draw() -> bool {
+    let kind = std::env::var_os("TERM").filter(|kind| !kind.is_empty());
+    io::stderr().is_terminal() && kind.is_some_and(|kind| kind != "dumb")
+}
+
+/// Whether it is one that a pipeline with our standard input and output doesn't use.
+pub fn is_free() -> bool {
+    can_draw() && !io::stdout().is_terminal() && !io::stdin().is_terminal()
+}
+
+/// Watches until `ended` says so, which waits until the moment that it is given, or the person has asked for something.
+fn watch(
+    watcher: &mut Watcher,
+    live: &mut dyn Live,
+    mut ended: impl FnMut(&Watcher, Instant) -> bool,
+) -> (Timeline, Option<Key>) {
+    let mut timeline = Timeline::default();
+    let mut next = Instant::now() + INTERVAL;
+    let key = loop {
+        let until = Instant::now() + watcher.pause();
+        if ended(watcher, until) {
+            break None;
+        }
+        watcher.sample();
+        if Instant::now() >= next {
+            timeline.add(watcher.close_interval());
+            next += INTERVAL;
+            live.show(watcher, &timeline);
+        }
+        if let Some(key) = live.asked() {
+            break Some(key);
+        }
+    };
+    timeline.add(watcher.close_interval());
+    // On a machine so busy that none was shown in all the time, or the last is due.
+    live.show(watcher, &timeline);
+    live.close(watcher);
+    (timeline, key)
+}
+
+/// Looks at what runs already, for so long or until it ends. What the person asked for meanwhile.
+pub fn look(
+    options: &WatchedOptions,
+    pids: &[u32],
+    time: Option<Duration>,
+    live: &mut dyn Live,
+    keep: Keep<'_>,
+) -> Result<(PipelineReport, Option<Key>), Stop> {
+    if let Some(reason) = pids.iter().find_map(|&pid| live::refusal(pid)) {
+        return Err(Stop::failed(reason));
+    }
+    // It starts nothing, so no guards are needed.
+    let interrupt = Interrupt::catch().map_err(Stop::failed)?;
+    let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.manner());
+    let deadline = time.map(|time| Instant::now() + time);
+    let mut interrupted = false;
+    let mut alive = Instant::now();
+    let (timeline, key) = watch(&mut watcher, live, |watcher, until| {
+        if watcher.is_alive() {
+            alive = Instant::now();
+        }
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        interrupted |= wait_readable(&[], until, Some(&interrupt)) == Err(RunError::Interrupted);
+        let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        // A loop starts its next round soon.
+        interrupted || over || alive.elapsed() > Duration::from_secs(1)
+    });
+    let mut report = PipelineReport::of(&watcher, &timeline, None);
+    record(options, &mut report, &timeline, keep);
+    Ok((report, if interrupted { Some(Key::Interrupt) } else { key }))
+}
+
+/// Hands what was seen, with what each stage did when, to the history, if that was asked for.
+fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Timeline, keep: Keep<'_>) {
+    if options.record {
+        report.add_moments(timeline);
+        keep(report);
+    }
+}
+
+/// Writes what was asked for, and prints the rest unless that takes its place.
+pub fn write(
+    options: &WatchedOptions,
+    live: &dyn Live,
+    report: &PipelineReport,
+    print: impl FnOnce() -> Ending,
+) -> Ending {
+    if let Some(destination) = &options.json {
+        destination.write("JSON", Ok(json_line(&live.json(report)?)))?;
+    }
+    if options.json == Some(Destination::Stdout) { Ok(()) } else { print() }
+}
+
+/// Signals that end a program and that this one outlives: those of the terminal reach the pipeline by themselves, the others
+/// are passed on to it.
+struct Signals(Vec<(i32, Arc<AtomicBool>)>);
+
+impl Signals {
+    fn catch() -> io::Result<Signals> {
+        // What is ignored stays so, for the pipeline too: nohup, or a shell's background.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored =
+            pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+        let mut caught = Vec::new();
+        for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, flag.clone())?;
+            caught.push((signal, flag));
+        }
+        Ok(Signals(caught))
+    }
+
+    fn pass_on(&self, to: Pid) {
+        for (signal, flag) in &self.0 {
+            if flag.swap(false, Ordering::Relaxed) && [SIGTERM, SIGHUP].contains(signal) {
+                let signal = if *signal == SIGTERM { Signal::TERM } else { Signal::HUP };
+                let _ = kill_process(to, signal);
+            }
+        }
+    }
+}
+
+/// Runs it as the shell would, and says at the end, or after a time, what held it back.
+pub fn start(
+    options: &WatchedOptions,
+    mut command: Command,
+    text: &OsStr,
+    time: Option<Duration>,
+    live: &mut dyn Live,
+    keep: Keep<'_>,
+) -> Ending {
+    let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
+    let signals = Signals::catch().map_err(failed)?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut child = Child::start(&program, &mut command, Group::Inherited).map_err(|error| {
+        let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+        Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
+    })?;
+    let pid = child.pid();
+    let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.manner());
+    let mut broken = None;
+    let mut timeline = Timeline::default();
+    // Opened once: to open and close one for each sample cost the pipeline a tenth of its speed.
+    let end = child.pidfd().ok();
+    let deadline = time.map(|time| Instant::now() + time);
+    let mut has_ended = |until: Instant| {
+        signals.pass_on(pid);
+        if child.end().is_some() || broken.is_some() {
+            return true;
+        }
+        if end.as_ref().is_some_and(|end| wait_readable(&[end.as_fd()], until, None) == Ok(None)) {
+            return false;
+        }
+        child.wait(until, None).unwrap_or_else(|error| {
+            broken = Some(error);
+            true
+        })
+    };
+    loop {
+        let (part, key) = watch(&mut watcher, live, |_, until| {
+            let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            over || has_ended(deadline.map_or(until, |deadline| deadline.min(until)))
+        });
+        part.intervals.into_iter().for_each(|interval| timeline.add(interval));
+        match key {
+            None => break,
+            // The screen takes Ctrl-C as a key: for the pipeline it is what it always is.
+            Some(Key::Interrupt) => drop(rustix::process::kill_current_process_group(Signal::INT)),
+            // The screen is left, the pipeline goes on.
+            Some(Key::Quit | Key::Next) => {}
+        }
+    }
+    let mut report = PipelineReport::of(&watcher, &timeline, Some(&neutral(&text.to_string_lossy())));
+    let mut wait = || while !has_ended(Instant::now() + WAIT) {};
+    // Not onto the screen of a pipeline that goes on and uses the terminal.
+    if io::stderr().is_terminal() && watcher.uses_terminal() {
+        wait();
+    }
+    // A reader of standard error that has left is no reason to end otherwise than the pipeline.
+    let print = || {
+        let _ = write!(io::stderr(), "{}", terminal_of(&io::stderr()).render(&live.sheet(&report)));
+        Ok(())
+    };
+    if let Err(stop) = write(options, live, &report, print) {
+        say_error(stop);
+    }
+    record(options, &mut report, &timeline, keep);
+    wait();
+    match (broken, child.end()) {
+        (Some(error), _) => Err(Stop::with(FAILED, error)),
+        (None, Some((status, _))) => end_like(status),
+        (None, None) => Err(Stop::code(FAILED)),
+    }
+}
+
+/// Ends as the pipeline did.
+fn end_like(status: ExitStatus) -> Ending {
+    if let Some(signal) = status.signal() {
+        // One core file is enough.
+        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return Err(Stop::code(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))));
+    }
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(0) => Ok(()),
+        code => Err(Stop::code(code.unwrap_or(FAILED))),
+    }
+}

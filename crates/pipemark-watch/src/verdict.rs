@@ -1,0 +1,353 @@
+//! What holds a pipeline back, from its figures. Pure: no clock and no machine.
+
+use crate::advice::advice;
+use crate::figures::Figures;
+use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
+
+/// Fewer looks say nothing.
+const FEWEST_SAMPLES: u32 = 20;
+/// Of the time that a control group was held back.
+const THROTTLED: f64 = 0.10;
+/// Stages that want so many times the CPUs that they may use share them.
+const CPUS_WANTED: f64 = 1.25;
+/// A stage that runs for less than this isn't one that wants a CPU.
+const RUNS: f64 = 0.15;
+/// A stage that is busy for longer than this is not held back by bursts.
+pub(super) const BUSY: f64 = 0.85;
+/// A stage that is busy for longer than this may gain more than a larger pipe does.
+const MOSTLY_BUSY: f64 = 0.70;
+/// Both ends of a pipe that is too small wait for at least this share.
+pub(super) const BOTH_WAIT: f64 = 0.12;
+/// Fewer looks that saw an end wait say nothing of it: that share of the fewest samples would be two.
+const FEWEST_WAITS: f64 = 10.0;
+/// A stage that is switched so many times a second spends part of its time on that.
+const OFTEN_SWITCHED: f64 = 1000.0;
+/// Two stages that are busy for as long, within this, are balanced.
+const BALANCED: f64 = 0.10;
+/// What a stage does for longer than this is said beside what it does for longest.
+pub(super) const ALSO: f64 = 0.2;
+/// All stages together are busy for less than this where nothing moves.
+const IDLE: f64 = 0.1;
+/// A stage that is stopped for longer than this does nothing else worth mentioning.
+pub(super) const STOPPED: f64 = 0.5;
+/// A stage that can't be seen for longer than this can't be judged.
+const UNKNOWN: f64 = 0.5;
+
+impl PipelineVerdict {
+    fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
+        PipelineVerdict { kind, reason: reason.to_owned(), text, ..PipelineVerdict::default() }
+    }
+
+    /// Nothing can be told.
+    pub fn unknown(reason: &str, text: impl Into<String>) -> PipelineVerdict {
+        PipelineVerdict::new(VerdictKind::Unknown, reason, text.into())
+    }
+}
+
+/// What a busy stage is busy with, the most first.
+pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
+    let mut all = vec![
+        ("computing", stage.computing),
+        ("waiting for a CPU", stage.waiting_for_cpu),
+        ("waiting for the disk", stage.disk),
+        ("waiting for the network", stage.network),
+        ("waiting for the terminal", stage.terminal),
+        ("sleeping", stage.sleep),
+        ("waiting for its children", stage.children),
+        ("waiting for a lock", stage.lock),
+        ("stopped", stage.stopped),
+        ("waiting for something else", stage.other),
+        ("hidden", stage.unknown),
+    ];
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all
+}
+
+/// What a stage is called where others may have the same name.
+pub fn name(figures: &Figures, number: usize) -> String {
+    let name = &figures.stages[number - 1].name;
+    let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
+    if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
+}
+
+/// In whole per cent.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// It was seen too seldom.
+pub(super) fn too_short(samples: u32) -> PipelineVerdict {
+    let looked = if samples == 0 { "never looked at".to_owned() } else { format!("looked at {samples} times") };
+    let text = format!("Too short to tell: it was {looked}, and {FEWEST_SAMPLES} looks are needed (0.2 s).");
+    PipelineVerdict::unknown("short", text)
+}
+
+/// The verdict on a stretch of time.
+pub fn verdict(figures: &Figures) -> PipelineVerdict {
+    if figures.stages.is_empty() {
+        return PipelineVerdict::unknown("ended", "There was nothing to look at: it had ended.");
+    }
+    if figures.samples < FEWEST_SAMPLES {
+        return too_short(figures.samples);
+    }
+    // What all stages share comes first.
+    if let Some(verdict) = stopped(figures).or_else(|| throttled(figures)).or_else(|| cpus(figures)) {
+        return PipelineVerdict { advice: advice(&verdict, figures), ..verdict };
+    }
+    let parts = parts(figures);
+    if parts.len() < 2 {
+        return of_one(figures);
+    }
+    // Of which the longest counts for scripts.
+    let present = |part: &[usize]| part.iter().map(|&number| figures.stages[number - 1].present).fold(0.0, f64::max);
+    let only = |part: &[usize]| {
+        let mut figures = figures.clone();
+        figures.stages.iter_mut().filter(|stage| !part.contains(&stage.number)).for_each(|stage| stage.present = 0.0);
+        (present(part), of_one(&figures))
+    };
+    let each: Vec<(f64, PipelineVerdict)> = parts.iter().map(|part| only(part)).collect();
+    let texts: Vec<&str> = each.iter().map(|(_, verdict)| verdict.text.as_str()).collect();
+    let text = format!("{} pipelines that nothing joins. {}", parts.len(), texts.join(" "));
+    let longest = each.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, verdict)| verdict.clone());
+    longest.map_or_else(|| of_one(figures), |verdict| PipelineVerdict { text, ..verdict })
+}
+
+/// The numbers of the stages that pipes join, for each pipeline: one, unless several were asked for or a script runs several.
+fn parts(figures: &Figures) -> Vec<Vec<usize>> {
+    // Behind what is hidden they may be one.
+    if figures.stages.iter().any(|stage| stage.hidden) {
+        return Vec::new();
+    }
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    for pipe in &figures.pipes {
+        let (mut joined, apart): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| part.contains(&pipe.from) || part.contains(&pipe.to));
+        joined.push(vec![pipe.from, pipe.to]);
+        parts = apart;
+        parts.push(joined.concat());
+    }
+    parts.sort_by_key(|part| part.iter().min().copied());
+    parts
+}
+
+/// The verdict on a pipeline: stages of others count as if they were not there.
+fn of_one(figures: &Figures) -> PipelineVerdict {
+    // A stage counts for as long as it was there.
+    let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
+    order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
+    let busiest = order[0];
+    let mut verdict = hidden(figures, busiest)
+        .or_else(|| outside(figures, busiest))
+        .or_else(|| idle(figures))
+        .or_else(|| pipe(figures, &order))
+        .or_else(|| balanced(figures, &order))
+        .unwrap_or_else(|| stage(figures, &order));
+    verdict.advice = advice(&verdict, figures);
+    verdict
+}
+
+/// Whether several stages are stopped: by Ctrl-Z it is all of them.
+fn stopped(figures: &Figures) -> Option<PipelineVerdict> {
+    let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
+    let [first, _, ..] = all[..] else { return None };
+    let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
+    let text = format!("Stopped, by Ctrl-Z or SIGSTOP: {}. Nothing moves through them.", names.join(", "));
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, "stopped", text);
+    Some(PipelineVerdict { stage: Some(first.number), ..verdict })
+}
+
+fn throttled(figures: &Figures) -> Option<PipelineVerdict> {
+    let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
+    let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    if share(most) < THROTTLED {
+        return None;
+    }
+    let text = format!(
+        "A limit of CPU time throttles it: the control group of {} was held back for {} of the time.",
+        name(figures, most.number),
+        percent(share(most))
+    );
+    Some(PipelineVerdict {
+        stage: Some(most.number),
+        ..PipelineVerdict::new(VerdictKind::Throttled, "CPU limit", text)
+    })
+}
+
+/// Whether stages together want more CPUs than those that they may use.
+fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
+    let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
+    let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
+        (Some(run), Some(wait)) => (run + wait) * stage.present,
+        _ => running(stage) * stage.present,
+    };
+    let short = figures.stages.iter().filter(|stage| !stage.cpus.is_empty()).find_map(|stage| {
+        let within =
+            |other: &&StageFigures| !other.cpus.is_empty() && other.cpus.iter().all(|cpu| stage.cpus.contains(cpu));
+        let rivals: Vec<&StageFigures> = figures.stages.iter().filter(within).collect();
+        let sum: f64 = rivals.iter().map(|stage| wanted(stage)).sum();
+        let several = rivals.iter().filter(|stage| running(stage) * stage.present >= RUNS).count() > 1;
+        // Where one takes nearly all of what they use, to make others faster gains next to nothing.
+        let used = |stage: &&StageFigures| stage.cpu.unwrap_or(stage.computing) * stage.present;
+        let most = rivals.iter().map(used).fold(0.0, f64::max);
+        let several = several && most <= BUSY * rivals.iter().map(used).sum::<f64>();
+        (several && sum > CPUS_WANTED * stage.cpus.len() as f64).then_some((stage.cpus.len(), sum))
+    });
+    let (cpus, sum) = short?;
+    let text = format!(
+        "The CPUs are shared: the stages together want {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
+    );
+    Some(PipelineVerdict {
+        bound: Some(sum / cpus as f64),
+        ..PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text)
+    })
+}
+
+fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    let text = || {
+        format!(
+            "What {} does can't be seen from here, and nothing else holds the pipeline back for longer.",
+            name(figures, busiest.number)
+        )
+    };
+    // Where neighbours don't tell either, what a hidden stage waits for is anything else.
+    let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
+    (unseen > UNKNOWN)
+        .then(|| PipelineVerdict { stage: Some(busiest.number), ..PipelineVerdict::unknown("hidden", text()) })
+}
+
+/// Whether all stages wait for pipes, for each other: where data moves some stage is busy at each moment.
+fn idle(figures: &Figures) -> Option<PipelineVerdict> {
+    let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
+    let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
+    (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
+}
+
+/// Whether the first stages wait for input, or the last ones for room, in pipes that lead out of what is seen.
+fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
+    let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
+    let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
+        ends.into_iter().map(|stage| (share(stage) * stage.present, stage.number)).max_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let input = most(|stage| stage.starved, figures.stages.iter().filter(|stage| !fed(stage)).collect());
+    let output = most(|stage| stage.blocked, figures.stages.iter().filter(|stage| !read(stage)).collect());
+    let longer = |(share, _): &(f64, usize)| *share > busiest.busy * busiest.present + BALANCED;
+    if let Some((share, number)) = input.filter(longer) {
+        let text = format!(
+            "Its input holds the pipeline back: {} waits for it for {} of the time, from a pipe whose writer can't be seen.",
+            name(figures, number),
+            percent(share)
+        );
+        return Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("input", text) });
+    }
+    let (share, number) = output.filter(longer)?;
+    let text = format!(
+        "What reads its output holds the pipeline back: {} waits for room for {} of the time, in a pipe whose reader can't be seen.",
+        name(figures, number),
+        percent(share)
+    );
+    Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
+}
+
+fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
+    let busiest = order[0];
+    // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
+    let stage_gains_more = busy(0) >= MOSTLY_BUSY && busy(0) * busy(0) > busy(1);
+    if busy(0) >= BUSY || stage_gains_more {
+        return None;
+    }
+    let (worst, both) = bursting(figures)?;
+    let (from, to) = (name(figures, worst.from), name(figures, worst.to));
+    let seen = (both * f64::from(figures.samples)).round();
+    if seen < FEWEST_WAITS {
+        let text = format!(
+            "Too short to tell: an end of the pipe from {from} to {to} was seen to wait {seen} times, and {FEWEST_WAITS} are needed."
+        );
+        return Some(PipelineVerdict::unknown("short", text));
+    }
+    let text = format!(
+        "The pipe from {from} to {to} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
+        percent(worst.writer_waits),
+        percent(worst.reader_waits)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
+    let bound = gain(figures, worst, busiest);
+    Some(PipelineVerdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
+}
+
+/// The pipe of which both ends wait for longest, and for how long, if that is enough to matter.
+pub(super) fn bursting(figures: &Figures) -> Option<(&PipeFigures, f64)> {
+    // As a stage, a pipe counts for as long as it was there.
+    let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
+    let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
+    let worst = figures.pipes.iter().max_by(|a, b| both(a).total_cmp(&both(b)))?;
+    Some((worst, both(worst))).filter(|(_, both)| *both >= BOTH_WAIT)
+}
+
+/// What a larger pipe gains at most: the inverse of the time that the busiest stage works. Not known where its ends are
+/// switched often, because part of what they do is the switching itself, which a larger pipe saves.
+pub(super) fn gain(figures: &Figures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
+    let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
+    let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
+    Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0 && !often)
+}
+
+fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    let [first, second, ..] = order else { return None };
+    if first.busy * first.present - second.busy * second.present > BALANCED {
+        return None;
+    }
+    let text = format!(
+        "The pipeline is balanced: {} is busy {} of the time and {} {}. Making only one of them faster gains little.",
+        name(figures, first.number),
+        percent(first.busy * first.present),
+        name(figures, second.number),
+        percent(second.busy * second.present)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Balanced, "balanced", text);
+    Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })
+}
+
+fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
+    let busiest = order[0];
+    let reasons = reasons(busiest);
+    let (reason, share) = reasons[0];
+    let what = |reason: &str| match (reason, busiest.waits_for) {
+        ("waiting for something else", Some(what)) => format!("waiting for {what}"),
+        // A futex doesn't tell which.
+        ("waiting for a lock", _) => "waiting for a lock, a timer or another thread".to_owned(),
+        _ => reason.to_owned(),
+    };
+    let mut why = match (reason, busiest.cpu) {
+        ("computing", Some(cpu)) => format!("computing ({} of one CPU)", percent(cpu)),
+        _ => format!("{} ({} of the time)", what(reason), percent(share)),
+    };
+    if let Some((second, share)) = reasons.get(1)
+        && *share > ALSO
+    {
+        why.push_str(&format!(", and {} ({})", what(second), percent(*share)));
+    }
+    let mut text = format!("{} holds the pipeline back: {why}.", name(figures, busiest.number));
+    if busiest.present < 0.9 {
+        text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
+    }
+    let next = order.get(1);
+    let bound = next.map(|next| busiest.busy * busiest.present / (next.busy * next.present).max(1e-9));
+    let bound = bound.filter(|&bound| bound < 20.0);
+    match (bound, next) {
+        (Some(bound), Some(next)) => {
+            let (own, next) = (name(figures, busiest.number), name(figures, next.number));
+            text.push_str(&format!(
+                " With a faster {own} it is at most {bound:.1} times as fast; then {next} limits it."
+            ));
+        }
+        (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
+        _ => {}
+    }
+    let verdict = PipelineVerdict::new(VerdictKind::Stage, reason, text);
+    PipelineVerdict { stage: Some(busiest.number), bound, next: next.map(|next| next.number), ..verdict }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What there is to choose from, and why some of it can't be used here.
+
+use pipemark_model::neutral;
+use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};
+
+/// Something that can be chosen.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Its name on the command line.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Why it can't be used here, if it can't.
+    pub missing: Option<String>,
+}
+
+/// Choices below headings, such as `Links (--link)`, the first word of which is what programs call their kind.
+pub fn choices(sections: &[(String, Vec<Choice>)]) -> Sheet {
+    let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
+    let all: Vec<(&String, &Choice)> = all.collect();
+    let shown = |choice: &Choice| match &choice.missing {
+        None => choice.about.clone(),
+        Some(reason) => format!("{} (not here: {reason})", choice.about),
+    };
+    let about = Column::words("about", "about").fit(Fit::Wrapped);
+    let table = Table::of(&all)
+        .data("kind", |(heading, _)| heading.split(" (").next())
+        .column(Column::words("name", "name"), |(_, choice)| Cell::text(&choice.name))
+        .column(about, |(_, choice)| Cell::of(shown(choice), choice.about.as_str()))
+        .data("missing", |(_, choice)| choice.missing.as_deref());
+    Sheet::of(Grid { labels: 2, ..table.grouped(|(heading, _)| *heading, |heading| (*heading).clone()) }, [])
+}
+
+/// A language with its programs, or why it can't take part.
+#[derive(Debug, Clone)]
+pub struct LanguageChoice {
+    /// The name of its folder.
+    pub language: String,
+    /// Its own name.
+    pub name: String,
+    /// Its tools with their versions.
+    pub tools: String,
+    /// What its idiomatic and its tuned program do.
+    pub programs: Result<[String; 2], String>,
+}
+
+/// The languages that can take part, and those that can't.
+pub fn languages(all: &[LanguageChoice]) -> Sheet {
+    let (here, missing): (Vec<&LanguageChoice>, Vec<_>) = all.iter().partition(|own| own.programs.is_ok());
+    let all = [here, missing].concat();
+    let wrapped = |name| Column::words(name, name).fit(Fit::Wrapped);
+    let about = |own: &LanguageChoice, index: usize| {
+        own.programs.as_ref().map_or_else(|_| Cell::default(), |own| Cell::text(&own[index]))
+    };
+    let why = |own: &LanguageChoice, why: &String| (Style::Aside, neutral(&format!("{}: {why}", own.name)));
+    let table = Table::of(&all)
+        .column(Column::words("language", "language"), |own| Cell::text(&own.language))
+        .column(wrapped("name"), |own| Cell::text(&own.name))
+        .column(wrapped("tools"), |own| Cell::text(&own.tools))
+        .column(wrapped("idiomatic"), |own| about(own, 0))
+        .column(wrapped("tuned"), |own| about(own, 1))
+        .data("missing", |own| own.programs.as_ref().err().map(String::as_str))
+        .instead(|own| own.programs.as_ref().err().map(|reason| why(own, reason)));
+    let caption = |here: &bool| if *here { "Languages (pipemark languages run --only LANGUAGE)" } else { "Not here" };
+    Sheet::of(table.grouped(|own| own.programs.is_ok(), |here| caption(here).to_owned()), [])
+}
