@@ -14,7 +14,7 @@ use crate::wait::Wait;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use crate::shared::Line;
+use crate::shared::CacheLine;
 
 /// Lines that a handover takes. Positions and states lie two lines apart, because processors fetch lines in pairs.
 pub(crate) const LINES: usize = 8;
@@ -33,7 +33,7 @@ const SINK: usize = 6;
 const LOOKS: u32 = 500;
 
 /// What an end tells the other about itself: in the gate, whether it sleeps; and in the first word, whether it is there.
-impl Line {
+impl CacheLine {
     const TAKEN: u64 = 1;
     const GONE: u64 = 2;
 
@@ -113,7 +113,7 @@ fn lying(which: &str) -> io::Error {
 }
 
 /// The end that publishes.
-pub(crate) struct Source<L: Deref<Target = [Line]>> {
+pub(crate) struct Source<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     head: u64,
@@ -122,7 +122,7 @@ pub(crate) struct Source<L: Deref<Target = [Line]>> {
     wait: Wait,
 }
 
-impl<L: Deref<Target = [Line]>> Source<L> {
+impl<L: Deref<Target = [CacheLine]>> Source<L> {
     /// Takes the source's place in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
@@ -185,14 +185,14 @@ impl<L: Deref<Target = [Line]>> Source<L> {
     }
 }
 
-impl<L: Deref<Target = [Line]>> Drop for Source<L> {
+impl<L: Deref<Target = [CacheLine]>> Drop for Source<L> {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 /// The end that takes over.
-pub(crate) struct Sink<L: Deref<Target = [Line]>> {
+pub(crate) struct Sink<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     /// The source's position when last seen: looked at again only when all before it was taken.
@@ -201,7 +201,7 @@ pub(crate) struct Sink<L: Deref<Target = [Line]>> {
     wait: Wait,
 }
 
-impl<L: Deref<Target = [Line]>> Sink<L> {
+impl<L: Deref<Target = [CacheLine]>> Sink<L> {
     /// Takes the sink's place in a ring of `capacity` bytes.
     pub(crate) fn new(lines: L, capacity: usize, wait: Wait) -> io::Result<Self> {
         assert!(lines.len() >= LINES && capacity > 0);
@@ -260,7 +260,7 @@ impl<L: Deref<Target = [Line]>> Sink<L> {
     }
 }
 
-impl<L: Deref<Target = [Line]>> Drop for Sink<L> {
+impl<L: Deref<Target = [CacheLine]>> Drop for Sink<L> {
     fn drop(&mut self) {
         self.lines[SINK].leave();
         self.lines[SOURCE].wake(&mut 0);

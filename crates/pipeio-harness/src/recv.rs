@@ -13,7 +13,7 @@ use crate::wait::{Direction, Wait};
 
 /// How bytes are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum ReceiveCall {
     /// read(2): the kernel copies.
     Read,
     /// splice(2) to /dev/null: references to pages are dropped, nothing is copied, nothing is seen.
@@ -26,7 +26,7 @@ pub enum Method {
 
 /// How a receiver is set up.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct RecvOptions {
     /// The most bytes one [`Receiver::recv`] takes, at least 1.
     pub block: usize,
     /// Offset of the buffer from the start of a page, in bytes.
@@ -37,7 +37,7 @@ pub struct Options {
     pub wait: Wait,
 }
 
-impl Options {
+impl RecvOptions {
     /// A buffer for one block.
     ///
     /// # Errors
@@ -72,32 +72,36 @@ pub trait Receiver {
 /// # Errors
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`), for a block of 0 bytes (`InvalidInput`), or
 /// when its memory cannot be had.
-pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn open(
+    method: ReceiveCall,
+    pipe: impl Into<OwnedFd>,
+    options: &RecvOptions,
+) -> io::Result<Box<dyn Receiver + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
-    let flags = if method == Method::IoUring { Wait::Block } else { options.wait };
+    let flags = if method == ReceiveCall::IoUring { Wait::Block } else { options.wait };
     flags.configure(&pipe)?;
-    if method == Method::Vmsplice && !reads_only(&pipe)? {
+    if method == ReceiveCall::Vmsplice && !reads_only(&pipe)? {
         return Err(crate::invalid("vmsplice takes bytes out of a pipe's read end only"));
     }
     let (wait, block) = (options.wait, options.block);
     // A pipe end that is non-blocking does not make splice and vmsplice so: the calls have a flag of their own.
     let flags = wait.splice_flags();
     Ok(match method {
-        Method::Read => Box::new(read(pipe, options)?),
-        Method::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
+        ReceiveCall::Read => Box::new(read(pipe, options)?),
+        ReceiveCall::Vmsplice => buffered(options.buffer()?, move |buffer, calls| {
             wait.retry(pipe.as_fd(), Direction::In, calls, || {
                 let slice = IoSliceRaw::from_slice_mut(buffer);
                 // SAFETY: the memory is borrowed exclusively, so it may be written, and no page of it is kept by the pipe.
                 unsafe { vmsplice(&pipe, &[slice], flags) }
             })
         }),
-        Method::Splice => {
+        ReceiveCall::Splice => {
             let null = rustix::fs::open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
             Box::new(SpliceReceiver { pipe, null, block, wait })
         }
-        Method::IoUring => {
+        ReceiveCall::IoUring => {
             let mut buffer = options.buffer()?;
             // SAFETY: a buffered receiver drops the ring, with what takes, before the buffer.
             let mut ring = unsafe { Ring::new(wait, buffer.bytes_mut()) }?;
@@ -116,14 +120,14 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
 ///
 /// # Errors
 /// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.
-pub fn read(pipe: OwnedFd, options: &Options) -> io::Result<impl Receiver + Send + use<>> {
+pub fn read(pipe: OwnedFd, options: &RecvOptions) -> io::Result<impl Receiver + Send + use<>> {
     check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
     let take = move |buffer: &mut [u8], calls: &mut u32| {
         wait.retry(pipe.as_fd(), Direction::In, calls, || rustix::io::read(&pipe, &mut *buffer))
     };
-    Ok(Buffered { take, buffer: options.buffer()? })
+    Ok(BufferedReceiver { take, buffer: options.buffer()? })
 }
 
 /// Whether `fd` was opened for reading only. Which way vmsplice(2) moves bytes depends on that: on a read end it writes to
@@ -138,15 +142,15 @@ pub fn buffered(
     buffer: Buffer,
     take: impl FnMut(&mut [u8], &mut u32) -> io::Result<usize> + Send + 'static,
 ) -> Box<dyn Receiver + Send> {
-    Box::new(Buffered { take, buffer })
+    Box::new(BufferedReceiver { take, buffer })
 }
 
-struct Buffered<F> {
+struct BufferedReceiver<F> {
     take: F,
     buffer: Buffer,
 }
 
-impl<F: FnMut(&mut [u8], &mut u32) -> io::Result<usize>> Receiver for Buffered<F> {
+impl<F: FnMut(&mut [u8], &mut u32) -> io::Result<usize>> Receiver for BufferedReceiver<F> {
     #[inline(always)]
     fn recv(&mut self) -> io::Result<Received<'_>> {
         let mut calls = 0;

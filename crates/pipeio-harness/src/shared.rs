@@ -15,7 +15,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// counts in its own line slows nobody.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Line {
+pub struct CacheLine {
     /// The word to wait on.
     pub gate: AtomicU32,
     reserved: u32,
@@ -26,19 +26,19 @@ pub struct Line {
 /// Memory in a memfd without a name, mapped by every process that holds the descriptor. Its size is sealed, so that no
 /// holder can make another one fault.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct SharedMapping {
     pub(crate) start: NonNull<u8>,
     pub(crate) len: usize,
 }
 
 // SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
-unsafe impl Send for Mapping {}
+unsafe impl Send for SharedMapping {}
 // SAFETY: as above; references are made to lines only, which consist of atomics.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for SharedMapping {}
 
-impl Mapping {
+impl SharedMapping {
     /// Makes a memfd of `len` zeroed bytes, which are all taken now if it is to be populated.
-    pub(crate) fn create(len: usize, flags: MapFlags) -> io::Result<(OwnedFd, Mapping)> {
+    pub(crate) fn create(len: usize, flags: MapFlags) -> io::Result<(OwnedFd, SharedMapping)> {
         let fd = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&fd, len as u64)?;
         if flags.contains(MapFlags::POPULATE) {
@@ -46,12 +46,12 @@ impl Mapping {
             fallocate(&fd, FallocateFlags::empty(), 0, len as u64)?;
         }
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let mapping = Mapping::open(&fd, flags, "what was made")?;
+        let mapping = SharedMapping::open(&fd, flags, "what was made")?;
         Ok((fd, mapping))
     }
 
     /// Maps the memfd that another process made as `what`.
-    pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<Mapping> {
+    pub(crate) fn open(fd: impl AsFd, flags: MapFlags, what: &str) -> io::Result<SharedMapping> {
         if !fcntl_get_seals(&fd).is_ok_and(|seals| seals.contains(SealFlags::SHRINK | SealFlags::GROW)) {
             return Err(refused(what, "its size is not sealed"));
         }
@@ -60,7 +60,7 @@ impl Mapping {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | flags);
         // SAFETY: a new shared mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap(ptr::null_mut(), len, access, flags, fd, 0)? };
-        Ok(Mapping { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
+        Ok(SharedMapping { start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
     /// The lines that it begins with.
@@ -68,7 +68,7 @@ impl Mapping {
     /// # Safety
     /// So many fit, and nothing but lines is ever made of their memory.
     #[inline]
-    pub(crate) unsafe fn lines(&self, count: usize) -> &[Line] {
+    pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
         // SAFETY: they fit into the mapping, as the caller says, which lives as long as `self`; its size is sealed, so it
         // cannot be taken away under us; mmap returns page-aligned memory, which suits a line; any content is a valid value
         // of atomics, and other processes' writes are allowed to them.
@@ -76,7 +76,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for SharedMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and no borrow of it outlives `self`.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
@@ -90,7 +90,7 @@ pub(crate) fn refused(what: &str, why: &str) -> io::Error {
 
 /// Lines mapped by every process that holds the descriptor.
 #[derive(Debug)]
-pub struct Shared(Mapping);
+pub struct Shared(SharedMapping);
 
 /// The most lines one mapping may have: 1 MiB.
 pub const MAX_LINES: usize = 16 << 10;
@@ -105,7 +105,7 @@ impl Shared {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(crate::invalid(format!("{lines} shared lines; use 1 to {MAX_LINES}")));
         }
-        let (fd, mapping) = Mapping::create(lines * size_of::<Line>(), MapFlags::empty())?;
+        let (fd, mapping) = SharedMapping::create(lines * size_of::<CacheLine>(), MapFlags::empty())?;
         Ok((fd, Shared(mapping)))
     }
 
@@ -114,10 +114,10 @@ impl Shared {
     /// # Errors
     /// When `fd` is not a descriptor that [`Shared::create`] made.
     pub fn open(fd: impl AsFd) -> io::Result<Shared> {
-        let mapping = Mapping::open(fd, MapFlags::empty(), "shared lines")?;
+        let mapping = SharedMapping::open(fd, MapFlags::empty(), "shared lines")?;
         // Other memory than lines never has such a length, and no length can change: so of this memory there are lines and
         // nothing else, whoever opens it as what.
-        if !mapping.len.is_multiple_of(size_of::<Line>()) || mapping.len > MAX_LINES * size_of::<Line>() {
+        if !mapping.len.is_multiple_of(size_of::<CacheLine>()) || mapping.len > MAX_LINES * size_of::<CacheLine>() {
             return Err(refused("shared lines", "it is not a whole number of lines"));
         }
         Ok(Shared(mapping))
@@ -125,11 +125,11 @@ impl Shared {
 }
 
 impl std::ops::Deref for Shared {
-    type Target = [Line];
+    type Target = [CacheLine];
 
-    fn deref(&self) -> &[Line] {
+    fn deref(&self) -> &[CacheLine] {
         // SAFETY: as many lines as fit, and of nothing else is the memory.
-        unsafe { self.0.lines(self.0.len / size_of::<Line>()) }
+        unsafe { self.0.lines(self.0.len / size_of::<CacheLine>()) }
     }
 }
 

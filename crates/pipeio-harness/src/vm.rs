@@ -22,7 +22,7 @@ use rustix::thread::futex;
 use crate::handover::{LINES, Sink, Source};
 use crate::result_of;
 use crate::ring::{InPlaceSender, Memory, fits};
-use crate::shared::{Line, Shared, refused};
+use crate::shared::{CacheLine, Shared, refused};
 
 /// How much memory the sender's blocks cycle through, rounded up to whole blocks, at least two.
 pub const RING_BYTES: usize = 1 << 20;
@@ -64,7 +64,7 @@ fn open(fd: &OwnedFd, block: usize) -> io::Result<Shared> {
 /// # Errors
 /// When `fd` is no such link or has a sender already, or the memory cannot be had. The first send fails with `TimedOut`
 /// when no receiver has come.
-pub fn sender(fd: OwnedFd, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(fd: OwnedFd, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let lines = open(&fd, options.block)?;
     let too_large = || io::Error::new(io::ErrorKind::OutOfMemory, "the block is too large");
     let two = options.block.checked_mul(2).ok_or_else(too_large)?;
@@ -85,7 +85,7 @@ pub fn sender(fd: OwnedFd, options: &send::Options) -> io::Result<Box<dyn Sender
 /// When `fd` is no such link or has a receiver already, or the memory cannot be had. Receiving fails with
 /// `PermissionDenied` when the kernel does not let this process read the sender's memory, and with `UnexpectedEof` when
 /// the sender is gone before all was read.
-pub fn receiver(fd: OwnedFd, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let lines = open(&fd, options.block)?;
     let buffer = options.buffer()?;
     // How large the ring is comes with the first block.
@@ -94,7 +94,7 @@ pub fn receiver(fd: OwnedFd, options: &recv::Options) -> io::Result<Box<dyn Rece
     about.words[RECEIVER].store(number(getpid()), Relaxed);
     about.gate.store(1, Release);
     futex::wake(&about.gate, futex::Flags::empty(), 1)?;
-    let mut reader = Reader { sink, peer: None };
+    let mut reader = VmReader { sink, peer: None };
     Ok(recv::buffered(buffer, move |buffer, calls| reader.take(buffer, calls)))
 }
 
@@ -113,9 +113,9 @@ struct Private {
 unsafe impl Send for Private {}
 
 impl Deref for Private {
-    type Target = [Line];
+    type Target = [CacheLine];
 
-    fn deref(&self) -> &[Line] {
+    fn deref(&self) -> &[CacheLine] {
         &self.lines
     }
 }
@@ -208,19 +208,19 @@ impl Drop for VmSender {
 
 /// Where a receiver reads.
 #[derive(Clone, Copy)]
-struct Peer {
+struct VmPeer {
     process: i32,
     address: usize,
 }
 
-struct Reader {
+struct VmReader {
     sink: Sink<Shared>,
-    peer: Option<Peer>,
+    peer: Option<VmPeer>,
 }
 
-impl Reader {
+impl VmReader {
     /// What the sender said before the first block.
-    fn meet(&mut self) -> io::Result<Peer> {
+    fn meet(&mut self) -> io::Result<VmPeer> {
         let word = |word: usize| self.sink.lines[ABOUT].words[word].load(Relaxed);
         let (process, address, capacity) = (word(SENDER), word(ADDRESS), word(CAPACITY));
         let ((Ok(process @ 1..), Ok(address)), Ok(capacity)) =
@@ -230,7 +230,7 @@ impl Reader {
         };
         self.sink.learn(capacity)?;
         address.checked_add(capacity).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(*self.peer.insert(Peer { process, address }))
+        Ok(*self.peer.insert(VmPeer { process, address }))
     }
 
     fn take(&mut self, buffer: &mut [u8], calls: &mut u32) -> io::Result<usize> {
@@ -254,7 +254,7 @@ impl Reader {
 }
 
 /// Reads what is at the `offset` of the ring and on from its start.
-fn read(peer: Peer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Result<usize> {
+fn read(peer: VmPeer, offset: usize, capacity: usize, buffer: &mut [u8]) -> io::Result<usize> {
     let head = buffer.len().min(capacity - offset);
     let remote = [(offset, head), (0, buffer.len() - head)]
         .map(|(offset, len)| libc::iovec { iov_base: (peer.address + offset) as *mut _, iov_len: len });

@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use crate::buffer::{Buffer, BytesMut, Region, check_block};
-use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use crate::send::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 use crate::wait::Wait;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -37,7 +37,7 @@ const ENOTSUPP: i32 = 524;
 /// # Errors
 /// `Unsupported` when this kernel has no MSG_ZEROCOPY for such a socket; when the memory cannot be had. Sending fails with
 /// `OutOfMemory` for a block that the limits on locked memory (`ulimit -l`) or on the socket's own never let through.
-pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(fd: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     check_block(options.block)?;
     if sockopt::socket_type(&fd)? != SocketType::STREAM {
         return Err(crate::invalid("zero-copy sends need a stream socket"));
@@ -45,13 +45,13 @@ pub fn sender(fd: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Sen
     enable(&fd)?;
     options.wait.configure(&fd)?;
     let memory = match options.content {
-        Content::Prepared => Memory::Prepared(options.buffer()?),
+        Content::Prepared => ProbedMemory::Prepared(options.buffer()?),
         Content::Fresh => {
             let two = options.block.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut region = Region::new(RING_BYTES.max(two), options.pages)?;
             // Touched now, so that no fault is left for later.
             region.bytes_mut().fill(0);
-            Memory::Fresh(Ring { region, head: 0, tail: 0 })
+            ProbedMemory::Fresh(ProbeRing { region, head: 0, tail: 0 })
         }
     };
     let flight = Flight { first: 0, sends: VecDeque::new(), completed: 0, copied: 0 };
@@ -81,13 +81,13 @@ fn enable(fd: &OwnedFd) -> io::Result<()> {
     })
 }
 
-enum Memory {
+enum ProbedMemory {
     Prepared(Buffer),
-    Fresh(Ring),
+    Fresh(ProbeRing),
 }
 
 /// Positions count bytes since the start; their place is their remainder by the region's length.
-struct Ring {
+struct ProbeRing {
     region: Region,
     /// Where the next block begins, if it fits before the end of the region.
     head: u64,
@@ -95,7 +95,7 @@ struct Ring {
     tail: u64,
 }
 
-impl Ring {
+impl ProbeRing {
     /// Where a block of `len` bytes goes next, in one piece.
     fn place(&self, len: usize) -> u64 {
         let capacity = self.region.len() as u64;
@@ -144,7 +144,7 @@ struct ZeroCopySender {
     fd: OwnedFd,
     wait: Wait,
     block: usize,
-    memory: Memory,
+    memory: ProbedMemory,
     /// Prepared content is set, or in flight as it was.
     prepared: bool,
     flight: Flight,
@@ -161,7 +161,7 @@ impl ZeroCopySender {
             match completion(&self.fd) {
                 Ok(Some(Completion { low, high, copied })) => {
                     any = true;
-                    if let (Some(free), Memory::Fresh(ring)) =
+                    if let (Some(free), ProbedMemory::Fresh(ring)) =
                         (self.flight.complete(low, high, copied), &mut self.memory)
                     {
                         ring.tail = free;
@@ -210,7 +210,7 @@ impl ZeroCopySender {
     /// Waits until no send under way needs the place of the next `len` bytes; returns the place.
     fn place(&mut self, len: usize, calls: &mut u32) -> io::Result<u64> {
         loop {
-            let Memory::Fresh(ring) = &mut self.memory else { return Ok(0) };
+            let ProbedMemory::Fresh(ring) = &mut self.memory else { return Ok(0) };
             let start = ring.place(len);
             if self.flight.sends.is_empty() {
                 ring.tail = start;
@@ -226,12 +226,12 @@ impl ZeroCopySender {
 impl Sender for ZeroCopySender {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
         match &mut self.memory {
-            Memory::Prepared(_) if std::mem::replace(&mut self.prepared, true) => Err(prepared_already()),
-            Memory::Prepared(buffer) => {
+            ProbedMemory::Prepared(_) if std::mem::replace(&mut self.prepared, true) => Err(prepared_already()),
+            ProbedMemory::Prepared(buffer) => {
                 fill(0, buffer.bytes_mut());
                 Ok(())
             }
-            Memory::Fresh(_) => Err(only_fresh()),
+            ProbedMemory::Fresh(_) => Err(only_fresh()),
         }
     }
 
@@ -241,8 +241,8 @@ impl Sender for ZeroCopySender {
         let start = self.place(len, &mut calls)?;
         self.calls += calls;
         match &mut self.memory {
-            Memory::Fresh(ring) => Ok(ring.bytes(start, len).into()),
-            Memory::Prepared(_) => Err(only_prepared()),
+            ProbedMemory::Fresh(ring) => Ok(ring.bytes(start, len).into()),
+            ProbedMemory::Prepared(_) => Err(only_prepared()),
         }
     }
 
@@ -257,8 +257,8 @@ impl Sender for ZeroCopySender {
                 self.collect(&mut moved.calls)?;
             }
             let bytes = match &mut self.memory {
-                Memory::Prepared(buffer) => &buffer.bytes()[moved.bytes..len],
-                Memory::Fresh(ring) => &ring.bytes(start, len)[moved.bytes..],
+                ProbedMemory::Prepared(buffer) => &buffer.bytes()[moved.bytes..len],
+                ProbedMemory::Fresh(ring) => &ring.bytes(start, len)[moved.bytes..],
             };
             moved.calls += 1;
             match rustix::net::send(&self.fd, bytes, flags) {
@@ -266,7 +266,7 @@ impl Sender for ZeroCopySender {
                     moved.bytes += sent;
                     let end = start + moved.bytes as u64;
                     self.flight.sends.push_back((end, false));
-                    if let Memory::Fresh(ring) = &mut self.memory {
+                    if let ProbedMemory::Fresh(ring) = &mut self.memory {
                         ring.head = end;
                     }
                 }

@@ -4,7 +4,7 @@ use std::thread;
 
 use pipeio::pipe::{Pipe, set_capacity};
 use pipeio_harness::buffer::{Bytes, Pages};
-use pipeio_harness::recv::Method as Recv;
+use pipeio_harness::recv::ReceiveCall as Recv;
 use pipeio_harness::send::{Content, Method as Send};
 use pipeio_harness::wait::Wait;
 use pipeio_harness::{recv, send};
@@ -39,7 +39,7 @@ impl Trial {
         );
         let pipe = Pipe::new().unwrap();
         set_capacity(&pipe.writer, self.capacity).unwrap();
-        let options = send::Options {
+        let options = send::SendOptions {
             block: self.block,
             align: self.align,
             pages: self.pages,
@@ -51,7 +51,8 @@ impl Trial {
             Content::Fresh => u64::MAX,
             Content::Prepared => send::period(self.send, self.block) as u64,
         };
-        let options = recv::Options { block: self.read_block, align: self.align, pages: self.pages, wait: self.wait };
+        let options =
+            recv::RecvOptions { block: self.read_block, align: self.align, pages: self.pages, wait: self.wait };
         let blocks = total.div_ceil(self.block);
         let (block, content, method) = (self.block, self.content, self.recv);
         let source = thread::spawn(move || {
@@ -182,7 +183,7 @@ fn odd_blocks_and_small_pipes() {
 fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
     let link = Pipe::new().unwrap();
     let options =
-        send::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
+        send::SendOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Fresh };
     let mut sender = send::open(Send::Vmsplice, link.writer, &options).unwrap();
     // A second pipe takes over what the link held: from the sender's view it has been read.
     let kept = Pipe::new().unwrap();
@@ -213,8 +214,13 @@ fn pages_given_away_stay_as_they_were_when_spliced_onwards() {
 fn an_early_end_of_the_reader_is_a_broken_pipe() {
     for method in SENDERS {
         let pipe = Pipe::new().unwrap();
-        let options =
-            send::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block, content: Content::Prepared };
+        let options = send::SendOptions {
+            block: 4096,
+            align: 0,
+            pages: Pages::Base,
+            wait: Wait::Block,
+            content: Content::Prepared,
+        };
         let mut sender = send::open(method, pipe.writer, &options).unwrap();
         sender.prepare(&mut |_, bytes| bytes.fill(1)).unwrap();
         drop(pipe.reader);
@@ -256,7 +262,7 @@ fn the_wrong_end_of_a_pipe_is_refused() {
 #[test]
 fn a_block_of_no_bytes_is_refused() {
     let empty = || Pipe::new().unwrap();
-    let (no_send, no_recv) = (options(0, Content::Prepared), recv::Options { block: 0, ..RECV });
+    let (no_send, no_recv) = (options(0, Content::Prepared), recv::RecvOptions { block: 0, ..RECV });
     for method in SENDERS {
         assert!(send::open(method, empty().writer, &no_send).is_err(), "{method:?}");
     }
@@ -267,8 +273,8 @@ fn a_block_of_no_bytes_is_refused() {
     assert!(recv::read(empty().reader.into(), &no_recv).is_err());
 }
 
-const RECV: recv::Options = recv::Options { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
+const RECV: recv::RecvOptions = recv::RecvOptions { block: 4096, align: 0, pages: Pages::Base, wait: Wait::Block };
 
-fn options(block: usize, content: Content) -> send::Options {
-    send::Options { block, align: 0, pages: Pages::Base, wait: Wait::Block, content }
+fn options(block: usize, content: Content) -> send::SendOptions {
+    send::SendOptions { block, align: 0, pages: Pages::Base, wait: Wait::Block, content }
 }

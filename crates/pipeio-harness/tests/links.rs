@@ -11,7 +11,7 @@ use pipeio_harness::message;
 use pipeio_harness::mq;
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 use pipeio_harness::recv::Receiver;
-use pipeio_harness::ring::{self, Access};
+use pipeio_harness::ring::{self, RingAccess};
 use pipeio_harness::send::{Content, Sender};
 use pipeio_harness::wait::Wait;
 use pipeio_harness::{recv, send};
@@ -22,12 +22,12 @@ const RULE: Rule = Rule::Position { seed: 0x0123_4567_89ab_cdef };
 const WAITS: [Wait; 3] = [Wait::Block, Wait::Poll, Wait::Spin];
 const CONTENTS: [Content; 2] = [Content::Prepared, Content::Fresh];
 
-fn send_options(block: usize, wait: Wait, content: Content) -> send::Options {
-    send::Options { block, align: 0, pages: Pages::Base, wait, content }
+fn send_options(block: usize, wait: Wait, content: Content) -> send::SendOptions {
+    send::SendOptions { block, align: 0, pages: Pages::Base, wait, content }
 }
 
-fn recv_options(block: usize, wait: Wait) -> recv::Options {
-    recv::Options { block, align: 0, pages: Pages::Base, wait }
+fn recv_options(block: usize, wait: Wait) -> recv::RecvOptions {
+    recv::RecvOptions { block, align: 0, pages: Pages::Base, wait }
 }
 
 /// Sends `blocks` blocks and the beginning of one more, says that this was all, and returns how many bytes it was.
@@ -101,7 +101,7 @@ fn enough(block: usize) -> usize {
 fn ring_ends(
     bytes: usize,
     slot: usize,
-    accesses: (Access, Access),
+    accesses: (RingAccess, RingAccess),
     (block, read_block): (usize, usize),
     (wait, content): (Wait, Content),
 ) -> (Box<dyn Sender + Send>, Box<dyn Receiver + Send>) {
@@ -115,11 +115,11 @@ fn ring_ends(
     )
 }
 
-const ACCESSES: [(Access, Access); 4] = [
-    (Access::Copy, Access::Copy),
-    (Access::InPlace, Access::InPlace),
-    (Access::Copy, Access::InPlace),
-    (Access::InPlace, Access::Copy),
+const ACCESSES: [(RingAccess, RingAccess); 4] = [
+    (RingAccess::Copy, RingAccess::Copy),
+    (RingAccess::InPlace, RingAccess::InPlace),
+    (RingAccess::Copy, RingAccess::InPlace),
+    (RingAccess::InPlace, RingAccess::Copy),
 ];
 
 #[test]
@@ -154,25 +154,26 @@ fn ends_of_a_ring_that_wait_differently_still_wake_each_other() {
     for waits in [(Wait::Spin, Wait::Block), (Wait::Block, Wait::Spin), (Wait::Poll, Wait::Block)] {
         let fd = ring::create(128, 64).unwrap();
         let other = fd.try_clone().unwrap();
-        let sender = ring::sender(fd, &send_options(64, waits.0, Content::Fresh), Access::InPlace).unwrap();
-        let receiver = ring::receiver(other, &recv_options(64, waits.1), Access::InPlace).unwrap();
+        let sender = ring::sender(fd, &send_options(64, waits.0, Content::Fresh), RingAccess::InPlace).unwrap();
+        let receiver = ring::receiver(other, &recv_options(64, waits.1), RingAccess::InPlace).unwrap();
         carry(&format!("ring {waits:?}"), 64, 64, Content::Fresh, 20_000, (sender, receiver));
     }
 }
 
 #[test]
 fn a_ring_takes_blocks_larger_than_itself_by_copy_only() {
-    let ends = ring_ends(1000, 100, (Access::Copy, Access::Copy), (12_345, 7000), (Wait::Block, Content::Fresh));
+    let ends =
+        ring_ends(1000, 100, (RingAccess::Copy, RingAccess::Copy), (12_345, 7000), (Wait::Block, Content::Fresh));
     carry("small ring", 12_345, 7000, Content::Fresh, 20, ends);
     let fd = ring::create(1000, 100).unwrap();
-    let refused = ring::sender(fd, &send_options(1001, Wait::Block, Content::Fresh), Access::InPlace);
+    let refused = ring::sender(fd, &send_options(1001, Wait::Block, Content::Fresh), RingAccess::InPlace);
     assert_eq!(refused.err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
 #[test]
 fn fresh_blocks_of_changing_length_run_over_the_end_of_a_ring() {
     let (mut sender, receiver) =
-        ring_ends(1000, 100, (Access::InPlace, Access::InPlace), (100, 64), (Wait::Block, Content::Fresh));
+        ring_ends(1000, 100, (RingAccess::InPlace, RingAccess::InPlace), (100, 64), (Wait::Block, Content::Fresh));
     let pattern = pattern(Content::Fresh, 100);
     thread::scope(|scope| {
         let received = scope.spawn(|| receive_all(receiver, pattern, 64, "changing lengths"));
@@ -191,7 +192,7 @@ fn fresh_blocks_of_changing_length_run_over_the_end_of_a_ring() {
 #[test]
 fn a_ring_makes_no_system_call_when_nobody_has_to_wait() {
     let (mut sender, mut receiver) =
-        ring_ends(1 << 16, 64, (Access::InPlace, Access::InPlace), (64, 64), (Wait::Block, Content::Fresh));
+        ring_ends(1 << 16, 64, (RingAccess::InPlace, RingAccess::InPlace), (64, 64), (Wait::Block, Content::Fresh));
     for _ in 0..5000 {
         sender.fresh(64).unwrap().fill(7);
         assert_eq!(sender.send(64).unwrap().calls, 0);
@@ -202,7 +203,7 @@ fn a_ring_makes_no_system_call_when_nobody_has_to_wait() {
 
 #[test]
 fn a_ring_tells_each_end_that_the_other_left() {
-    for access in [Access::Copy, Access::InPlace] {
+    for access in [RingAccess::Copy, RingAccess::InPlace] {
         for wait in WAITS {
             let (mut sender, receiver) = ring_ends(1000, 100, (access, access), (100, 100), (wait, Content::Fresh));
             // Whatever the sender waits for or does when it happens.
@@ -230,8 +231,9 @@ fn a_ring_tells_each_end_that_the_other_left() {
 #[test]
 fn an_end_of_a_ring_can_be_taken_once() {
     let fd = ring::create(1000, 100).unwrap();
-    let send = || ring::sender(fd.try_clone().unwrap(), &send_options(100, Wait::Block, Content::Fresh), Access::Copy);
-    let recv = || ring::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block), Access::Copy);
+    let send =
+        || ring::sender(fd.try_clone().unwrap(), &send_options(100, Wait::Block, Content::Fresh), RingAccess::Copy);
+    let recv = || ring::receiver(fd.try_clone().unwrap(), &recv_options(100, Wait::Block), RingAccess::Copy);
     let _ends = (send().unwrap(), recv().unwrap());
     assert_eq!(send().err().unwrap().kind(), ErrorKind::AddrInUse);
     assert_eq!(recv().err().unwrap().kind(), ErrorKind::AddrInUse);
@@ -239,7 +241,7 @@ fn an_end_of_a_ring_can_be_taken_once() {
 
 #[test]
 fn a_ring_that_lies_is_an_error() {
-    for access in [Access::Copy, Access::InPlace] {
+    for access in [RingAccess::Copy, RingAccess::InPlace] {
         // The positions are the first words of the first and third line of 64 bytes.
         for position in [1u64 << 40, u64::MAX, 1001] {
             let fd = ring::create(1000, 100).unwrap();
@@ -268,7 +270,7 @@ fn what_is_no_ring_is_refused() {
     let file = rustix::fs::memfd_create("t", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     let (lines, _shared) = pipeio_harness::shared::Shared::create(1024).unwrap();
     for fd in [file, lines] {
-        assert_eq!(ring::receiver(fd, &options, Access::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
+        assert_eq!(ring::receiver(fd, &options, RingAccess::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
     }
     assert!(ring::create(100, 0).is_err());
     assert!(ring::create(usize::MAX, 1).is_err());
@@ -276,7 +278,7 @@ fn what_is_no_ring_is_refused() {
     // A capacity larger than the memory.
     let fd = ring::create(1000, 100).unwrap();
     rustix::io::pwrite(&fd, &(1u64 << 40).to_le_bytes(), 8 * 64 + 16).unwrap();
-    assert_eq!(ring::receiver(fd, &options, Access::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
+    assert_eq!(ring::receiver(fd, &options, RingAccess::Copy).err().unwrap().kind(), ErrorKind::InvalidInput);
 }
 
 /// The sizes around a limit on messages, and odd ones.
@@ -548,8 +550,8 @@ fn child() {
         assert_eq!(bytes, (CHILD_BLOCK * CHILD_BLOCKS + CHILD_BLOCK.div_ceil(3)) as u64);
     };
     match role.as_str() {
-        "ring copy" => received(ring::receiver(link, &recv_options, Access::Copy).unwrap()),
-        "ring in place" => received(ring::receiver(link, &recv_options, Access::InPlace).unwrap()),
+        "ring copy" => received(ring::receiver(link, &recv_options, RingAccess::Copy).unwrap()),
+        "ring in place" => received(ring::receiver(link, &recv_options, RingAccess::InPlace).unwrap()),
         "vm" => received(vm::receiver(link, &recv_options).unwrap()),
         "vm sender" => {
             let mut sender = vm::sender(link, &send_options).unwrap();
@@ -566,7 +568,7 @@ fn child() {
 
 #[test]
 fn rings_reach_another_process() {
-    for (role, access) in [("ring copy", Access::Copy), ("ring in place", Access::InPlace)] {
+    for (role, access) in [("ring copy", RingAccess::Copy), ("ring in place", RingAccess::InPlace)] {
         let fd = ring::create(1 << 16, CHILD_BLOCK).unwrap();
         let mut child = spawn(role, &fd);
         let sender = ring::sender(fd, &send_options(CHILD_BLOCK, Wait::Block, Content::Fresh), access).unwrap();
@@ -623,7 +625,7 @@ fn zero_copy_sends_carry_blocks_of_every_size() {
                     Err(error) => panic!("{error}"),
                 };
                 let read_block = block.div_ceil(2) + 1;
-                let receiver = recv::open(recv::Method::Read, far, &recv_options(read_block, wait)).unwrap();
+                let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(read_block, wait)).unwrap();
                 // Several times the memory that fresh blocks cycle through.
                 let blocks = ((12 << 20) / block).clamp(3, 2000);
                 carry(&format!("zero copy, {wait:?}"), block, read_block, content, blocks, (sender, receiver));
@@ -639,7 +641,7 @@ fn memory_of_zero_copy_sends_is_not_reused_while_the_receiver_is_slow() {
     // More than the memory, where this process may ask for it: else the socket is full before the memory is.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&near, 16 << 20);
     let Ok(sender) = zerocopy::sender(near, &send_options(block, Wait::Block, Content::Fresh)) else { return };
-    let receiver = recv::open(recv::Method::Read, far, &recv_options(block, Wait::Block)).unwrap();
+    let receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(block, Wait::Block)).unwrap();
     let pattern = pattern(Content::Fresh, block);
     thread::scope(|scope| {
         let source = scope.spawn(|| send_all(sender, block, Content::Fresh, 40));
@@ -654,7 +656,7 @@ fn zero_copy_admits_that_loopback_copies() {
     let (near, far) = tcp_pair();
     let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, Wait::Block, Content::Fresh)) else { return };
     assert_eq!(sender.note(), None);
-    let mut receiver = recv::open(recv::Method::Read, far, &recv_options(65536, Wait::Block)).unwrap();
+    let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(65536, Wait::Block)).unwrap();
     thread::scope(|scope| {
         scope.spawn(move || while receiver.recv().unwrap().bytes > 0 {});
         // More than fits in flight: completions have to be collected.
@@ -674,7 +676,7 @@ fn a_zero_copy_sender_learns_that_its_receiver_left() {
         let (near, far) = tcp_pair();
         let Ok(mut sender) = zerocopy::sender(near, &send_options(65536, wait, Content::Fresh)) else { return };
         let reader = thread::spawn(move || {
-            let mut receiver = recv::open(recv::Method::Read, far, &recv_options(4096, Wait::Block)).unwrap();
+            let mut receiver = recv::open(recv::ReceiveCall::Read, far, &recv_options(4096, Wait::Block)).unwrap();
             receiver.recv().unwrap();
         });
         let error = loop {
@@ -700,8 +702,8 @@ fn what_lies_in_shared_memory_is_no_slice() {
     let fd = ring::create(1000, 100).unwrap();
     let both = |fd: &OwnedFd| (fd.try_clone().unwrap(), fd.try_clone().unwrap());
     let (near, far) = both(&fd);
-    let mut sender = ring::sender(near, &send_options(100, Wait::Block, Content::Fresh), Access::InPlace).unwrap();
-    let mut receiver = ring::receiver(far, &recv_options(100, Wait::Block), Access::InPlace).unwrap();
+    let mut sender = ring::sender(near, &send_options(100, Wait::Block, Content::Fresh), RingAccess::InPlace).unwrap();
+    let mut receiver = ring::receiver(far, &recv_options(100, Wait::Block), RingAccess::InPlace).unwrap();
     sender.fresh(100).unwrap().fill(1);
     sender.send(100).unwrap();
     let data = receiver.recv().unwrap().data.unwrap();
@@ -715,7 +717,7 @@ fn what_lies_in_shared_memory_is_no_slice() {
 fn content_in_flight_is_not_prepared_again() {
     let fd = ring::create(1000, 100).unwrap();
     let mut senders =
-        vec![ring::sender(fd, &send_options(100, Wait::Block, Content::Prepared), Access::InPlace).unwrap()];
+        vec![ring::sender(fd, &send_options(100, Wait::Block, Content::Prepared), RingAccess::InPlace).unwrap()];
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     senders.push(zerocopy::sender(stream.into(), &send_options(100, Wait::Block, Content::Prepared)).unwrap());

@@ -14,10 +14,10 @@ use pipemark_stats::estimate;
 use pipemark_stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::pipeline::{Pipeline, PipelineRun};
+use crate::pipeline::{PipelineRun, TimedCommand};
 use crate::sheet::in_turns;
 use crate::stages::stages;
-use crate::turns::{TimedPipeline, Turns};
+use crate::turns::{AbResult, TimedPipeline};
 
 /// What the long help ends with.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
@@ -80,7 +80,7 @@ pub fn run(options: &AbOptions) -> Ending {
 }
 
 /// One pipeline or two, with what they are called by.
-fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
+fn sides(options: &AbOptions) -> Result<Vec<(String, TimedCommand)>, String> {
     let mut texts: Vec<&String> = options.pipelines.iter().filter(|text| *text != "--").collect();
     let capacities = match options.capacity.as_slice() {
         [] => [None, None],
@@ -108,12 +108,12 @@ fn sides(options: &AbOptions) -> Result<Vec<(String, Pipeline)>, String> {
                 stages
             }
         };
-        Ok((text.clone(), Pipeline { stages, capacity, ignore_failure: options.ignore_failure, padding: 0 }))
+        Ok((text.clone(), TimedCommand { stages, capacity, ignore_failure: options.ignore_failure, padding: 0 }))
     };
     texts.into_iter().zip(capacities).map(side).collect()
 }
 
-fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, Stop> {
+fn measure(options: &AbOptions, sides: &[(String, TimedCommand)]) -> Result<AbResult, Stop> {
     let interrupt = catch_interrupts()?;
     let (criterion, begun) = (criterion(options.threshold, Better::Lower), Instant::now());
     let most = options.runs.unwrap_or(if options.sessions == 1 { MOST } else { RUNS });
@@ -191,7 +191,18 @@ fn measure(options: &AbOptions, sides: &[(String, Pipeline)]) -> Result<Turns, S
             }
         });
     let sessions = options.sessions;
-    Ok(Turns { schema: "pipemark-ab/1", a, b, comparison, resolution, why, sessions, criterion, output, same_output })
+    Ok(AbResult {
+        schema: "pipemark-ab/1",
+        a,
+        b,
+        comparison,
+        resolution,
+        why,
+        sessions,
+        criterion,
+        output,
+        same_output,
+    })
 }
 
 /// Runs of each unless told otherwise: so many, and in a single session up to so many, until they took so long.

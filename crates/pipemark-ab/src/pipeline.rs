@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
-use pipemark_host::child::{Begin, Child, Group, foreign, how_ended, wait_for_first, wait_readable};
+use pipemark_host::child::{Begin, Child, ProcessGroup, foreign, how_ended, wait_for_first, wait_readable};
 use pipemark_model::{Capacity, Nanos};
 
 /// Bytes taken from the output at once.
@@ -27,7 +27,7 @@ const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 
 /// What is run.
 #[derive(Debug, Clone)]
-pub struct Pipeline {
+pub struct TimedCommand {
     /// Commands for `sh -c`, at least one.
     pub stages: Vec<String>,
     /// The capacity of the pipes between them; `None` leaves it to the kernel.
@@ -55,7 +55,7 @@ pub struct PipelineRun {
     pub system: Nanos,
 }
 
-impl Pipeline {
+impl TimedCommand {
     /// Runs it to its end. To be `hashed` its output is read, which costs time.
     ///
     /// # Errors
@@ -109,8 +109,9 @@ impl Pipeline {
             if self.padding > 0 {
                 command.env("PIPEMARK_PADDING", "x".repeat(self.padding));
             }
-            let child = Child::start(text.trim(), &mut command, stages.first().map_or(Group::Own, Group::Of))
-                .map_err(RunError::failed(format_args!("'{text}' could not be started")))?;
+            let child =
+                Child::start(text.trim(), &mut command, stages.first().map_or(ProcessGroup::Own, ProcessGroup::Of))
+                    .map_err(RunError::failed(format_args!("'{text}' could not be started")))?;
             stages.push(child);
             input = reader;
         }

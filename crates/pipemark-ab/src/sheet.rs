@@ -5,12 +5,12 @@ use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 use pipemark_stats::compare::Comparison;
 use pipemark_stats::verdict::Verdict;
 
-use crate::turns::{TimedPipeline, Turns};
+use crate::turns::{AbResult, TimedPipeline};
 
 const INTERVAL: &str = "95\u{a0}% interval";
 
 /// A pipeline that was timed, or two that were run in turns.
-pub fn in_turns(turns: &Turns) -> Sheet {
+pub fn in_turns(turns: &AbResult) -> Sheet {
     let sides: Vec<(&str, &TimedPipeline)> =
         ["A", "B"].into_iter().zip([&turns.a].into_iter().chain(&turns.b)).collect();
     let capacity = match sides.iter().any(|(_, side)| side.capacity_granted.is_some()) {

@@ -8,7 +8,7 @@ use pipemark_stats::verdict::Criterion;
 
 /// What `ab --json` writes; with one pipeline there is no `b` and no comparison.
 #[derive(Debug, Serialize)]
-pub struct Turns {
+pub struct AbResult {
     pub schema: &'static str,
     pub a: TimedPipeline,
     pub b: Option<TimedPipeline>,

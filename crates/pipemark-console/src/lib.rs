@@ -13,4 +13,4 @@ pub use destination::{Destination, OutputError};
 pub use ending::{Ending, Stop, catch_interrupts, check_stdout, end, exit, say, say_error};
 pub use output::{ExportOptions, Format, FormatOption, Targets, destination, terminal, terminal_of};
 pub use progress::Progress;
-pub use values::{Choice, count, one_of};
+pub use values::{WordChoice, count, one_of};

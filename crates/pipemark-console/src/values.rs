@@ -3,10 +3,10 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// A word, what it stands for, and what help says of it.
-pub type Choice<T> = (&'static str, T, &'static str);
+pub type WordChoice<T> = (&'static str, T, &'static str);
 
 /// Reads one of these words.
-pub fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl TypedValueParser<Value = T> {
+pub fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [WordChoice<T>]) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(all.iter().map(|&(word, _, help)| PossibleValue::new(word).help(help)))
         .map(|word| all.iter().find(|(known, ..)| *known == word).expect("one of these").1)
 }

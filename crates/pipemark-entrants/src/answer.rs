@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use pipemark_host::child::RunError;
 
-use crate::stream::{Stream, checksum};
+use crate::stream::{ByteStream, checksum};
 
 /// The line of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Answer {
+pub struct ProgramAnswer {
     /// The language's name.
     pub language: String,
     /// Compiler or runtime with its version.
@@ -34,7 +34,7 @@ const MAX_RUNTIME: usize = 200;
 /// # Errors
 /// The first thing that is wrong: `Failed` if it did not keep the contract, `Unverified` if it counted or summed other
 /// bytes than those of the stream.
-pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<Answer, RunError> {
+pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Result<ProgramAnswer, RunError> {
     let broken = |sentence: String| Err(RunError::Failed(sentence));
     let quoted = |text: &str| format!("'{}'", quoted(text.trim(), MAX_QUOTE));
     if output.trim().is_empty() {
@@ -46,7 +46,7 @@ pub fn judge(output: &str, name: &str, stream: &Stream, wall_ns: u64) -> Result<
     if more > 0 {
         return broken(format!("it printed {} lines instead of one: {}", more + 1, quoted(output)));
     }
-    let answer: Answer = match serde_json::from_str(line) {
+    let answer: ProgramAnswer = match serde_json::from_str(line) {
         Ok(answer) => answer,
         Err(error) => return broken(format!("its answer is not that of the contract ({error}): {}", quoted(line))),
     };
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn only_the_contracts_line_is_an_answer() {
-        let stream = Stream { bytes: 0, block: 1, verify: Verify::Full, seed: 0, flip: None };
+        let stream = ByteStream { bytes: 0, block: 1, verify: Verify::Full, seed: 0, flip: None };
         let line = r#"{"language": "C", "runtime": "gcc 12", "bytes": 0, "ns": 5, "checksum": "0000000000000001", "capacity": null}"#;
         let judge = |text: &str| judge(text, "C", &stream, 10);
         let answer = judge(&format!("{line}\n")).unwrap();

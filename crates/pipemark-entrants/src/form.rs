@@ -16,7 +16,7 @@ const MAX_BYTES: u64 = 64 << 10;
 /// A file of contestants.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Form {
+pub struct EntrantFile {
     /// For people; of a language also what its answers say.
     pub name: String,
     /// What has to be here to build and run.
@@ -26,12 +26,12 @@ pub struct Form {
     #[serde(default)]
     pub build: Build,
     /// A language's program as most would write it.
-    pub idiomatic: Option<Program>,
+    pub idiomatic: Option<EntrantProgram>,
     /// A language's program as fast as it gets.
-    pub tuned: Option<Program>,
+    pub tuned: Option<EntrantProgram>,
     /// Filters of lines.
     #[serde(default)]
-    pub filter: BTreeMap<Filter, Program>,
+    pub filter: BTreeMap<Filter, EntrantProgram>,
 }
 
 /// A tool, and the question that proves that it is here.
@@ -64,7 +64,7 @@ pub struct Build {
 /// A program that takes part.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct EntrantProgram {
     /// Its command.
     pub run: Vec<String>,
     /// Half a sentence on how it is written.
@@ -103,27 +103,27 @@ pub struct FindingForm {
     pub says: String,
 }
 
-impl Form {
+impl EntrantFile {
     /// Reads `file`.
     ///
     /// # Errors
     /// A sentence with the file and where in it.
-    pub fn read(file: &Path) -> Result<Form, String> {
+    pub fn read(file: &Path) -> Result<EntrantFile, String> {
         let mut text = String::new();
         let opened = File::open(file).and_then(|opened| opened.take(MAX_BYTES + 1).read_to_string(&mut text));
         opened.map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
         if text.len() as u64 > MAX_BYTES {
             return Err(format!("{} is larger than 64 KiB, the limit for a form", file.display()));
         }
-        Form::parse(&file.display().to_string(), &text)
+        EntrantFile::parse(&file.display().to_string(), &text)
     }
 
     /// Reads the text of a file called `name`.
     ///
     /// # Errors
     /// A sentence with the file and where in it.
-    pub fn parse(name: &str, text: &str) -> Result<Form, String> {
-        let form: Form = toml::from_str(text).map_err(|error| {
+    pub fn parse(name: &str, text: &str) -> Result<EntrantFile, String> {
+        let form: EntrantFile = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             format!("{name}:{line}: {}", error.message())
         })?;
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_shown_in_their_place() {
-        assert!(Form::parse("x.toml", WHOLE).is_ok());
+        assert!(EntrantFile::parse("x.toml", WHOLE).is_ok());
         for (from, to, words) in [
             ("name = \"X\"", "nmae = \"X\"", ":2: unknown field `nmae`"),
             ("[[\"x\"]]", "[]", "no way to call it"),
@@ -187,11 +187,11 @@ mod tests {
             ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),
             ("[tuned]", "[filter.X]", "'X' is not the name of a filter"),
         ] {
-            let error = Form::parse("x.toml", &WHOLE.replacen(from, to, 1)).expect_err(words);
+            let error = EntrantFile::parse("x.toml", &WHOLE.replacen(from, to, 1)).expect_err(words);
             assert!(error.contains(words), "{error}");
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "#".repeat(70_000)).unwrap();
-        assert!(Form::read(file.path()).unwrap_err().contains("64 KiB"));
+        assert!(EntrantFile::read(file.path()).unwrap_err().contains("64 KiB"));
     }
 }

@@ -14,15 +14,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use form::{Form, Program as ProgramForm};
+use form::{EntrantFile, EntrantProgram};
 
 use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Language, Program, did_you_mean};
 
-pub use answer::{Answer, judge, quoted};
+pub use answer::{ProgramAnswer, judge, quoted};
 pub use form::{Does, FindingForm};
 pub use project::{Project, Runnable};
-pub use stream::Stream;
+pub use stream::ByteStream;
 pub use tool::on_path;
 
 /// Where contestants are looked for when nobody says where.
@@ -36,8 +36,8 @@ const EMBEDDED: [(&str, &str); 3] = [
 ];
 
 /// What is known of the filters that come with the program.
-pub static FILTERS: LazyLock<Vec<(Filter, ProgramForm)>> = LazyLock::new(|| {
-    let forms = EMBEDDED.iter().map(|(folder, text)| Form::parse(folder, text).expect("a test reads it"));
+pub static FILTERS: LazyLock<Vec<(Filter, EntrantProgram)>> = LazyLock::new(|| {
+    let forms = EMBEDDED.iter().map(|(folder, text)| EntrantFile::parse(folder, text).expect("a test reads it"));
     forms.flat_map(|form| form.filter).collect()
 });
 
@@ -98,7 +98,7 @@ impl Entrants {
                     if file.is_file() {
                         let name = folder.file_name().unwrap_or_default().to_string_lossy();
                         embedded.remove(&*name);
-                        entrants.add(&name, Form::read(&file)?, Ok(folder.clone()))?;
+                        entrants.add(&name, EntrantFile::read(&file)?, Ok(folder.clone()))?;
                     }
                 }
             }
@@ -114,12 +114,12 @@ impl Entrants {
                 Some(folder) => format!("there is no folder '{name}' in {}", folder.display()),
                 None => no_folder(&format!("{FOLDER}/{name}")),
             };
-            entrants.add(name, Form::parse(name, text)?, Err(missing))?;
+            entrants.add(name, EntrantFile::parse(name, text)?, Err(missing))?;
         }
         Ok(entrants)
     }
 
-    fn add(&mut self, name: &str, form: Form, folder: Result<PathBuf, String>) -> Result<(), String> {
+    fn add(&mut self, name: &str, form: EntrantFile, folder: Result<PathBuf, String>) -> Result<(), String> {
         let top = folder.as_deref().ok().and_then(Path::parent).and_then(Path::parent).unwrap_or(Path::new("."));
         let out = top.join("build").join(FOLDER).join(name);
         if let Some(double) = form.filter.keys().find(|filter| self.project_of(filter).is_some()) {

@@ -13,8 +13,8 @@ use rustix::fs::{FlockOperation, flock};
 use pipemark_host::child::RunError;
 
 use crate::Rebuild;
-use crate::form::{Form, Program, Tool};
-use crate::tool::{self, Found};
+use crate::form::{EntrantFile, EntrantProgram, Tool};
+use crate::tool::{self, FoundTool};
 
 /// A cold Zig or Rust build takes half a minute on a slow machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -30,14 +30,14 @@ pub struct Project {
     /// What people call it.
     pub name: String,
     /// By the name that a trial has for each.
-    pub programs: BTreeMap<String, Program>,
+    pub programs: BTreeMap<String, EntrantProgram>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
     /// The sources, or why they are not here.
     folder: Result<PathBuf, String>,
     out: PathBuf,
     /// The tools that it can be run with, or why it can't be; `None` before that is known.
-    state: Option<Result<Vec<Found>, RunError>>,
+    state: Option<Result<Vec<FoundTool>, RunError>>,
 }
 
 /// A program that can be started.
@@ -56,11 +56,11 @@ pub struct Runnable {
 impl Project {
     /// What `form` in `folder` describes; what is built goes to `out`. Filters that need no building are apart from the
     /// others, each with its own tools.
-    pub fn all_of(form: Form, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
+    pub fn all_of(form: EntrantFile, folder: Result<PathBuf, String>, out: PathBuf) -> Vec<Project> {
         let all_tools = form.filter.is_empty();
         let language = [("idiomatic", form.idiomatic), ("tuned", form.tuned)];
         let language = language.into_iter().filter_map(|(name, program)| Some((name.to_owned(), program?)));
-        let mut groups: Vec<BTreeMap<String, Program>> = vec![BTreeMap::from_iter(language)];
+        let mut groups: Vec<BTreeMap<String, EntrantProgram>> = vec![BTreeMap::from_iter(language)];
         for (name, program) in form.filter {
             let program = (name.to_string(), program);
             match program.1.run.iter().any(|word| word.contains(OUT)) {
@@ -68,7 +68,7 @@ impl Project {
                 false => groups.push(BTreeMap::from_iter([program])),
             }
         }
-        let project = |(index, programs): (usize, BTreeMap<String, Program>)| {
+        let project = |(index, programs): (usize, BTreeMap<String, EntrantProgram>)| {
             let commands = if index == 0 { form.build.commands.clone() } else { Vec::new() };
             let needed = |tool: &&Tool| {
                 let mut words = commands.iter().chain(programs.values().map(|program| &program.run)).flatten();
@@ -85,7 +85,7 @@ impl Project {
     ///
     /// # Errors
     /// Which tool is missing, why it is not accepted, and how to install it.
-    pub fn detect(&self) -> Result<Vec<Found>, String> {
+    pub fn detect(&self) -> Result<Vec<FoundTool>, String> {
         let folder = self.folder.as_deref().unwrap_or(Path::new("."));
         self.tools.iter().map(|tool| tool.detect(folder)).collect()
     }
@@ -122,7 +122,7 @@ impl Project {
     }
 
     /// A tool may be more than one word.
-    fn expand(&self, words: &[String], tools: &[Found]) -> Vec<String> {
+    fn expand(&self, words: &[String], tools: &[FoundTool]) -> Vec<String> {
         let folder = self.folder.as_ref().map_or_else(|_| ".".into(), |folder| folder.to_string_lossy());
         let expanded = |word: &String| match tools.iter().find(|tool| *word == format!("{{{}}}", tool.name)) {
             Some(tool) => tool.words.clone(),
@@ -138,7 +138,7 @@ impl Project {
     ///
     /// # Errors
     /// Which command failed, with the end of its output.
-    fn build(&self, tools: &[Found], when: Rebuild) -> Result<bool, String> {
+    fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
         let folder = match &self.folder {
             Ok(folder) if !self.commands.is_empty() => folder,
             _ => return Ok(false),
@@ -176,7 +176,7 @@ impl Project {
     }
 
     /// Everything that a build depends on, as text.
-    fn stamp(&self, folder: &Path, tools: &[Found]) -> io::Result<String> {
+    fn stamp(&self, folder: &Path, tools: &[FoundTool]) -> io::Result<String> {
         let mut stamp = format!("{}\n", env!("CARGO_PKG_VERSION"));
         for tool in tools {
             stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));

@@ -8,7 +8,7 @@ const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stream {
+pub struct ByteStream {
     /// How many bytes.
     pub bytes: u64,
     /// Bytes per block, at least 1.
@@ -21,7 +21,7 @@ pub struct Stream {
     pub flip: Option<u64>,
 }
 
-impl Stream {
+impl ByteStream {
     /// The contract's word for the pattern.
     pub fn pattern(&self) -> &'static str {
         if self.verify == Verify::Xor { "document" } else { "position" }
@@ -33,7 +33,7 @@ impl Stream {
 }
 
 /// The checksum of a stream.
-pub fn checksum(stream: &Stream) -> u64 {
+pub fn checksum(stream: &ByteStream) -> u64 {
     match stream.verify {
         Verify::Xor => document(stream),
         _ => position(stream),
@@ -42,7 +42,7 @@ pub fn checksum(stream: &Stream) -> u64 {
 
 /// A whole period of 256 bytes is 0, so what counts is each block's remainder, and whether it occurs an odd number of
 /// times.
-fn document(stream: &Stream) -> u64 {
+fn document(stream: &ByteStream) -> u64 {
     let xor = |length: u64| (0..length % 256).fold(0, |xor, byte| xor ^ byte);
     let (whole, rest) = (stream.bytes / stream.block, stream.bytes % stream.block);
     let blocks = if whole % 2 == 1 { xor(stream.block) } else { 0 };
@@ -52,7 +52,7 @@ fn document(stream: &Stream) -> u64 {
 
 /// A whole block differs from others by its number alone, in the first two words, which each later sum has as well; all
 /// other blocks are summed word by word.
-fn position(stream: &Stream) -> u64 {
+fn position(stream: &ByteStream) -> u64 {
     let noise = noise(stream);
     let mut unnumbered = noise.clone();
     let stamped = unnumbered.len().min(8);
@@ -75,7 +75,7 @@ fn position(stream: &Stream) -> u64 {
     value
 }
 
-fn noise(stream: &Stream) -> Vec<u8> {
+fn noise(stream: &ByteStream) -> Vec<u8> {
     let mut state = stream.seed;
     let length = stream.block.min(stream.bytes);
     (0..length)
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     /// The README's words, byte by byte.
-    fn plainly(stream: &Stream) -> u64 {
+    fn plainly(stream: &ByteStream) -> u64 {
         let mut value = u64::from(stream.verify != Verify::Xor);
         let mut sent = 0;
         for number in 0u64.. {
@@ -158,7 +158,7 @@ mod tests {
             flip in prop::option::of(0u64..3500),
             verify in prop::sample::select(vec![Verify::Xor, Verify::Full]),
         ) {
-            let stream = Stream { bytes, block, verify, seed, flip };
+            let stream = ByteStream { bytes, block, verify, seed, flip };
             prop_assert_eq!(checksum(&stream), plainly(&stream));
         }
     }
@@ -166,9 +166,9 @@ mod tests {
     #[test]
     fn a_known_one() {
         // As every entrant answers, and entrants/check.py computes.
-        let stream = Stream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
+        let stream = ByteStream { bytes: 1_000_003, block: 65_536, verify: Verify::Full, seed: 2, flip: None };
         assert_eq!(checksum(&stream), plainly(&stream));
-        assert_eq!(checksum(&Stream { bytes: 0, ..stream }), 1);
-        assert_ne!(checksum(&Stream { flip: Some(65_540), ..stream }), checksum(&stream));
+        assert_eq!(checksum(&ByteStream { bytes: 0, ..stream }), 1);
+        assert_ne!(checksum(&ByteStream { flip: Some(65_540), ..stream }), checksum(&stream));
     }
 }

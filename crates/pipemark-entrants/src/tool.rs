@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-use pipemark_host::child::{Child, Group};
+use pipemark_host::child::{Child, ProcessGroup};
 
 use crate::form::Tool;
 
@@ -20,7 +20,7 @@ const MAX_OUTPUT: u64 = 16 << 10;
 
 /// A tool that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundTool {
     /// Its name in the form.
     pub name: String,
     /// How to call it.
@@ -34,11 +34,11 @@ impl Tool {
     ///
     /// # Errors
     /// What each way lacks, and how to install it.
-    pub fn detect(&self, folder: &Path) -> Result<Found, String> {
+    pub fn detect(&self, folder: &Path) -> Result<FoundTool, String> {
         let mut reasons = Vec::new();
         for words in &self.ways {
             match self.version_by(words, folder) {
-                Ok(version) => return Ok(Found { name: self.name.clone(), words: words.clone(), version }),
+                Ok(version) => return Ok(FoundTool { name: self.name.clone(), words: words.clone(), version }),
                 Err(reason) => reasons.push(reason),
             }
         }
@@ -91,7 +91,7 @@ pub(super) fn run(words: &[String], folder: &Path, output: &File, limit: Duratio
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
-    let mut child = Child::start(program, &mut command, Group::Own)?;
+    let mut child = Child::start(program, &mut command, ProcessGroup::Own)?;
     child.wait(Instant::now() + limit, None).map_err(io::Error::other)?;
     let late = || io::Error::new(io::ErrorKind::TimedOut, format!("it did not end within {limit:?}"));
     child.end().map(|(status, _)| status).ok_or_else(late)

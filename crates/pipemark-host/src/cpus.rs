@@ -2,12 +2,12 @@
 
 use pipemark_model::{Cache, Cpu, CpuTopology};
 
-use crate::files::{Files, cpu_list, field};
+use crate::files::{SystemFiles, cpu_list, field};
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// The CPUs the scheduler may put this process on; never empty.
-pub fn allowed(files: &Files) -> Vec<Cpu> {
+pub fn allowed(files: &SystemFiles) -> Vec<Cpu> {
     let mut cpus: Vec<Cpu> = match rustix::thread::sched_getaffinity(None) {
         Ok(set) => (0..Cpu::LIMIT).filter(|&cpu| set.is_set(cpu.into())).map(Cpu).collect(),
         // The call refuses a set of 1024 CPUs where the kernel knows of more.
@@ -20,7 +20,7 @@ pub fn allowed(files: &Files) -> Vec<Cpu> {
 }
 
 /// The CPUs this process may use that are online.
-fn listed(files: &Files) -> Vec<Cpu> {
+fn listed(files: &SystemFiles) -> Vec<Cpu> {
     let status = files.text("/proc/self/status").unwrap_or_default();
     let mut cpus = field(&status, "Cpus_allowed_list").and_then(cpu_list).unwrap_or_default();
     if let Some(online) = files.text(format!("{CPUS}/online")).and_then(|list| cpu_list(&list)) {
@@ -30,7 +30,7 @@ fn listed(files: &Files) -> Vec<Cpu> {
 }
 
 /// Where each of `cpus` sits. With /sys hidden each counts as a core of its own in one package.
-pub fn topology(files: &Files, cpus: &[Cpu]) -> Vec<CpuTopology> {
+pub fn topology(files: &SystemFiles, cpus: &[Cpu]) -> Vec<CpuTopology> {
     let locate = |&cpu: &Cpu| {
         let folder = format!("{CPUS}/cpu{cpu}/topology");
         // thread_siblings_list is the name before Linux 5.3.
@@ -46,7 +46,7 @@ pub fn topology(files: &Files, cpus: &[Cpu]) -> Vec<CpuTopology> {
 }
 
 /// The caches of one CPU, from the nearest.
-pub fn caches(files: &Files, cpu: Cpu) -> Vec<Cache> {
+pub fn caches(files: &SystemFiles, cpu: Cpu) -> Vec<Cache> {
     let folder = format!("{CPUS}/cpu{cpu}/cache");
     let indices = files.names(&folder).into_iter().filter(|name| name.starts_with("index"));
     let read = |index: String| {
@@ -79,12 +79,12 @@ fn cache_size(text: &str) -> Option<u64> {
 }
 
 /// The start of /proc/cpuinfo: the first CPU's block, which stands for all. Reading all of it asks every CPU for its clock.
-pub fn cpuinfo(files: &Files) -> String {
+pub fn cpuinfo(files: &SystemFiles) -> String {
     files.head("/proc/cpuinfo", 8 << 10).unwrap_or_default()
 }
 
 /// What the processor is called.
-pub fn model(files: &Files, cpuinfo: &str) -> String {
+pub fn model(files: &SystemFiles, cpuinfo: &str) -> String {
     // x86 and s390 have names; ARM has numbers, and often a board with a name.
     let named = ["model name", "Processor", "cpu model", "cpu", "uarch"].iter().find_map(|key| field(cpuinfo, key));
     if let Some(name) = named {
@@ -100,7 +100,7 @@ pub fn model(files: &Files, cpuinfo: &str) -> String {
 }
 
 /// The NUMA node of a CPU, where there are several.
-fn node(files: &Files, cpu: Cpu) -> Option<u32> {
+fn node(files: &SystemFiles, cpu: Cpu) -> Option<u32> {
     let cpus = |node: &u32| cpu_list(&files.line(format!("/sys/devices/system/node/node{node}/cpulist"))?);
     files
         .line("/sys/devices/system/node/node1/cpulist")
@@ -108,7 +108,7 @@ fn node(files: &Files, cpu: Cpu) -> Option<u32> {
 }
 
 /// The frequency governor of one CPU.
-pub fn governor(files: &Files, cpu: Cpu) -> Option<String> {
+pub fn governor(files: &SystemFiles, cpu: Cpu) -> Option<String> {
     files.line(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))
 }
 

@@ -11,19 +11,19 @@ use pipemark_model::Cpu;
 const LONGEST: u64 = 256 << 10;
 
 /// The file system to read from: the machine's own, or a sample of another one.
-pub struct Files {
+pub struct SystemFiles {
     root: PathBuf,
 }
 
-impl Files {
+impl SystemFiles {
     /// This machine's files.
-    pub fn live() -> Files {
-        Files::below("/")
+    pub fn live() -> SystemFiles {
+        SystemFiles::below("/")
     }
 
     /// Files of a machine whose root directory is `root`.
-    pub fn below(root: impl Into<PathBuf>) -> Files {
-        Files { root: root.into() }
+    pub fn below(root: impl Into<PathBuf>) -> SystemFiles {
+        SystemFiles { root: root.into() }
     }
 
     fn locate(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -117,12 +117,12 @@ pub mod sample {
     use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use crate::files::Files;
+    use crate::files::SystemFiles;
 
     /// Removed when dropped.
     pub struct Tree {
         root: PathBuf,
-        pub files: Files,
+        pub files: SystemFiles,
     }
 
     impl Tree {
@@ -135,7 +135,7 @@ pub mod sample {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            Tree { files: Files::below(&root), root }
+            Tree { files: SystemFiles::below(&root), root }
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_none() {
-        let files = Files::below("/nonexistent");
+        let files = SystemFiles::below("/nonexistent");
         assert_eq!(files.text("/proc/stat"), None);
         assert_eq!(files.value::<u64>("/proc/sys/fs/pipe-max-size"), None);
         assert!(files.names("/sys/devices").is_empty());

@@ -9,7 +9,7 @@ mod noise;
 mod permissions;
 mod virtualization;
 
-use files::Files;
+use files::SystemFiles;
 
 use pipemark_model::{Host, Pressure};
 
@@ -26,7 +26,7 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Looks at this machine. Takes a few milliseconds; what is hidden or forbidden is left out.
 pub fn survey() -> Host {
-    let files = Files::live();
+    let files = SystemFiles::live();
     let uname = rustix::system::uname();
     let text = |field: &std::ffi::CStr| field.to_string_lossy().into_owned();
     let system = rustix::system::sysinfo();
@@ -68,25 +68,25 @@ pub fn survey() -> Host {
     }
 }
 
-fn pipe_max_size(files: &Files) -> u64 {
+fn pipe_max_size(files: &SystemFiles) -> u64 {
     files.value("/proc/sys/fs/pipe-max-size").unwrap_or(DEFAULT_PIPE_MAX_SIZE)
 }
 
 /// What control groups leave to this process now.
 pub fn room() -> Room {
-    let files = Files::live();
+    let files = SystemFiles::live();
     ControlGroups::find(&files).room(&files)
 }
 
 /// The policy that holds for private anonymous memory: since Linux 6.8 each size has its own, which may follow the
 /// common one.
-fn huge_page_policy(files: &Files, size: Option<u64>) -> Option<String> {
+fn huge_page_policy(files: &SystemFiles, size: Option<u64>) -> Option<String> {
     let chosen = |path: &str| Some(files.text(path)?.split_once('[')?.1.split_once(']')?.0.to_owned());
     let own = size.and_then(|bytes| chosen(&format!("{HUGE_PAGES}/hugepages-{}kB/enabled", bytes >> 10)));
     own.filter(|policy| policy != "inherit").or_else(|| chosen(&format!("{HUGE_PAGES}/enabled")))
 }
 
-fn pressure(files: &Files) -> Option<Pressure> {
+fn pressure(files: &SystemFiles) -> Option<Pressure> {
     let some = |path: &str| {
         let text = files.text(path)?;
         let line = text.lines().find(|line| line.starts_with("some "))?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::files::Files;
+use crate::files::SystemFiles;
 
 /// The control groups this process is in, from its own up to the topmost that can be seen. Limits of all of them bind.
 #[derive(Debug)]
@@ -24,16 +24,16 @@ pub struct Room {
 
 impl ControlGroups {
     /// Finds them; none where /proc does not tell.
-    pub fn find(files: &Files) -> ControlGroups {
+    pub fn find(files: &SystemFiles) -> ControlGroups {
         ControlGroups::of("self", files)
     }
 
     /// Those of another process.
     pub fn of_process(pid: u32) -> ControlGroups {
-        ControlGroups::of(&pid.to_string(), &Files::live())
+        ControlGroups::of(&pid.to_string(), &SystemFiles::live())
     }
 
-    fn of(process: &str, files: &Files) -> ControlGroups {
+    fn of(process: &str, files: &SystemFiles) -> ControlGroups {
         let groups = files.text(format!("/proc/{process}/cgroup")).unwrap_or_default();
         let mounts = files.text("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
@@ -57,7 +57,7 @@ impl ControlGroups {
     }
 
     /// The tightest memory limit in bytes.
-    pub fn memory(&self, files: &Files) -> Option<u64> {
+    pub fn memory(&self, files: &SystemFiles) -> Option<u64> {
         // Version 1 says "no limit" with the largest whole number of pages.
         const NO_LIMIT: u64 = 1 << 62;
         let names = ["memory.max", "memory.limit_in_bytes"];
@@ -66,7 +66,7 @@ impl ControlGroups {
     }
 
     /// What is left of processes and memory.
-    pub fn room(&self, files: &Files) -> Room {
+    pub fn room(&self, files: &SystemFiles) -> Room {
         let left = |folder: &PathBuf, what: &str, kept: u64| {
             let limit: u64 = files.value(folder.join(format!("{what}.max")))?;
             let used: u64 = files.value(folder.join(format!("{what}.current")))?;
@@ -81,7 +81,7 @@ impl ControlGroups {
     }
 
     /// The tightest CPU limit in CPUs.
-    pub fn cpus(&self, files: &Files) -> Option<f64> {
+    pub fn cpus(&self, files: &SystemFiles) -> Option<f64> {
         let limit = |folder: &PathBuf| {
             let (quota, period): (f64, f64) = match files.line(folder.join("cpu.max")) {
                 Some(both) => {
@@ -97,11 +97,11 @@ impl ControlGroups {
 
     /// The same as [`ControlGroups::throttled`], of this machine.
     pub fn throttled_now(&self) -> Option<Duration> {
-        self.throttled(&Files::live())
+        self.throttled(&SystemFiles::live())
     }
 
     /// For how long a CPU limit has held some process of the group back, since the group began.
-    pub fn throttled(&self, files: &Files) -> Option<Duration> {
+    pub fn throttled(&self, files: &SystemFiles) -> Option<Duration> {
         let time = |folder: &PathBuf| {
             let entry = |key| files.entry(folder.join("cpu.stat"), key);
             let version_1 = || entry("throttled_time").map(Duration::from_nanos);
@@ -111,7 +111,7 @@ impl ControlGroups {
     }
 
     /// How often it did (nr_throttled).
-    pub fn times_throttled(&self, files: &Files) -> Option<u64> {
+    pub fn times_throttled(&self, files: &SystemFiles) -> Option<u64> {
         self.cpu.iter().filter_map(|folder| files.entry(folder.join("cpu.stat"), "nr_throttled")).max()
     }
 }

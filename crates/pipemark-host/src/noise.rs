@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pipemark_model::{Cpu, Host, Warning};
 
-use crate::files::Files;
+use crate::files::SystemFiles;
 use crate::limits::ControlGroups;
 
 /// Steal from this share on is worth a word, in per cent.
@@ -41,7 +41,7 @@ struct Ticks {
 impl Reading {
     /// Reads the counters now. Processes we started count as ours once they were waited for.
     pub fn now() -> Reading {
-        let files = Files::live();
+        let files = SystemFiles::live();
         let groups = ControlGroups::find(&files);
         Reading {
             at: Instant::now(),

@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 use pipemark_model::Permission;
 
-use crate::files::{Files, field};
+use crate::files::{SystemFiles, field};
 
 type Probe = fn() -> io::Result<()>;
 
@@ -68,12 +68,12 @@ facilities! {
 
 /// A pipe as large as the limit allows. Beyond some tens of MiB a lack of contiguous kernel memory may refuse it all the same.
 fn largest_pipe() -> io::Result<()> {
-    probe::pipe_capacity(super::pipe_max_size(&Files::live()).min(16 << 20) as usize).map(drop)
+    probe::pipe_capacity(super::pipe_max_size(&SystemFiles::live()).min(16 << 20) as usize).map(drop)
 }
 
 impl Facility {
     /// Why it is not here although the call itself works, if so.
-    fn withheld(self, files: &Files) -> Option<String> {
+    fn withheld(self, files: &SystemFiles) -> Option<String> {
         let why = match self {
             Facility::ProcessVm => match files.value::<u32>("/proc/sys/kernel/yama/ptrace_scope")? {
                 2 if !capable(CapabilitySet::SYS_PTRACE) => {
@@ -93,7 +93,7 @@ impl Facility {
     }
 
     /// Why a probe failed and what would help: a clause that follows the facility's name.
-    fn reason(self, error: &io::Error, files: &Files) -> String {
+    fn reason(self, error: &io::Error, files: &SystemFiles) -> String {
         let Some(errno) = Errno::from_io_error(error) else { return format!("it is there but does not work: {error}") };
         match (self, errno) {
             (_, Errno::NOSYS) => format!(
@@ -150,7 +150,7 @@ fn refused(errno: Errno) -> String {
     )
 }
 
-fn io_uring_switch(files: &Files) -> Option<u32> {
+fn io_uring_switch(files: &SystemFiles) -> Option<u32> {
     files.value("/proc/sys/kernel/io_uring_disabled")
 }
 
@@ -160,7 +160,7 @@ pub fn capable(capability: CapabilitySet) -> bool {
 }
 
 /// Tries everything.
-pub fn probe_all(files: &Files) -> Vec<Permission> {
+pub fn probe_all(files: &SystemFiles) -> Vec<Permission> {
     let permission = |facility: Facility| {
         let missing = match facility.probe()() {
             Ok(()) => facility.withheld(files),
@@ -173,7 +173,7 @@ pub fn probe_all(files: &Files) -> Vec<Permission> {
 
 /// Whether no pipe limit binds this process, and whether no limit per user does. A capability inside of a user
 /// namespace lifts nothing, so the first is found by exceeding the limit.
-pub fn pipe_limits_lifted(files: &Files, pipe_max_size: u64) -> (bool, bool) {
+pub fn pipe_limits_lifted(files: &SystemFiles, pipe_max_size: u64) -> (bool, bool) {
     let all = usize::try_from(pipe_max_size)
         .ok()
         .and_then(|limit| limit.checked_add(1))
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_facility_is_probed_under_its_own_name() {
-        let permissions = probe_all(&Files::live());
+        let permissions = probe_all(&SystemFiles::live());
         let names: std::collections::HashSet<&str> = permissions.iter().map(|p| p.name.as_str()).collect();
         assert_eq!(names.len(), Facility::iter().count());
         assert_eq!(permissions.iter().find(|p| p.name == "futex").unwrap().missing, None);

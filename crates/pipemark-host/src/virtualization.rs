@@ -1,6 +1,6 @@
 //! Whether the machine is virtual, and what it is inside of: hypervisor and container manager.
 
-use crate::files::{Files, field};
+use crate::files::{SystemFiles, field};
 
 /// What is underneath.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Virtualization {
 }
 
 /// Looks for the traces that hypervisors and container managers leave.
-pub fn detect(files: &Files, cpuinfo: &str) -> Virtualization {
+pub fn detect(files: &SystemFiles, cpuinfo: &str) -> Virtualization {
     let name = hypervisor(files);
     let flag = field(cpuinfo, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
     // Clouds put their name into the DMI of bare metal, too, so on x86 the processor's own flag decides.
@@ -21,7 +21,7 @@ pub fn detect(files: &Files, cpuinfo: &str) -> Virtualization {
     Virtualization { hypervisor, names: (!names.is_empty()).then(|| names.join(", ")) }
 }
 
-fn hypervisor(files: &Files) -> Option<&'static str> {
+fn hypervisor(files: &SystemFiles) -> Option<&'static str> {
     // Laptops and bare metal have a vendor, too.
     let product = files.line("/sys/class/dmi/id/product_name").unwrap_or_default();
     let metal = product.ends_with(".metal") || product.starts_with("Surface") || product.starts_with("MacBook");
@@ -33,7 +33,7 @@ fn hypervisor(files: &Files) -> Option<&'static str> {
     })
 }
 
-fn container(files: &Files) -> Option<&'static str> {
+fn container(files: &SystemFiles) -> Option<&'static str> {
     const MARKS: [(&str, &str); 3] =
         [("/.dockerenv", "Docker"), ("/run/.containerenv", "Podman"), ("/var/run/secrets/kubernetes.io", "Kubernetes")];
     if let Some((_, name)) = MARKS.iter().find(|(path, _)| files.exist(path)) {

@@ -70,9 +70,9 @@ impl fmt::Display for Capacity {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
-pub struct Buffer(pub Option<ByteSize>);
+pub struct SocketBuffer(pub Option<ByteSize>);
 
-impl fmt::Display for Buffer {
+impl fmt::Display for SocketBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(size) => size.fmt(f),

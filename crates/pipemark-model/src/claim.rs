@@ -86,7 +86,7 @@ word_enum! {
 
 word_enum! {
     /// What measurements say of a claim.
-    pub enum Verdict {
+    pub enum ClaimVerdict {
         /// All that was asked lies in the claimed range for certain.
         Holds,
         /// The difference goes the other way for certain.
@@ -98,14 +98,14 @@ word_enum! {
     }
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// As it is told.
     pub fn in_words(self) -> &'static str {
         match self {
-            Verdict::Holds => "holds",
-            Verdict::Reversed => "reversed",
-            Verdict::DoesntHold => "doesn't hold",
-            Verdict::CantTell => "can't tell",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::Reversed => "reversed",
+            ClaimVerdict::DoesntHold => "doesn't hold",
+            ClaimVerdict::CantTell => "can't tell",
         }
     }
 }
@@ -115,7 +115,7 @@ impl Verdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// The answer.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// What was measured, in a few words.
     pub here: String,
     /// Each trial that was asked.
@@ -140,5 +140,5 @@ pub struct Evidence {
     /// The interval that holds together with those of all claims of the document, which decides.
     pub with_all_others: Option<(f64, f64)>,
     /// What it alone says.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
 }

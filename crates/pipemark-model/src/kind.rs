@@ -4,7 +4,7 @@ use crate::named;
 
 /// What a job is, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum JobKind {
     /// A stream one way, between two ends of ours.
     Stream,
     /// A block there and a block back, over and over.
@@ -17,4 +17,4 @@ pub enum Kind {
     Lines,
 }
 
-named!(Kind: Stream RoundTrip Chain Entrant Lines);
+named!(JobKind: Stream RoundTrip Chain Entrant Lines);

@@ -32,7 +32,7 @@ mod value;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
-pub use claim::{Answer, Claim, Evidence, Verdict, Which};
+pub use claim::{Answer, Claim, ClaimVerdict, Evidence, Which};
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
 pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Warning, Watched};
 pub use entrant::{EntrantStats, Language, Program};
@@ -42,7 +42,7 @@ pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
 pub use in_order::{distinct, grouped};
-pub use job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume, Work};
+pub use job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume, Work};
 pub use link::LinkKind;
 
 pub use methods::{Content, Mode, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};

@@ -8,10 +8,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::bad_value::BadValue;
-use crate::capacity::{Buffer, Capacity};
+use crate::capacity::{Capacity, SocketBuffer};
 use crate::entrant::{Language, Program};
 use crate::filter::{Feed, Filter};
-use crate::kind::Kind;
+use crate::kind::JobKind;
 use crate::link::LinkKind;
 use crate::methods::{Content, Mode, PageKind, Rate, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
 use crate::named;
@@ -33,21 +33,21 @@ pub const MAX_LENGTH: u32 = 4096;
 pub const USUAL_TIME: Nanos = Nanos(250_000_000);
 
 /// Kinds of job with two ends of ours.
-const ENDS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain];
+const ENDS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain];
 /// Kinds of job that only stream.
-const STREAMS: &[Kind] = &[Kind::Stream];
+const STREAMS: &[JobKind] = &[JobKind::Stream];
 /// Kinds of job with two ends of ours, and those that may be told by times as they are.
-const MODES: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Lines];
+const MODES: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Lines];
 /// Kinds of job that may be paced.
-const PACED: &[Kind] = &[Kind::RoundTrip, Kind::Lines];
+const PACED: &[JobKind] = &[JobKind::RoundTrip, JobKind::Lines];
 /// Kinds of job that go there and back.
-const TRIPS: &[Kind] = &[Kind::RoundTrip];
+const TRIPS: &[JobKind] = &[JobKind::RoundTrip];
 /// Kinds of job that pass bytes through other programs.
-const CHAINED: &[Kind] = &[Kind::Chain];
+const CHAINED: &[JobKind] = &[JobKind::Chain];
 /// Entrants, which have a block, and all that have ends.
-const BLOCKS: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Entrant];
+const BLOCKS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant];
 /// All kinds.
-const ALL: &[Kind] = &[Kind::Stream, Kind::RoundTrip, Kind::Chain, Kind::Entrant, Kind::Lines];
+const ALL: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Entrant, JobKind::Lines];
 
 macro_rules! parameters {
     ($(
@@ -105,7 +105,7 @@ macro_rules! parameters {
             }
 
             /// The kinds of job that have it.
-            pub fn kinds(self) -> &'static [Kind] {
+            pub fn kinds(self) -> &'static [JobKind] {
                 match self { $(Key::$key => $kinds,)* }
             }
 
@@ -199,9 +199,9 @@ parameters! {
     /// quota is what a user gets who is over the limit of /proc/sys/fs/pipe-user-pages-soft: 8 KiB on current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Send and receive buffers of sockets: default, or a size
-    Buffer buffer: Buffer ["SIZE", Bytes, ENDS] = Some(Buffer(None)), |text| match text {
-        "default" => Ok(Buffer(None)),
-        _ => bounded("socket buffer", text, ByteSize(1), MAX_BLOCK).map(|size| Buffer(Some(size))),
+    Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {
+        "default" => Ok(SocketBuffer(None)),
+        _ => bounded("socket buffer", text, ByteSize(1), MAX_BLOCK).map(|size| SocketBuffer(Some(size))),
     };
     /// Bytes per call of the writer
     Block block: ByteSize ["SIZE", Bytes, BLOCKS] = Some(ByteSize(64 << 10)),
@@ -273,9 +273,9 @@ parameters! {
 }
 
 /// Programs of a language's folder.
-const ENTRANTS: &[Kind] = &[Kind::Entrant];
+const ENTRANTS: &[JobKind] = &[JobKind::Entrant];
 /// Filters of lines.
-const LINES: &[Kind] = &[Kind::Lines];
+const LINES: &[JobKind] = &[JobKind::Lines];
 
 impl Key {
     /// The key called `text`.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
-use crate::capacity::{Buffer, Capacity};
+use crate::capacity::{Capacity, SocketBuffer};
 use crate::entrant::Language;
 use crate::filter::Filter;
 use crate::methods::Rate;
@@ -201,7 +201,7 @@ words! {
         ("cross", "on two cores, of one package if there are two"),
     ];
     Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
-    Buffer: vec![("default", "what the system gives")];
+    SocketBuffer: vec![("default", "what the system gives")];
     Rate: vec![("closed", "the next message when the last is back")];
 }
 

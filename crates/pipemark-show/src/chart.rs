@@ -4,7 +4,7 @@ use pipemark_model::{Unit, few_digits, named, neutral};
 
 /// What is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ChartKind {
     /// Curves over two axes of numbers.
     Curves,
     /// Bars from 0: `y.names` are the rows, a point's `y` is its row and its `x` the length.
@@ -82,7 +82,7 @@ impl Axis {
 
 /// What a series stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum SeriesRole {
     /// Measured here: points with intervals.
     Measured,
     /// A line through measured points.
@@ -95,7 +95,7 @@ pub enum Role {
     Limit,
 }
 
-named!(Role: Measured Fit Published Distribution Limit);
+named!(SeriesRole: Measured Fit Published Distribution Limit);
 
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +103,7 @@ pub struct Series {
     /// Its name in the legend; may be empty where there is one.
     pub label: String,
     /// What it stands for.
-    pub role: Role,
+    pub role: SeriesRole,
     /// The points.
     pub points: Vec<Point>,
 }
@@ -141,7 +141,7 @@ pub struct Chart {
     /// A note below it: what was left out so that it can be read, or what its marks mean; may be empty.
     pub below: String,
     /// What is drawn.
-    pub kind: Kind,
+    pub kind: ChartKind,
     /// Across.
     pub x: Axis,
     /// Up.
@@ -152,7 +152,7 @@ pub struct Chart {
 
 impl Chart {
     /// A chart alone, without a note.
-    pub fn new(title: &str, kind: Kind, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
+    pub fn new(title: &str, kind: ChartKind, x: Axis, y: Axis, series: Vec<Series>) -> Chart {
         let (panel, caption, below) = Default::default();
         Chart { title: title.to_owned(), panel, caption, below, kind, x, y, series }
     }

@@ -11,7 +11,7 @@ use crate::Style;
 
 /// Which side of its column a cell keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Side {
+pub enum Align {
     /// Words.
     Left,
     /// Figures.
@@ -39,7 +39,7 @@ pub struct Column {
     /// What stands above it; a column with a key and no heading is for programs only.
     pub heading: String,
     /// Which side its cells keep to.
-    pub side: Side,
+    pub side: Align,
     /// How it gives way.
     pub fit: Fit,
 }
@@ -47,12 +47,12 @@ pub struct Column {
 impl Column {
     /// Words, which keep left.
     pub fn words(key: &str, heading: &str) -> Column {
-        Column { key: key.to_owned(), heading: neutral(heading), side: Side::Left, fit: Fit::Needed }
+        Column { key: key.to_owned(), heading: neutral(heading), side: Align::Left, fit: Fit::Needed }
     }
 
     /// Figures, which keep right.
     pub fn figures(key: &str, heading: &str) -> Column {
-        Column { side: Side::Right, ..Column::words(key, heading) }
+        Column { side: Align::Right, ..Column::words(key, heading) }
     }
 
     /// For programs only.
@@ -156,17 +156,17 @@ impl From<Vec<Cell>> for Row {
 
 /// Rows that belong together.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Group {
+pub struct RowGroup {
     /// What they have in common; may be empty.
     pub caption: String,
     /// The rows.
     pub rows: Vec<Row>,
 }
 
-impl Group {
+impl RowGroup {
     /// Rows below what they have in common.
-    pub fn new(caption: &str, rows: Vec<Row>) -> Group {
-        Group { caption: neutral(caption), rows }
+    pub fn new(caption: &str, rows: Vec<Row>) -> RowGroup {
+        RowGroup { caption: neutral(caption), rows }
     }
 }
 
@@ -178,13 +178,13 @@ pub struct Grid {
     /// The columns.
     pub columns: Vec<Column>,
     /// The rows.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RowGroup>,
 }
 
 impl Grid {
     /// A table in one group, each row named by its first column.
     pub fn new(columns: Vec<Column>, rows: Vec<Vec<Cell>>) -> Grid {
-        Grid { labels: 1, columns, groups: vec![Group::new("", rows.into_iter().map(Row::from).collect())] }
+        Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows.into_iter().map(Row::from).collect())] }
     }
 
     /// All rows.
@@ -247,13 +247,13 @@ impl<'a, T> Table<'a, T> {
 
     /// All of it, each row named by its first column.
     pub fn grid(self) -> Grid {
-        Grid { labels: 1, columns: self.columns, groups: vec![Group { caption: String::new(), rows: self.rows }] }
+        Grid { labels: 1, columns: self.columns, groups: vec![RowGroup { caption: String::new(), rows: self.rows }] }
     }
 
     /// The same with a group of rows for each kind of them, in the order of the first of each.
     pub fn grouped<K: Clone + Eq + Hash>(self, kind: impl Fn(&'a T) -> K, caption: impl Fn(&K) -> String) -> Grid {
         let groups = grouped(self.of.iter().map(kind).zip(self.rows)).into_iter();
-        let groups = groups.map(|(kind, rows)| Group { caption: neutral(&caption(&kind)), rows });
+        let groups = groups.map(|(kind, rows)| RowGroup { caption: neutral(&caption(&kind)), rows });
         Grid { labels: 1, columns: self.columns, groups: groups.collect() }
     }
 }

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Block, Chart, Grid, Group, Kind, Note, Sheet, Style, vega};
+use crate::{Block, Chart, ChartKind, Grid, Note, RowGroup, Sheet, Style, vega};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -147,7 +147,7 @@ fn sections(sheet: &Sheet, specs: &mut Vec<Json>) -> Vec<Section> {
                     && let Some(Json::Array(panels)) = figure.get_mut("panels")
                 {
                     panels.push(own);
-                    let several = matches!(chart.kind, Kind::Heat(_)) && chart.x.names.len() <= 10;
+                    let several = matches!(chart.kind, ChartKind::Heat(_)) && chart.x.names.len() <= 10;
                     figure.insert("several".to_owned(), several.into());
                     continue;
                 }
@@ -175,7 +175,7 @@ fn notes_item(notes: &[Note]) -> Json {
     json!({"kind": "notes", "class": class, "notes": notes.iter().map(note).collect::<Vec<_>>()})
 }
 
-fn table(grid: &Grid, group: &Group) -> Json {
+fn table(grid: &Grid, group: &RowGroup) -> Json {
     let shown = grid.without_bars();
     let labels = shown.iter().filter(|index| **index < grid.labels).count();
     let columns: Vec<_> = shown.into_iter().map(|index| (index, &grid.columns[index])).collect();

@@ -1,7 +1,7 @@
 //! A grid in columns of text: columns give way until they fit, and what still does not fit goes below, labels repeated.
 
 use crate::terminal::{Colour, abridge, pad, width, wrap};
-use crate::{Cell, Fit, Grid, Row, Side, Style};
+use crate::{Align, Cell, Fit, Grid, Row, Style};
 
 /// Elastic columns keep this much, wrapped ones twice as much.
 const SHORTEST: usize = 6;
@@ -127,13 +127,13 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
             let text = (part + own.len()).checked_sub(height).and_then(|part| own.get(part));
             let slot = slots[index];
             // Marks have no heading: figures and their heading end at the same place.
-            let room = if grid.columns[slot.index].side == Side::Right {
+            let room = if grid.columns[slot.index].side == Align::Right {
                 slot.text.max(text.map_or(0, |text| width(text)))
             } else {
                 slot.text
             };
             let text = pad(text.map_or("", String::as_str), room, grid.columns[slot.index].side);
-            pad(&text, slot.width(), Side::Left)
+            pad(&text, slot.width(), Align::Left)
         };
         let line = (0..slots.len()).map(cell).collect::<Vec<_>>().join(&" ".repeat(GAP));
         lines.push(colour.paint(Style::Aside, line.trim_end()));
@@ -180,8 +180,8 @@ fn row_lines(grid: &Grid, row: &Row, slots: &[Slot], room: usize, colour: Colour
             let (text, rest) = (colour.paint(cell.style, text), " ".repeat(slot.mark - width(mark)));
             let mark = colour.paint(Style::Caution, mark);
             match grid.columns[slot.index].side {
-                Side::Left => format!("{text}{mark}{rest}{blanks}"),
-                Side::Right => format!("{blanks}{text}{mark}{rest}"),
+                Align::Left => format!("{text}{mark}{rest}{blanks}"),
+                Align::Right => format!("{blanks}{text}{mark}{rest}"),
             }
         });
         let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));

@@ -14,9 +14,9 @@ mod terminal;
 mod vega;
 
 pub use block::{Block, Note, Sheet, Style, sparkline};
-pub use chart::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series, extent};
+pub use chart::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole, extent};
 pub use data::{csv_field, csv_text, json_line, sheet_as_csv, sheet_as_json};
-pub use grid::{Cell, Column, Fit, Grid, Group, Row, Side, Table};
+pub use grid::{Align, Cell, Column, Fit, Grid, Row, RowGroup, Table};
 pub use html::{Attachment, html};
 pub use markdown::markdown;
 pub use terminal::{Characters, Colour, Terminal, width};

@@ -1,6 +1,6 @@
 //! A sheet as GitHub's Markdown, for issues and pages.
 
-use crate::{Block, Grid, Sheet, Side, Style};
+use crate::{Align, Block, Grid, Sheet, Style};
 
 /// The sheet as Markdown.
 pub fn markdown(sheet: &Sheet) -> String {
@@ -31,7 +31,7 @@ fn grid(grid: &Grid) -> String {
     let columns = grid.without_bars();
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let headings = line(columns.iter().map(|&index| escaped(&grid.columns[index].heading)).collect());
-    let rule = |index: &usize| if grid.columns[*index].side == Side::Right { "---:" } else { "---" };
+    let rule = |index: &usize| if grid.columns[*index].side == Align::Right { "---:" } else { "---" };
     let rules = line(columns.iter().map(|index| rule(index).to_owned()).collect());
     let mut parts = Vec::new();
     for group in &grid.groups {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pipemark_model::Unit;
 
 use crate::terminal::{Colour, abridge, pad, width, wrap};
-use crate::{Axis, Cell, Chart, Column, Grid, Kind, Point, Role, Scale, Series, Side, Style, layout};
+use crate::{Align, Axis, Cell, Chart, ChartKind, Column, Grid, Point, Scale, Series, SeriesRole, Style, layout};
 
 /// Rows of a chart with two axes.
 const ROWS: usize = 16;
@@ -17,9 +17,9 @@ pub(super) fn lines(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
     let mut lines = vec![colour.paint(Style::Aside, &abridge(&title, room))];
     lines.extend(match chart.kind {
-        Kind::Curves => curves(chart, room, colour),
-        Kind::Bars => bars(chart, room, colour),
-        Kind::Heat(_) => layout::lines(&heat(chart), room, colour),
+        ChartKind::Curves => curves(chart, room, colour),
+        ChartKind::Bars => bars(chart, room, colour),
+        ChartKind::Heat(_) => layout::lines(&heat(chart), room, colour),
     });
     if !chart.caption.is_empty() {
         lines.splice(0..0, wrap(&chart.caption, room));
@@ -42,14 +42,14 @@ fn heat(chart: &Chart) -> Grid {
 }
 
 fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
-    let measured = || chart.series.iter().enumerate().filter(|(_, series)| series.role == Role::Measured);
+    let measured = || chart.series.iter().enumerate().filter(|(_, series)| series.role == SeriesRole::Measured);
     let points = measured().flat_map(|(n, series)| series.points.iter().map(move |point| (n, point)));
     let mut points: Vec<(usize, &Point)> = points.collect();
     points.sort_by(|one, other| one.1.y.total_cmp(&other.1.y).then(one.0.cmp(&other.0)));
     let longest = points.iter().map(|(_, point)| point.x).fold(f64::MIN_POSITIVE, f64::max);
     let several = measured().count() > 1;
     let theirs = |label: &str, row: f64| {
-        let named = chart.points().filter(|(series, _)| series.role == Role::Published && series.label == label);
+        let named = chart.points().filter(|(series, _)| series.role == SeriesRole::Published && series.label == label);
         named.map(|(_, point)| point).find(|point| point.y == row)
     };
     let rows = points.iter().map(|&(series, point)| {
@@ -67,7 +67,7 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     });
     let columns = vec![Column::words("", "").fit(crate::Fit::Elastic), Column::bars(""), Column::figures("", "")];
     let mut lines = layout::lines(&Grid::new(columns, rows.collect()), room, colour);
-    let published = chart.points().filter(|(series, _)| series.role == Role::Published);
+    let published = chart.points().filter(|(series, _)| series.role == SeriesRole::Published);
     let sources = BTreeSet::from_iter(published.map(|(_, point)| point.name.as_str()));
     lines.extend(
         sources
@@ -79,7 +79,7 @@ fn bars(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
 }
 
 fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
-    let shown: Vec<_> = chart.series.iter().filter(|series| series.role != Role::Fit).collect();
+    let shown: Vec<_> = chart.series.iter().filter(|series| series.role != SeriesRole::Fit).collect();
     let points = || shown.iter().flat_map(|series| &series.points);
     let x_ticks = ascending(points().map(|point| point.x));
     let y_ticks = round(&chart.y, points().map(|point| point.y));
@@ -91,9 +91,9 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     for (index, series) in shown.iter().take(SYMBOLS.chars().count()).enumerate() {
         let place = |point: &Point| (x.share(point.x), y.share(point.y));
         let placed: Vec<_> = series.points.iter().map(place).filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-        let fitted = |other: &&Series| other.role == Role::Fit && other.label == series.label;
+        let fitted = |other: &&Series| other.role == SeriesRole::Fit && other.label == series.label;
         let fit = chart.series.iter().find(fitted);
-        if let Some(line) = fit.or(Some(*series).filter(|series| series.role != Role::Published)) {
+        if let Some(line) = fit.or(Some(*series).filter(|series| series.role != SeriesRole::Published)) {
             let line: Vec<_> = line.points.iter().map(place).collect();
             line.windows(2).for_each(|pair| canvas.join(pair[0], pair[1], index));
         }
@@ -104,7 +104,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     for row in 0..ROWS {
         let tick = labels.iter().find(|(value, _)| Canvas::row(y.share(*value)) == Some(row));
         let (label, edge) = tick.map_or(("", "│"), |(_, label)| (label.as_str(), "┤"));
-        let side = aside(&format!("{} {edge}", pad(&abridge(label, margin), margin, Side::Right)));
+        let side = aside(&format!("{} {edge}", pad(&abridge(label, margin), margin, Align::Right)));
         out.push(format!("{side}{}", canvas.line(row, colour)).trim_end().to_owned());
     }
     let blank = " ".repeat(margin + 1);
@@ -127,7 +127,7 @@ fn under(x: &Span, ticks: &[f64], columns: usize) -> String {
         let begin = (middle - width(&label) as f64 / 2.0).round().max(0.0) as usize;
         let begin = begin.min(columns.saturating_sub(width(&label)));
         if begin >= width(&line) + usize::from(!line.is_empty()) * 2 {
-            line = pad(&line, begin, Side::Left) + &label;
+            line = pad(&line, begin, Align::Left) + &label;
         }
     }
     line

@@ -3,7 +3,7 @@
 use textwrap::{WordSeparator, WordSplitter};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::{Block, Note, Sheet, Side, Style, layout, plot};
+use crate::{Align, Block, Note, Sheet, Style, layout, plot};
 
 /// Whether colours and other emphasis may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,11 +134,11 @@ pub fn width(text: &str) -> usize {
 }
 
 /// `text` filled up with blanks to `columns`.
-pub(super) fn pad(text: &str, columns: usize, side: Side) -> String {
+pub(super) fn pad(text: &str, columns: usize, side: Align) -> String {
     let blanks = " ".repeat(columns.saturating_sub(width(text)));
     match side {
-        Side::Left => format!("{text}{blanks}"),
-        Side::Right => format!("{blanks}{text}"),
+        Align::Left => format!("{text}{blanks}"),
+        Align::Right => format!("{blanks}{text}"),
     }
 }
 

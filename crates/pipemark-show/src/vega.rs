@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use pipemark_model::{Unit, distinct};
 
 use crate::plot::ascending;
-use crate::{Axis, Chart, Colouring, Kind, Point, Role, Scale, Series};
+use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
 /// The forms of charts and of their parts, in which a text that begins with `$` is what is filled in, another form of that
 /// name, or left out with its key.
@@ -20,15 +20,15 @@ static FORMS: LazyLock<Value> =
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let chart = &with_drawable_names(chart);
     let names = |published: bool| {
-        let drawn = chart.series.iter().filter(|series| !matches!(series.role, Role::Limit | Role::Fit));
-        let those = drawn.filter(|series| (series.role == Role::Published) == published);
+        let drawn = chart.series.iter().filter(|series| !matches!(series.role, SeriesRole::Limit | SeriesRole::Fit));
+        let those = drawn.filter(|series| (series.role == SeriesRole::Published) == published);
         distinct(those.map(|series| series.label.as_str()))
     };
     let (measured, elsewhere) = (names(false), names(true));
     let (kind, values, mut parts) = match chart.kind {
-        Kind::Curves => curves(chart, &measured),
-        Kind::Bars => bars(chart, &measured),
-        Kind::Heat(colouring) => heat(chart, colouring),
+        ChartKind::Curves => curves(chart, &measured),
+        ChartKind::Bars => bars(chart, &measured),
+        ChartKind::Heat(colouring) => heat(chart, colouring),
     };
     let title = if chart.panel.is_empty() { chart.title.clone() } else { format!("{}, {}", chart.title, chart.panel) };
     // The names are those that have a colour, in its order.
@@ -39,7 +39,7 @@ pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
         spec[part] = filled(&FORMS[kind][part], &parts);
     }
     spec["data"]["values"] = values.into();
-    let legend = if chart.kind == Kind::Bars { measured } else { [measured, elsewhere].concat() };
+    let legend = if chart.kind == ChartKind::Bars { measured } else { [measured, elsewhere].concat() };
     (spec, if legend.len() > 1 { legend.into_iter().map(str::to_owned).collect() } else { Vec::new() })
 }
 
@@ -80,11 +80,11 @@ fn with_drawable_names(chart: &Chart) -> Chart {
 
 /// Curves with bands for their intervals; fits are thin, published figures are dashed with hollow marks.
 fn curves(chart: &Chart, names: &[&str]) -> Parts {
-    let across = Figures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
+    let across = VegaFigures::new(&chart.x, chart.extent(|point| [point.x; 3], f64::MIN));
     let least = if chart.y.scale == Scale::Log { f64::MIN_POSITIVE } else { f64::MIN };
-    let up = Figures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
+    let up = VegaFigures::new(&chart.y, chart.extent(|point| [point.y; 3], least));
     let values = chart.points().map(|(series, point)| {
-        let role = match series.role == Role::Fit && !names.contains(&series.label.as_str()) {
+        let role = match series.role == SeriesRole::Fit && !names.contains(&series.label.as_str()) {
             true => "published fit",
             false => series.role.name(),
         };
@@ -97,7 +97,7 @@ fn curves(chart: &Chart, names: &[&str]) -> Parts {
         }
         datum
     });
-    let measured = chart.points().filter(|(series, _)| series.role == Role::Measured);
+    let measured = chart.points().filter(|(series, _)| series.role == SeriesRole::Measured);
     let measured = ascending(measured.map(|(_, point)| point.x));
     let mut x = across.channel("x");
     if !measured.is_empty() {
@@ -114,9 +114,9 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     // An axis fits the figures; an interval may reach a little beyond the longest, and ends there.
     let longest = chart.extent(|point| [point.x, 0.0, 0.0], 0.0).unwrap_or((0.0, 1.0)).1;
     let beyond = longest * 1.15;
-    let along = Figures::new(&chart.x, Some((0.0, longest)));
+    let along = VegaFigures::new(&chart.x, Some((0.0, longest)));
     let end = |row: f64, label: &str| {
-        let own = |series: &Series| series.role == Role::Measured && series.label == label;
+        let own = |series: &Series| series.role == SeriesRole::Measured && series.label == label;
         let same = chart.points().filter(|(series, point)| point.y == row && own(series));
         same.map(|(_, point)| point.interval.map_or(point.x, |ends| ends.1.max(point.x)).min(beyond))
             .fold(0.0, f64::max)
@@ -124,7 +124,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
     let values = chart.points().map(|(series, point)| {
         let mut datum = datum(point, &series.label, series.role.name());
         datum["x"] = along.value(point.x);
-        if series.role == Role::Limit {
+        if series.role == SeriesRole::Limit {
             return datum;
         }
         datum["row"] = json!(chart.y.names[point.y as usize]);
@@ -137,7 +137,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         datum
     });
     // Bars of one row stand beside each other; where each row has one, it has the whole row.
-    let measured = || chart.series.iter().filter(|series| series.role == Role::Measured);
+    let measured = || chart.series.iter().filter(|series| series.role == SeriesRole::Measured);
     let bars: usize = measured().map(|series| series.points.len()).sum();
     let beside = measured().count() > 1 && bars > chart.y.names.len();
     let place = |field: &str| {
@@ -150,7 +150,7 @@ fn bars(chart: &Chart, names: &[&str]) -> Parts {
         channel
     };
     // What others measured stands below our figure, never between it and its bar.
-    let published = chart.series.iter().any(|series| series.role == Role::Published);
+    let published = chart.series.iter().any(|series| series.role == SeriesRole::Published);
     let each = if published { 20 } else { 14 };
     let step = if beside { each * names.len() + 8 } else { 26 };
     let mut parts = vec![("x", place("x")), ("low", place("l")), ("end", place("e")), ("step", json!(step))];
@@ -212,19 +212,19 @@ fn place(colouring: Colouring, value: f64) -> f64 {
 
 /// How figures reach an axis. On one in proportion they are multiples of a unit that the title names, so that the library
 /// finds round ones; on others labels have the unit.
-struct Figures<'a> {
+struct VegaFigures<'a> {
     axis: &'a Axis,
     divisor: f64,
     domain: (f64, f64),
 }
 
-impl<'a> Figures<'a> {
-    fn new(axis: &'a Axis, extent: Option<(f64, f64)>) -> Figures<'a> {
+impl<'a> VegaFigures<'a> {
+    fn new(axis: &'a Axis, extent: Option<(f64, f64)>) -> VegaFigures<'a> {
         let (low, high) = extent.unwrap_or((1.0, 10.0));
         let linear = axis.scale == Scale::Linear;
         let divisor = if linear { axis.unit.multiple(high).0 } else { 1.0 };
         let domain = if linear { (0.0, high / divisor) } else { (low, if high > low { high } else { low * 2.0 }) };
-        Figures { axis, divisor, domain }
+        VegaFigures { axis, divisor, domain }
     }
 
     fn value(&self, value: f64) -> Value {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::estimate::{CONFIDENCE, geometric, middle_of_sorted, middles};
-use crate::ranks::Null;
+use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
 /// The most runs of one side: all pairs of runs are looked at, here a million, in 8 MiB.
@@ -171,7 +171,7 @@ pub(super) fn check(base: &[f64], new: &[f64], pairing: Pairing) -> Result<(), C
 /// A rank test for given numbers of runs, made once and used for any figures.
 pub(super) struct Test {
     pairing: Pairing,
-    null: Null,
+    null: NullDistribution,
     rank: Option<usize>,
 }
 
@@ -179,12 +179,12 @@ impl Test {
     pub(super) fn new(base_runs: usize, new_runs: usize, pairing: Pairing) -> Test {
         let level = 1.0 - CONFIDENCE;
         if pairing == Pairing::Rounds {
-            let null = Null::signed_rank(base_runs);
+            let null = NullDistribution::signed_rank(base_runs);
             if let Some(rank) = null.critical_rank(level) {
                 return Test { pairing, null, rank: Some(rank) };
             }
         }
-        let null = Null::mann_whitney(base_runs, new_runs);
+        let null = NullDistribution::mann_whitney(base_runs, new_runs);
         let rank = null.critical_rank(level);
         Test { pairing: Pairing::None, null, rank }
     }

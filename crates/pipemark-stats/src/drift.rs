@@ -1,7 +1,7 @@
 //! Whether the figures of a trial went up or down while it was measured: a machine that warmed up, or got busier.
 
 use crate::estimate::{FEWEST_RUNS, median};
-use crate::ranks::Null;
+use crate::ranks::NullDistribution;
 
 /// The most runs that are looked at one by one against each other: a million pairs or so.
 const MOST_RUNS: usize = 1500;
@@ -39,7 +39,7 @@ impl Drift {
         }
         let against = slopes.len() - rises.max(falls);
         let slope = median(&slopes)?;
-        Some(Drift { p: Null::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
+        Some(Drift { p: NullDistribution::inversions(n).p_value(against), change: (slope * (n - 1) as f64).exp_m1() })
     }
 
     /// Whether to tell the user: a trend that is significant at 5 % and adds up to more than `fraction` of the median.

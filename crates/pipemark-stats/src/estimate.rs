@@ -2,7 +2,7 @@
 
 use pipemark_model::Estimate;
 
-use crate::ranks::Null;
+use crate::ranks::NullDistribution;
 
 /// The fewest runs for which there is an interval at all.
 ///
@@ -41,7 +41,7 @@ pub fn from_runs(figures: &[f64]) -> Option<Estimate> {
     let middle = if min > 0.0 { geometric } else { f64::midpoint };
     let middles = middles(figures, middle);
     let runs = figures.len();
-    let rank = Null::signed_rank(runs).critical_rank(1.0 - CONFIDENCE);
+    let rank = NullDistribution::signed_rank(runs).critical_rank(1.0 - CONFIDENCE);
     let rank = rank.map(|rank| (rank * middles.len()).div_ceil(runs * (runs + 1) / 2));
     let rank = rank.or((runs >= FEWEST_RUNS).then_some(1));
     Some(Estimate {

@@ -24,7 +24,7 @@ pub struct Coefficient {
 /// A least-squares line y = intercept + slope · x.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Line {
+pub struct FittedLine {
     /// y where x is 0, in the unit of y: the cost of a call.
     pub intercept: Coefficient,
     /// y per x: the cost of a byte.
@@ -48,10 +48,10 @@ pub enum Weighting {
     Relative,
 }
 
-impl Line {
+impl FittedLine {
     /// The least-squares line through the points; `None` if the lengths differ, there are fewer than two points, all x
     /// are equal, a number is not finite, or a relative fit meets a y that isn't above zero.
-    pub fn fit(x: &[f64], y: &[f64], weighting: Weighting) -> Option<Line> {
+    pub fn fit(x: &[f64], y: &[f64], weighting: Weighting) -> Option<FittedLine> {
         let n = x.len();
         if n != y.len() || n < 2 || !x.iter().chain(y).all(|number| number.is_finite()) {
             return None;
@@ -88,7 +88,7 @@ impl Line {
                 Coefficient { value, low: Some(value - half), high: Some(value + half) }
             }
         };
-        let line = Line {
+        let line = FittedLine {
             intercept: interval(intercept, 1.0 / total + mean_x * mean_x / xx),
             slope: interval(slope, 1.0 / xx),
             r_squared: if yy > 0.0 { (1.0 - left / yy).max(0.0) } else { 1.0 },
@@ -140,10 +140,10 @@ impl Linearity {
         if x.len() != y.len() || !x.is_sorted_by(|before, after| before < after) {
             return None;
         }
-        let mut straight: Option<Line> = None;
+        let mut straight: Option<FittedLine> = None;
         for points in FEWEST_POINTS..=x.len() {
             let (x, y) = (&x[..points], &y[..points]);
-            let line = Line::fit(x, y, Weighting::Relative)?;
+            let line = FittedLine::fit(x, y, Weighting::Relative)?;
             if x.iter().zip(y).any(|(&x, &y)| line.excess(x, y).abs() > tolerance) {
                 break;
             }
@@ -179,7 +179,7 @@ mod tests {
             11.6, 556.0, 228.1, 995.8, 887.6, 120.2, 0.3, 0.3, 556.8, 339.1, 887.2, 999.0, 779.0, 11.1, 118.3, 229.2,
             669.1, 448.9, 0.5,
         ];
-        let line = Line::fit(&x, &y, Weighting::Equal).unwrap();
+        let line = FittedLine::fit(&x, &y, Weighting::Equal).unwrap();
         near(line.intercept.value, -0.262323073774029);
         near(line.slope.value, 1.00211681802045);
         near(line.r_squared, 0.999993745883712);
@@ -197,7 +197,7 @@ mod tests {
         let scattered = [4.26, 5.68, 7.24, 4.82, 6.95, 8.81, 8.04, 8.33, 10.84, 7.58, 9.96];
         let curved = [3.10, 4.74, 6.13, 7.26, 8.14, 8.77, 9.14, 9.26, 9.13, 8.74, 8.10];
         for y in [scattered, curved] {
-            let line = Line::fit(&x, &y, Weighting::Equal).unwrap();
+            let line = FittedLine::fit(&x, &y, Weighting::Equal).unwrap();
             assert!((line.intercept.value - 3.0).abs() < 0.01 && (line.slope.value - 0.5).abs() < 0.001, "{line:?}");
             assert!((line.r_squared - 0.6665).abs() < 0.001, "{line:?}");
         }
@@ -212,11 +212,11 @@ mod tests {
         let noise = [0.02, -0.02, 0.01, -0.01, 0.02, -0.01, -0.02, 0.01];
         let times: Vec<f64> =
             blocks.iter().enumerate().map(|(i, block)| (700.0 + 0.08 * block) * (1.0 + noise[i % 8])).collect();
-        let relative = Line::fit(&blocks, &times, Weighting::Relative).unwrap();
+        let relative = FittedLine::fit(&blocks, &times, Weighting::Relative).unwrap();
         assert!((relative.intercept.value / 700.0 - 1.0).abs() < 0.02, "{relative:?}");
         assert!((relative.slope.value / 0.08 - 1.0).abs() < 0.02, "{relative:?}");
         assert!(relative.intercept.low.unwrap() < 700.0 && 700.0 < relative.intercept.high.unwrap());
-        let equal = Line::fit(&blocks, &times, Weighting::Equal).unwrap();
+        let equal = FittedLine::fit(&blocks, &times, Weighting::Equal).unwrap();
         assert!((equal.intercept.value / 700.0 - 1.0).abs() > 0.1, "equal weights should have lost it: {equal:?}");
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn refuses_what_has_no_line() {
-        let fit = |x: &[f64], y: &[f64]| Line::fit(x, y, Weighting::Relative);
+        let fit = |x: &[f64], y: &[f64]| FittedLine::fit(x, y, Weighting::Relative);
         assert_eq!(fit(&[1.0], &[1.0]), None);
         assert_eq!(fit(&[1.0, 2.0], &[1.0]), None);
         assert_eq!(fit(&[2.0, 2.0, 2.0], &[1.0, 2.0, 3.0]), None);
@@ -270,7 +270,7 @@ mod tests {
             let x: Vec<f64> = x.into_iter().map(f64::from).collect();
             let y: Vec<f64> = x.iter().map(|x| intercept + slope * x).collect();
             for weighting in [Weighting::Equal, Weighting::Relative] {
-                let line = Line::fit(&x, &y, weighting).unwrap();
+                let line = FittedLine::fit(&x, &y, weighting).unwrap();
                 for (x, y) in x.iter().zip(&y) {
                     prop_assert!(line.excess(*x, *y).abs() < 1e-6, "{line:?}");
                 }

@@ -7,13 +7,13 @@ const EXACT_UP_TO: usize = 1000;
 
 /// The distribution of a rank statistic if there is no difference: symmetric on 0..=`greatest`.
 #[derive(Debug, Clone)]
-pub(super) struct Null {
+pub(super) struct NullDistribution {
     greatest: usize,
-    shape: Shape,
+    shape: RankShape,
 }
 
 #[derive(Debug, Clone)]
-enum Shape {
+enum RankShape {
     /// P(statistic <= u) at position u.
     Counted(Vec<f64>),
     Normal {
@@ -21,13 +21,13 @@ enum Shape {
     },
 }
 
-impl Null {
+impl NullDistribution {
     /// Mann and Whitney's U of `n` against `m` figures: how many of the n·m pairs have the first one smaller.
-    pub(super) fn mann_whitney(n: usize, m: usize) -> Null {
+    pub(super) fn mann_whitney(n: usize, m: usize) -> NullDistribution {
         let greatest = n * m;
         if greatest > EXACT_UP_TO {
             let (n, m) = (n as f64, m as f64);
-            return Null::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
+            return NullDistribution::normal(greatest, (n * m * (n + m + 1.0) / 12.0).sqrt());
         }
         // The greatest of all is one of the n (and beats every one of the m) or one of the m.
         // `columns[b]` holds the distribution for a against b.
@@ -44,29 +44,29 @@ impl Null {
                 }
             }
         }
-        Null::counted(greatest, columns.swap_remove(m))
+        NullDistribution::counted(greatest, columns.swap_remove(m))
     }
 
     /// Wilcoxon's signed-rank statistic of `n` differences: the sum of the ranks of the negative ones.
-    pub(super) fn signed_rank(n: usize) -> Null {
+    pub(super) fn signed_rank(n: usize) -> NullDistribution {
         let (greatest, k) = (n * (n + 1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
-            return Null::normal(greatest, (k * (k + 1.0) * (2.0 * k + 1.0) / 24.0).sqrt());
+            return NullDistribution::normal(greatest, (k * (k + 1.0) * (2.0 * k + 1.0) / 24.0).sqrt());
         }
-        Null::sum(greatest, (1..=n).map(|rank| (rank, 2)))
+        NullDistribution::sum(greatest, (1..=n).map(|rank| (rank, 2)))
     }
 
     /// Kendall's and Mann's count of inversions among `n` figures in order: pairs with the earlier one greater.
-    pub(super) fn inversions(n: usize) -> Null {
+    pub(super) fn inversions(n: usize) -> NullDistribution {
         let (greatest, k) = (n * n.saturating_sub(1) / 2, n as f64);
         if greatest > EXACT_UP_TO {
-            return Null::normal(greatest, (k * (k - 1.0) * (2.0 * k + 5.0) / 72.0).sqrt());
+            return NullDistribution::normal(greatest, (k * (k - 1.0) * (2.0 * k + 5.0) / 72.0).sqrt());
         }
-        Null::sum(greatest, (2..=n).map(|length| (1, length)))
+        NullDistribution::sum(greatest, (2..=n).map(|length| (1, length)))
     }
 
     /// A sum of terms of 0, 1, … or count - 1 steps each, all as likely.
-    fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> Null {
+    fn sum(greatest: usize, terms: impl Iterator<Item = (usize, usize)>) -> NullDistribution {
         let mut chance = vec![0.0; greatest + 1];
         chance[0] = 1.0;
         for (step, count) in terms {
@@ -76,27 +76,27 @@ impl Null {
                 *chance = earlier.sum::<f64>() / count as f64;
             }
         }
-        Null::counted(greatest, chance)
+        NullDistribution::counted(greatest, chance)
     }
 
-    fn counted(greatest: usize, mut chance: Vec<f64>) -> Null {
+    fn counted(greatest: usize, mut chance: Vec<f64>) -> NullDistribution {
         let mut sum = 0.0;
         for chance in &mut chance {
             sum += *chance;
             *chance = sum;
         }
-        Null { greatest, shape: Shape::Counted(chance) }
+        NullDistribution { greatest, shape: RankShape::Counted(chance) }
     }
 
-    fn normal(greatest: usize, deviation: f64) -> Null {
-        Null { greatest, shape: Shape::Normal { deviation } }
+    fn normal(greatest: usize, deviation: f64) -> NullDistribution {
+        NullDistribution { greatest, shape: RankShape::Normal { deviation } }
     }
 
     /// P(statistic <= u).
     fn at_most(&self, u: usize) -> f64 {
         match &self.shape {
-            Shape::Counted(cumulated) => cumulated[u.min(self.greatest)],
-            Shape::Normal { deviation } => {
+            RankShape::Counted(cumulated) => cumulated[u.min(self.greatest)],
+            RankShape::Normal { deviation } => {
                 let from_mean = u as f64 + 0.5 - self.greatest as f64 / 2.0;
                 Normal::standard().cdf(from_mean / deviation)
             }
@@ -145,25 +145,25 @@ mod tests {
             (15, 15, 64),
             (20, 20, 127),
         ] {
-            assert_eq!(Null::mann_whitney(n, m).critical_rank(0.05), Some(u + 1), "{n} against {m}");
+            assert_eq!(NullDistribution::mann_whitney(n, m).critical_rank(0.05), Some(u + 1), "{n} against {m}");
         }
-        assert_eq!(Null::mann_whitney(3, 3).critical_rank(0.05), None);
-        assert_eq!(Null::mann_whitney(1, 1).critical_rank(0.05), None);
+        assert_eq!(NullDistribution::mann_whitney(3, 3).critical_rank(0.05), None);
+        assert_eq!(NullDistribution::mann_whitney(1, 1).critical_rank(0.05), None);
     }
 
     /// Two-sided 5 % critical values of the signed-rank statistic (e.g. Siegel 1956, table G).
     #[test]
     fn signed_rank_has_the_tabled_critical_values() {
         for (n, sum) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (15, 25), (20, 52), (25, 89)] {
-            assert_eq!(Null::signed_rank(n).critical_rank(0.05), Some(sum + 1), "n = {n}");
+            assert_eq!(NullDistribution::signed_rank(n).critical_rank(0.05), Some(sum + 1), "n = {n}");
         }
-        assert_eq!(Null::signed_rank(5).critical_rank(0.05), None);
+        assert_eq!(NullDistribution::signed_rank(5).critical_rank(0.05), None);
     }
 
     /// Permutations of 5 by inversions: 1, 4, 9, 15, 20, 22, … of 120 (OEIS A008302).
     #[test]
     fn inversions_are_mahonian() {
-        let null = Null::inversions(5);
+        let null = NullDistribution::inversions(5);
         for (count, permutations) in [(0, 1.0), (1, 5.0), (2, 14.0), (3, 29.0), (4, 49.0), (10, 120.0)] {
             assert!((null.at_most(count) - permutations / 120.0).abs() < 1e-12, "{count}");
         }
@@ -172,9 +172,12 @@ mod tests {
     #[test]
     fn the_normal_form_joins_the_counted_one() {
         for (counted, normal) in [
-            (Null::mann_whitney(31, 32), Null::normal(992, (31.0 * 32.0 * 64.0 / 12.0f64).sqrt())),
-            (Null::signed_rank(44), Null::normal(990, (44.0 * 45.0 * 89.0 / 24.0f64).sqrt())),
-            (Null::inversions(45), Null::normal(990, (45.0 * 44.0 * 95.0 / 72.0f64).sqrt())),
+            (
+                NullDistribution::mann_whitney(31, 32),
+                NullDistribution::normal(992, (31.0 * 32.0 * 64.0 / 12.0f64).sqrt()),
+            ),
+            (NullDistribution::signed_rank(44), NullDistribution::normal(990, (44.0 * 45.0 * 89.0 / 24.0f64).sqrt())),
+            (NullDistribution::inversions(45), NullDistribution::normal(990, (45.0 * 44.0 * 95.0 / 72.0f64).sqrt())),
         ] {
             let (exact, near) = (counted.critical_rank(0.05).unwrap(), normal.critical_rank(0.05).unwrap());
             assert!(exact.abs_diff(near) <= 1, "{exact} and {near}");

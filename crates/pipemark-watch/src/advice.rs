@@ -2,7 +2,7 @@
 
 use pipemark_model::ByteSize;
 
-use crate::figures::Figures;
+use crate::figures::PipelineFigures;
 use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
@@ -74,7 +74,7 @@ fn at_most(bound: Option<f64>) -> String {
 }
 
 /// Sentences, the best first.
-pub fn advice(verdict: &PipelineVerdict, figures: &Figures) -> Vec<String> {
+pub fn advice(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<String> {
     let mut found = Vec::new();
     let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
     let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));

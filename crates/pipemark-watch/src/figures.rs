@@ -2,14 +2,14 @@
 
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::Watcher;
-use crate::state::State;
+use crate::state::ThreadState;
 use crate::topology::upstream_first;
 
 /// What was counted of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
     /// How often it was seen in each state.
-    pub states: [u32; State::COUNT],
+    pub states: [u32; ThreadState::COUNT],
     /// Nanoseconds that its threads of now were on a CPU.
     pub run: u64,
     /// Nanoseconds on a CPU, also of threads and children that came and went, and waiting for one.
@@ -90,7 +90,7 @@ impl Interval {
     /// How busy a stage was: 0 where it wasn't there.
     pub fn busy(&self, stage: usize) -> f64 {
         let Some(counts) = self.stages.get(stage) else { return 0.0 };
-        let waits = counts.states[State::Starved as usize] + counts.states[State::Blocked as usize];
+        let waits = counts.states[ThreadState::Starved as usize] + counts.states[ThreadState::Blocked as usize];
         f64::from(counts.states.iter().sum::<u32>() - waits) / f64::from(self.alive.max(1))
     }
 
@@ -104,7 +104,7 @@ impl Interval {
 
 /// A pipeline in figures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct PipelineFigures {
     /// When it was, in seconds from when the watching began.
     pub begin: f64,
     /// For how long anything of it was there, and how often it was looked at then.
@@ -116,10 +116,10 @@ pub struct Figures {
     pub places: Vec<usize>,
 }
 
-impl Figures {
+impl PipelineFigures {
     /// Of what a watcher counted. Stages that were there for a moment only, such as a shell that was about to become
     /// something else, are left out.
-    pub fn of(watcher: &Watcher, interval: &Interval) -> Figures {
+    pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
         let counts = |place: usize| {
@@ -151,20 +151,20 @@ impl Figures {
         }
         // What was given back to the waits of a stage belongs to those of its pipes.
         for pipe in &mut pipes {
-            let seen = |number: usize, state: State| {
+            let seen = |number: usize, state: ThreadState| {
                 let counts = &interval.stages[kept[number - 1]];
                 f64::from(counts.states[state as usize]) / f64::from(counts.states.iter().sum::<u32>().max(1))
             };
             let grow =
                 |share: f64, before: f64, now: f64| if before > 0.0 { (share * now / before).min(1.0) } else { now };
             let (writer, reader) = (&stages[pipe.from - 1], &stages[pipe.to - 1]);
-            pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, State::Blocked), writer.blocked);
-            pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, State::Starved), reader.starved);
+            pipe.writer_waits = grow(pipe.writer_waits, seen(pipe.from, ThreadState::Blocked), writer.blocked);
+            pipe.reader_waits = grow(pipe.reader_waits, seen(pipe.to, ThreadState::Starved), reader.starved);
         }
         pipes.sort_by_key(|pipe| (pipe.from, pipe.to));
         pipes.iter_mut().zip(1..).for_each(|(pipe, number)| pipe.number = number);
         rates(&mut stages, &mut pipes);
-        Figures {
+        PipelineFigures {
             begin: interval.begin,
             seconds: interval.seconds * f64::from(interval.alive) / f64::from(interval.samples.max(1)),
             samples: interval.alive,
@@ -178,38 +178,43 @@ impl Figures {
 /// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
 /// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits. A stage runs at least
 /// for as long as its `threads` did in the mean: what is missing to that is taken from the waits.
-fn corrected(counts: &Counts, seconds: f64, threads: usize, (reads, writes): (bool, bool)) -> [f64; State::COUNT] {
+fn corrected(
+    counts: &Counts,
+    seconds: f64,
+    threads: usize,
+    (reads, writes): (bool, bool),
+) -> [f64; ThreadState::COUNT] {
     /// So many switches a second mean that waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
     let (Some(run), Some(wait), false) = (counts.cpu, counts.cpu_wait, counts.changed) else { return shares };
     let most = (run + wait) as f64 / 1e9 / seconds.max(1e-9);
-    let running = shares[State::Running as usize];
+    let running = shares[ThreadState::Running as usize];
     let least = (most / threads.max(1) as f64).min(1.0);
     if running < least && running < 1.0 {
         shares = shares.map(|share| share * (1.0 - least) / (1.0 - running));
-        shares[State::Running as usize] = least;
+        shares[ThreadState::Running as usize] = least;
         return shares;
     }
     let excess = running - most;
     if excess <= 0.0 || seconds <= 0.0 {
         return shares;
     }
-    shares[State::Running as usize] = most;
+    shares[ThreadState::Running as usize] = most;
     let short = counts.switches.is_some_and(|switches| switches as f64 / seconds > SHORT);
-    let pipes = |state: usize| state == State::Starved as usize || state == State::Blocked as usize;
-    let takes = |state: usize| state != State::Running as usize && (!short || pipes(state));
-    let seen_in: u32 = (0..State::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
+    let pipes = |state: usize| state == ThreadState::Starved as usize || state == ThreadState::Blocked as usize;
+    let takes = |state: usize| state != ThreadState::Running as usize && (!short || pipes(state));
+    let seen_in: u32 = (0..ThreadState::COUNT).filter(|&state| takes(state)).map(|state| counts.states[state]).sum();
     if seen_in >= 3 {
-        for state in (0..State::COUNT).filter(|&state| takes(state)) {
+        for state in (0..ThreadState::COUNT).filter(|&state| takes(state)) {
             shares[state] += excess * f64::from(counts.states[state]) / f64::from(seen_in);
         }
     } else {
         let state = match (reads, writes) {
-            (true, _) => State::Starved,
-            (false, true) => State::Blocked,
-            (false, false) => State::Other,
+            (true, _) => ThreadState::Starved,
+            (false, true) => ThreadState::Blocked,
+            (false, false) => ThreadState::Other,
         };
         shares[state as usize] += excess;
     }
@@ -241,8 +246,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     let shares = corrected(counts, seconds, stage.threads, ends);
-    let share = |state: State| shares[state as usize];
-    let running = share(State::Running);
+    let share = |state: ThreadState| shares[state as usize];
+    let running = share(ThreadState::Running);
     let waited = waiting(counts, seconds, stage.cpus.len()) * running;
     StageFigures {
         number,
@@ -252,20 +257,20 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         processes: stage.processes,
         threads: stage.threads,
         present,
-        busy: 1.0 - share(State::Starved) - share(State::Blocked),
-        starved: share(State::Starved),
-        blocked: share(State::Blocked),
+        busy: 1.0 - share(ThreadState::Starved) - share(ThreadState::Blocked),
+        starved: share(ThreadState::Starved),
+        blocked: share(ThreadState::Blocked),
         computing: running - waited,
         waiting_for_cpu: waited,
-        disk: share(State::Disk),
-        network: share(State::Network),
-        terminal: share(State::Terminal),
-        sleep: share(State::Sleep),
-        children: share(State::Children),
-        lock: share(State::Lock),
-        stopped: share(State::Stopped),
-        other: share(State::Other),
-        unknown: share(State::Unknown),
+        disk: share(ThreadState::Disk),
+        network: share(ThreadState::Network),
+        terminal: share(ThreadState::Terminal),
+        sleep: share(ThreadState::Sleep),
+        children: share(ThreadState::Children),
+        lock: share(ThreadState::Lock),
+        stopped: share(ThreadState::Stopped),
+        other: share(ThreadState::Other),
+        unknown: share(ThreadState::Unknown),
         hidden: stage.hidden,
         cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
@@ -281,7 +286,9 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         sampling_error: (!counts.changed && stage.threads == 1 && stage.processes == 1)
             .then(|| Some(per_second(counts.cpu)? + per_second(counts.cpu_wait)?))
             .flatten()
-            .map(|ns| (f64::from(counts.states[State::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()),
+            .map(|ns| {
+                (f64::from(counts.states[ThreadState::Running as usize]) / f64::from(seen.max(1)) - ns / 1e9).abs()
+            }),
         cpus: stage.cpus.clone(),
         waits_for: stage.waits_for,
         moments: Vec::new(),
@@ -323,20 +330,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::report::Access;
-    use crate::sampler::{Manner, Stage, Subject};
+    use crate::report::ProcFile;
+    use crate::sampler::{SamplingOptions, Subject, WatchedStage};
 
     fn counts(running: u32, starved: u32, sleeping: u32) -> Counts {
         let mut counts = Counts { cpu: Some(200_000_000), cpu_wait: Some(0), switches: Some(0), ..Counts::default() };
-        counts.states[State::Running as usize] = running;
-        counts.states[State::Starved as usize] = starved;
-        counts.states[State::Sleep as usize] = sleeping;
+        counts.states[ThreadState::Running as usize] = running;
+        counts.states[ThreadState::Starved as usize] = starved;
+        counts.states[ThreadState::Sleep as usize] = sleeping;
         counts
     }
 
     fn shares(counts: &Counts, ends: (bool, bool)) -> [f64; 4] {
         let shares = corrected(counts, 1.0, 1, ends);
-        [State::Running, State::Starved, State::Blocked, State::Sleep]
+        [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked, ThreadState::Sleep]
             .map(|state| (shares[state as usize] * 100.0).round())
     }
 
@@ -344,10 +351,10 @@ mod tests {
     fn what_was_looked_at_after_its_end_does_not_count() {
         let counts = counts(10, 0, 10);
         let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
-        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
-        watcher.stages = vec![Stage::default()];
-        let figures = Figures::of(&watcher, &one);
+        watcher.stages = vec![WatchedStage::default()];
+        let figures = PipelineFigures::of(&watcher, &one);
         assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
     }
 
@@ -355,11 +362,11 @@ mod tests {
     fn no_rate_comes_from_a_stage_that_also_splices() {
         let counts = Counts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
         let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
-        let manner = Manner { touch: false, access: Access::Syscall, period: Duration::ZERO };
+        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
         for uncounted in [false, true] {
-            watcher.stages = vec![Stage { uncounted, ..Stage::default() }];
-            let figures = &Figures::of(&watcher, &one).stages[0];
+            watcher.stages = vec![WatchedStage { uncounted, ..WatchedStage::default() }];
+            let figures = &PipelineFigures::of(&watcher, &one).stages[0];
             let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
             assert_eq!(known, [!uncounted; 2]);
         }
@@ -393,7 +400,7 @@ mod tests {
         // Nor for less, of several threads in the mean.
         assert_eq!(shares(&counts(0, 60, 40), (true, true)), [20.0, 48.0, 0.0, 32.0]);
         assert_eq!(
-            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[State::Running as usize] * 100.0).round(),
+            (corrected(&counts(0, 100, 0), 1.0, 2, (true, true))[ThreadState::Running as usize] * 100.0).round(),
             10.0
         );
         // Where children came and went, not all of their time is known.

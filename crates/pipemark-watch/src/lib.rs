@@ -23,10 +23,12 @@ mod tuning;
 pub mod verbs;
 mod verdict;
 
-pub use figures::Figures;
-pub use live::{Live, live, named, refusal};
+pub use figures::PipelineFigures;
+pub use live::{LivePipeline, live, named, refusal};
 pub use phases::Timeline;
-pub use report::{Access, Phase, PipeFigures, PipelineReport, PipelineVerdict, StageFigures, StageMoment, VerdictKind};
-pub use sampler::{Manner, Subject, Watcher};
+pub use report::{
+    Phase, PipeFigures, PipelineReport, PipelineVerdict, ProcFile, StageFigures, StageMoment, VerdictKind,
+};
+pub use sampler::{SamplingOptions, Subject, Watcher};
 pub use tuning::Tuning;
 pub use verdict::verdict;

@@ -8,7 +8,7 @@ use crate::topology;
 
 /// A live pipeline of this user.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Live {
+pub struct LivePipeline {
     /// A process of it, to name it by.
     pub pid: u32,
     /// Its stages, in the order of the data.
@@ -16,7 +16,7 @@ pub struct Live {
 }
 
 /// The live pipelines whose processes may be looked at: stages that standard input and output join.
-pub fn live() -> Vec<Live> {
+pub fn live() -> Vec<LivePipeline> {
     let mut processes = process::all();
     for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
         ends.retain(|end| end.fd < 2);
@@ -27,17 +27,17 @@ pub fn live() -> Vec<Live> {
     let mut found = Vec::new();
     while !left.is_empty() {
         let mut one = vec![left.remove(0)];
-        let joined = |one: &[topology::Shape], shape: &topology::Shape| {
-            let of = |shape: &topology::Shape| shape.ins.iter().chain(&shape.outs).copied().collect::<Vec<_>>();
+        let joined = |one: &[topology::StageShape], shape: &topology::StageShape| {
+            let of = |shape: &topology::StageShape| shape.ins.iter().chain(&shape.outs).copied().collect::<Vec<_>>();
             one.iter().flat_map(of).any(|pipe| of(shape).contains(&pipe))
         };
         while let Some(place) = left.iter().position(|shape| joined(&one, shape)) {
             one.push(left.remove(place));
         }
-        let stage = |shape: &topology::Shape| {
+        let stage = |shape: &topology::StageShape| {
             processes.iter().find(|process| process.pid == shape.pids[0]).map(Process::command).unwrap_or_default()
         };
-        found.push(Live { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
+        found.push(LivePipeline { pid: one[0].pids[0], stages: one.iter().map(stage).collect() });
     }
     found
 }

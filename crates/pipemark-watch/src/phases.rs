@@ -1,6 +1,6 @@
 //! The time of a pipeline as intervals, and what it is made of: stretches with a verdict each.
 
-use crate::figures::{Figures, Interval};
+use crate::figures::{Interval, PipelineFigures};
 use crate::report::Phase;
 use crate::sampler::Watcher;
 use crate::verdict::verdict;
@@ -77,7 +77,7 @@ impl Timeline {
             }
         }
         let phase = |interval: &Interval| {
-            let verdict = verdict(&Figures::of(watcher, interval));
+            let verdict = verdict(&PipelineFigures::of(watcher, interval));
             Phase { begin: interval.begin, end: interval.begin + interval.seconds, verdict }
         };
         stretches.iter().map(phase).collect()
@@ -100,25 +100,26 @@ mod tests {
 
     use super::*;
     use crate::process::PipeId;
-    use crate::report::{Access, PipelineReport};
-    use crate::sampler::{Manner, Moment, Pipe, Stage, Subject};
-    use crate::state::State;
+    use crate::report::{PipelineReport, ProcFile};
+    use crate::sampler::{Moment, SamplingOptions, Subject, WatchedPipe, WatchedStage};
+    use crate::state::ThreadState;
 
     /// What is kept of an hour of so many stages, of which so many samples were taken in half a second: the report, the bytes
     /// that the timeline takes, and how many intervals were kept at most.
     fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
         const HALF_SECOND: Duration = Duration::from_millis(500);
-        let manner = Manner { touch: false, access: Access::Syscall, period: HALF_SECOND };
+        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };
         let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
-        let stage = |n: usize| Stage { name: format!("stage{n}"), command: "c".repeat(200), ..Stage::default() };
-        watcher.stages = (0..stages).map(|n| Stage { alive: true, ..stage(n) }).collect();
-        let pipe = |from| Pipe { from, to: from + 1, id: PipeId(0, from as u64), capacity: None, unasked: None };
+        let stage =
+            |n: usize| WatchedStage { name: format!("stage{n}"), command: "c".repeat(200), ..WatchedStage::default() };
+        watcher.stages = (0..stages).map(|n| WatchedStage { alive: true, ..stage(n) }).collect();
+        let pipe = |from| WatchedPipe { from, to: from + 1, id: PipeId(0, from as u64), capacity: None, unasked: None };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();
         let mut most = 0;
         for half_second in 0..7200 {
             for sample in 0..samples {
-                let states = [State::Running, State::Starved, State::Blocked];
+                let states = [ThreadState::Running, ThreadState::Starved, ThreadState::Blocked];
                 let state = |stage: usize| Some(states[(stage + half_second * sample) % 3]);
                 let moments: Vec<Moment> =
                     (0..stages).map(|stage| Moment { state: state(stage), ..Moment::default() }).collect();

@@ -25,7 +25,7 @@ pub enum Way {
 
 /// A descriptor that is an end of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct PipeEnd {
     pub fd: u32,
     pub pipe: PipeId,
     pub way: Way,
@@ -51,7 +51,7 @@ pub struct Process {
     /// What the kernel calls it: 15 bytes at most.
     pub comm: String,
     /// The ends of pipes that it holds; `None` where that may not be seen.
-    pub ends: Option<Vec<End>>,
+    pub ends: Option<Vec<PipeEnd>>,
 }
 
 /// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
@@ -163,13 +163,13 @@ pub fn thread_count(pid: u32) -> Option<usize> {
 }
 
 /// The ends of pipes that a process holds.
-fn ends(pid: u32) -> io::Result<Vec<End>> {
+fn ends(pid: u32) -> io::Result<Vec<PipeEnd>> {
     let folder = format!("/proc/{pid}/fd");
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder)? {
         let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let path = format!("{folder}/{fd}");
-        found.extend(end_of(&path).map(|(pipe, way)| End { fd, pipe, way }));
+        found.extend(end_of(&path).map(|(pipe, way)| PipeEnd { fd, pipe, way }));
     }
     found.sort_by_key(|end| end.fd);
     Ok(found)

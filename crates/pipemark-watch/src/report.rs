@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use pipemark_model::Watched;
 
-use crate::figures::{self, Figures};
+use crate::figures::{self, PipelineFigures};
 use crate::phases::Timeline;
 use crate::sampler::{self, Subject, Watcher};
 use crate::{state, verdict};
@@ -23,7 +23,7 @@ pub struct PipelineReport {
     pub samples: u32,
     pub samples_per_second: f64,
     /// The worst of what could be read of a thread.
-    pub access: Access,
+    pub access: ProcFile,
     /// CPUs that the watching took.
     pub own_cpu: f64,
     pub stages: Vec<StageFigures>,
@@ -163,7 +163,7 @@ pub struct PipeFigures {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Access {
+pub enum ProcFile {
     /// The system call that it waits in, with the descriptor.
     Syscall,
     /// The kernel's function that it waits in.
@@ -194,7 +194,7 @@ impl PipelineReport {
 
     /// Of all that was counted.
     pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
-        let figures = Figures::of(watcher, &timeline.total());
+        let figures = PipelineFigures::of(watcher, &timeline.total());
         let phases = timeline.phases(watcher);
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
         let verdict = match longest {
@@ -227,7 +227,8 @@ impl PipelineReport {
         let moment = |interval: &figures::Interval, place: usize| {
             let seen: u32 = interval.stages.get(place)?.states.iter().sum();
             let share = |state| f64::from(interval.stages[place].states[state as usize]) / f64::from(seen.max(1));
-            let (starved, blocked) = (round(share(state::State::Starved)), round(share(state::State::Blocked)));
+            let (starved, blocked) =
+                (round(share(state::ThreadState::Starved)), round(share(state::ThreadState::Blocked)));
             let seconds = round(interval.begin + interval.seconds / 2.0);
             (seen > 0).then_some(StageMoment { seconds, busy: round(1.0 - starved - blocked), starved, blocked })
         };
@@ -243,16 +244,16 @@ impl PipelineReport {
     }
 }
 
-fn notes(watcher: &Watcher, figures: &Figures) -> Vec<String> {
+fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     let mut notes = Vec::new();
     match watcher.access() {
-        Access::Syscall => {}
-        Access::Wchan => notes.push(
+        ProcFile::Syscall => {}
+        ProcFile::Wchan => notes.push(
             "/proc/PID/syscall can't be read here, so waits are told by /proc/PID/wchan, which knows poll and splice less \
              well: to see all, run the pipeline by 'pipemark why', or as root (kernel.yama.ptrace_scope)"
                 .to_owned(),
         ),
-        Access::Stat => notes.push(
+        ProcFile::Stat => notes.push(
             "only whether threads run or sleep can be seen here, and the rest is inferred: to see more, run pipemark as \
              the pipeline's user, or as root"
                 .to_owned(),

@@ -8,9 +8,9 @@ use pipemark_host::ControlGroups;
 use crate::counters::Totals;
 use crate::figures::{Counts, Interval, PipeCounts};
 use crate::process::{self, PipeId, Process};
-use crate::report::Access;
-use crate::scan::{Found, Known};
-use crate::state::{self, State, Target, Wait};
+use crate::report::ProcFile;
+use crate::scan::{Known, ScannedProcess};
+use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 
 /// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
@@ -27,18 +27,18 @@ pub enum Subject {
 
 /// How to watch.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct SamplingOptions {
     /// Open a pipe once to ask for its capacity.
     pub touch: bool,
     /// The best that is used of what may be read.
-    pub access: Access,
+    pub access: ProcFile,
     /// The usual time between two samples.
     pub period: Duration,
 }
 
 /// A stage, as long as it is remembered.
 #[derive(Debug, Clone, Default)]
-pub struct Stage {
+pub struct WatchedStage {
     pub name: String,
     pub command: String,
     pub pids: Vec<u32>,
@@ -74,7 +74,7 @@ pub struct Stage {
 
 /// A pipe from one stage to another.
 #[derive(Debug, Clone)]
-pub struct Pipe {
+pub struct WatchedPipe {
     pub from: usize,
     pub to: usize,
     pub id: PipeId,
@@ -86,15 +86,15 @@ pub struct Pipe {
 /// A pipeline that is being watched.
 pub struct Watcher {
     pub(super) subject: Subject,
-    pub(super) manner: Manner,
+    pub(super) manner: SamplingOptions,
     pub(super) begin: Instant,
     pub(super) known: BTreeMap<u32, Known>,
-    pub stages: Vec<Stage>,
-    pub pipes: Vec<Pipe>,
+    pub stages: Vec<WatchedStage>,
+    pub pipes: Vec<WatchedPipe>,
     /// The control groups of the stages, by what /proc calls them.
     pub(super) groups: Vec<(String, ControlGroups)>,
     pub(super) current: Interval,
-    pub(super) found: Found,
+    pub(super) found: ScannedProcess,
     cost: Duration,
     random: u64,
     pub(super) born_after: u64,
@@ -103,15 +103,15 @@ pub struct Watcher {
 /// What a stage was seen in at one moment.
 #[derive(Default)]
 pub(super) struct Moment {
-    pub state: Option<State>,
+    pub state: Option<ThreadState>,
     pub ins: Vec<Option<PipeId>>,
     pub outs: Vec<Option<PipeId>>,
-    pub unsure: Option<(bool, bool, State)>,
+    pub unsure: Option<(bool, bool, ThreadState)>,
 }
 
 impl Watcher {
     /// Begins to watch. Nothing is opened but files of /proc.
-    pub fn new(subject: Subject, manner: Manner) -> Watcher {
+    pub fn new(subject: Subject, manner: SamplingOptions) -> Watcher {
         let now = Instant::now();
         let own = Process::read(std::process::id());
         let mut watcher = Watcher {
@@ -123,7 +123,7 @@ impl Watcher {
             pipes: Vec::new(),
             groups: Vec::new(),
             current: Interval::default(),
-            found: Found::nothing(now),
+            found: ScannedProcess::nothing(now),
             cost: Duration::ZERO,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
@@ -152,7 +152,7 @@ impl Watcher {
     }
 
     /// The worst access to a thread, and whether processes are hidden altogether.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> ProcFile {
         let threads = self.known.values().flat_map(|known| &known.threads);
         threads.map(Thread::access).max().unwrap_or(self.manner.access)
     }
@@ -182,8 +182,9 @@ impl Watcher {
         }
         // One that has ended makes room for the next.
         let now = Instant::now();
-        let ended =
-            |(stage, moment): (&Stage, &Moment)| stage.alive && moment.state.is_none() && moment.unsure.is_none();
+        let ended = |(stage, moment): (&WatchedStage, &Moment)| {
+            stage.alive && moment.state.is_none() && moment.unsure.is_none()
+        };
         if self.stages.iter().zip(&moments).any(ended) {
             self.found.hurry(now);
         }
@@ -207,35 +208,35 @@ impl Watcher {
             let writers: Vec<usize> = self.pipes.iter().filter(|pipe| pipe.to == stage).map(|pipe| pipe.from).collect();
             let outs = outs && !readers.is_empty();
             let ins = ins && !writers.is_empty();
-            let blocked = outs && readers.iter().any(|&reader| state(moments, reader) != Some(State::Starved));
-            let starved = ins && writers.iter().any(|&writer| state(moments, writer) != Some(State::Blocked));
+            let blocked = outs && readers.iter().any(|&reader| state(moments, reader) != Some(ThreadState::Starved));
+            let starved = ins && writers.iter().any(|&writer| state(moments, writer) != Some(ThreadState::Blocked));
             let decided = match (starved, blocked) {
-                (true, false) => State::Starved,
-                (false, true) => State::Blocked,
+                (true, false) => ThreadState::Starved,
+                (false, true) => ThreadState::Blocked,
                 (false, false) => otherwise,
-                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.from, pipe.to)) => State::Blocked,
-                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => State::Starved,
+                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.from, pipe.to)) => ThreadState::Blocked,
+                (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => ThreadState::Starved,
                 (true, true) => otherwise,
             };
             // What one thread does for certain counts if it comes first.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
-                State::Starved => moment.ins.push(None),
-                State::Blocked => moment.outs.push(None),
+                ThreadState::Starved => moment.ins.push(None),
+                ThreadState::Blocked => moment.outs.push(None),
                 _ => {}
             }
         }
     }
 
     /// Whether a stage beyond this one, on the side that `step` leads to, works.
-    fn runs_beyond(&self, moments: &[Moment], stage: usize, step: fn(&Pipe) -> (usize, usize)) -> bool {
+    fn runs_beyond(&self, moments: &[Moment], stage: usize, step: fn(&WatchedPipe) -> (usize, usize)) -> bool {
         let (mut seen, mut waiting) = (vec![false; moments.len()], vec![stage]);
         while let Some(at) = waiting.pop() {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
-            let works = |state| !matches!(state, State::Starved | State::Blocked | State::Unknown);
+            let works = |state| !matches!(state, ThreadState::Starved | ThreadState::Blocked | ThreadState::Unknown);
             if at != stage && moments[at].unsure.is_none() && moments[at].state.is_some_and(works) {
                 return true;
             }
@@ -255,12 +256,12 @@ impl Watcher {
             }
         }
         for (pipe, counts) in self.pipes.iter().zip(&mut self.current.pipes) {
-            let waits = |stage: usize, state: State, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
+            let waits = |stage: usize, state: ThreadState, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
                 let moment = &moments[stage];
                 moment.state == Some(state) && on(moment).iter().any(|id| id.is_none_or(|id| id == pipe.id))
             };
-            counts.writer_waits += u32::from(waits(pipe.from, State::Blocked, |moment| &moment.outs));
-            counts.reader_waits += u32::from(waits(pipe.to, State::Starved, |moment| &moment.ins));
+            counts.writer_waits += u32::from(waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs));
+            counts.reader_waits += u32::from(waits(pipe.to, ThreadState::Starved, |moment| &moment.ins));
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
         }
     }
@@ -283,13 +284,13 @@ pub fn own_time() -> Duration {
 }
 
 /// What the threads of a stage do now. Whether one of them waits for a descriptor that isn't known.
-fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
+fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment) -> bool {
     let (mut strange, mut gone) = (false, false);
     for pid in &stage.pids {
         let Some(Known { process, ends, threads, .. }) = known.get_mut(pid) else { continue };
         // A stopped thread still shows the call that it was in.
         if matches!(process.state, 'T' | 't') {
-            moment.state = Some(moment.state.map_or(State::Stopped, |known| known.min(State::Stopped)));
+            moment.state = Some(moment.state.map_or(ThreadState::Stopped, |known| known.min(ThreadState::Stopped)));
             continue;
         }
         for place in 0..threads.len() {
@@ -298,31 +299,33 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
             gone |= wait.is_none();
             let Some(wait) = wait else { continue };
             let wait = stage.of_others(wait);
-            if matches!(wait, Wait::Is(State::Other) | Wait::Unsure { otherwise: State::Other, .. })
-                && stage.waits_for.is_none()
+            if matches!(
+                wait,
+                ThreadWait::Is(ThreadState::Other) | ThreadWait::Unsure { otherwise: ThreadState::Other, .. }
+            ) && stage.waits_for.is_none()
             {
                 // Asked once: each time would cost as much as the look itself.
                 let what = threads[place].function().as_deref().and_then(state::named);
                 stage.waits_for = what.or(Some("something else"));
             }
             let state = match wait {
-                Wait::Is(state) => state,
-                Wait::In(pipe) => {
+                ThreadWait::Is(state) => state,
+                ThreadWait::In(pipe) => {
                     moment.ins.push(pipe);
-                    State::Starved
+                    ThreadState::Starved
                 }
-                Wait::Out(pipe) => {
+                ThreadWait::Out(pipe) => {
                     moment.outs.push(pipe);
-                    State::Blocked
+                    ThreadState::Blocked
                 }
-                Wait::Unsure { ins, outs, otherwise } => {
+                ThreadWait::Unsure { ins, outs, otherwise } => {
                     let (ins_before, outs_before, before) = moment.unsure.unwrap_or((false, false, otherwise));
                     moment.unsure = Some((ins || ins_before, outs || outs_before, otherwise.min(before)));
                     continue;
                 }
             };
             moment.state = Some(moment.state.map_or(state, |known| known.min(state)));
-            if state == State::Running {
+            if state == ThreadState::Running {
                 // Nothing can come before it. Likely the same thread will run at the next look.
                 moment.unsure = None;
                 threads.swap(0, place);
@@ -331,13 +334,13 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
         }
     }
     // What it waits for may be a pipe to what it has started since all was looked at.
-    if let Some(State::Children | State::Other) = moment.state {
+    if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
         let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));
         let new = own.filter_map(|of| young(stage, known, of.process.pid, &threads(of), 3)).min();
         moment.state = new.or(moment.state);
     }
-    if moment.state == Some(State::Lock) {
+    if moment.state == Some(ThreadState::Lock) {
         let known = stage.pids.iter().filter_map(|pid| known.get(pid));
         let new = known.filter_map(|known| new_threads(stage, known, gone)).min();
         // Their time is not counted until they are known.
@@ -345,24 +348,28 @@ fn look(stage: &mut Stage, known: &mut BTreeMap<u32, Known>, moment: &mut Moment
         moment.state = new.or(moment.state);
     }
     if stage.hidden && moment.state.is_none() && moment.unsure.is_none() {
-        moment.state = Some(State::Unknown);
+        moment.state = Some(ThreadState::Unknown);
     }
     strange
 }
 
-impl Stage {
+impl WatchedStage {
     /// What a wait of one of its threads is to the others: a pipe of its own leads to none of them.
-    fn of_others(&self, wait: Wait) -> Wait {
+    fn of_others(&self, wait: ThreadWait) -> ThreadWait {
         match wait {
-            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if self.inner.contains(&pipe) => Wait::Is(State::Other),
-            // Opened since all was looked at: likely to what it has started.
-            Wait::In(Some(pipe)) | Wait::Out(Some(pipe)) if !self.outer.contains(&pipe) => Wait::Is(State::Children),
-            // Some pipe: its neighbours tell.
-            Wait::In(None) if !self.inner.is_empty() => {
-                Wait::Unsure { ins: true, outs: false, otherwise: State::Other }
+            ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
+                ThreadWait::Is(ThreadState::Other)
             }
-            Wait::Out(None) if !self.inner.is_empty() => {
-                Wait::Unsure { ins: false, outs: true, otherwise: State::Other }
+            // Opened since all was looked at: likely to what it has started.
+            ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
+                ThreadWait::Is(ThreadState::Children)
+            }
+            // Some pipe: its neighbours tell.
+            ThreadWait::In(None) if !self.inner.is_empty() => {
+                ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Other }
+            }
+            ThreadWait::Out(None) if !self.inner.is_empty() => {
+                ThreadWait::Unsure { ins: false, outs: true, otherwise: ThreadState::Other }
             }
             wait => wait,
         }
@@ -371,30 +378,38 @@ impl Stage {
 
 /// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
 /// wait for in turn, so many steps down.
-fn young(stage: &Stage, known: &BTreeMap<u32, Known>, parent: u32, threads: &[u32], steps: u32) -> Option<State> {
+fn young(
+    stage: &WatchedStage,
+    known: &BTreeMap<u32, Known>,
+    parent: u32,
+    threads: &[u32],
+    steps: u32,
+) -> Option<ThreadState> {
     let own = std::process::id();
     let children = process::children(parent, threads)?.into_iter();
     let children = children.filter(|pid| *pid != own && !known.contains_key(pid));
     let state = |pid: u32| match new_thread(stage, pid, pid, &BTreeMap::new())? {
-        State::Children if steps > 0 => young(stage, known, pid, &[pid], steps - 1).or(Some(State::Children)),
+        ThreadState::Children if steps > 0 => {
+            young(stage, known, pid, &[pid], steps - 1).or(Some(ThreadState::Children))
+        }
         state => Some(state),
     };
     children.filter_map(state).min()
 }
 
 /// What a thread does that isn't known yet.
-fn new_thread(stage: &Stage, pid: u32, id: u32, ends: &BTreeMap<u32, Target>) -> Option<State> {
-    match stage.of_others(Thread::new(pid, id, Access::Syscall, false).wait(pid, ends, &mut false)?) {
-        Wait::Is(state) => Some(state),
-        Wait::In(_) => Some(State::Starved),
-        Wait::Out(_) => Some(State::Blocked),
-        Wait::Unsure { .. } => None,
+fn new_thread(stage: &WatchedStage, pid: u32, id: u32, ends: &BTreeMap<u32, WaitTarget>) -> Option<ThreadState> {
+    match stage.of_others(Thread::new(pid, id, ProcFile::Syscall, false).wait(pid, ends, &mut false)?) {
+        ThreadWait::Is(state) => Some(state),
+        ThreadWait::In(_) => Some(ThreadState::Starved),
+        ThreadWait::Out(_) => Some(ThreadState::Blocked),
+        ThreadWait::Unsure { .. } => None,
     }
 }
 
 /// What threads of a process do that aren't known yet, where it has others than before: a program may start one for each piece of
 /// work, and wait for it.
-fn new_threads(stage: &Stage, known: &Known, gone: bool) -> Option<State> {
+fn new_threads(stage: &WatchedStage, known: &Known, gone: bool) -> Option<ThreadState> {
     let pid = known.process.pid;
     if !gone && process::thread_count(pid) == Some(known.threads.len()) {
         return None;

@@ -12,11 +12,11 @@ use rustix::thread::sched_getaffinity;
 use pipemark_host::ControlGroups;
 
 use crate::counters::Totals;
-use crate::process::{self, Again, End, PipeId, Process, Way};
-use crate::sampler::{Pipe, Stage, Subject, Watcher, own_time};
-use crate::state::Target;
+use crate::process::{self, Again, PipeEnd, PipeId, Process, Way};
+use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
+use crate::state::WaitTarget;
 use crate::thread::{Thread, targets};
-use crate::topology::{self, Reach, Shape};
+use crate::topology::{self, Reach, StageShape};
 
 /// How often it is asked whether something has changed, and how often while a pipeline is being started.
 const ASK: Duration = Duration::from_millis(100);
@@ -37,8 +37,8 @@ const MOST_STAGES: usize = 400;
 
 /// What the last look found, and when the next is due.
 #[derive(Debug)]
-pub(super) struct Found {
-    shapes: Vec<Shape>,
+pub(super) struct ScannedProcess {
+    shapes: Vec<StageShape>,
     /// The same as the one before.
     same: bool,
     /// A thread waits for a descriptor that isn't known.
@@ -49,10 +49,10 @@ pub(super) struct Found {
     next_search: Instant,
 }
 
-impl Found {
-    pub fn nothing(now: Instant) -> Found {
+impl ScannedProcess {
+    pub fn nothing(now: Instant) -> ScannedProcess {
         let (next, looked, next_look, next_search) = (now, now, now, now);
-        Found { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
+        ScannedProcess { shapes: Vec::new(), same: false, strange: false, next, looked, next_look, next_search }
     }
 
     /// Something has ended: what follows it may be there soon.
@@ -65,7 +65,7 @@ impl Found {
 #[derive(Debug)]
 pub(super) struct Known {
     pub process: Process,
-    pub ends: BTreeMap<u32, Target>,
+    pub ends: BTreeMap<u32, WaitTarget>,
     pub threads: Vec<Thread>,
     stat: Again,
     io: Again,
@@ -121,7 +121,7 @@ impl Watcher {
             self.look_anew(began);
         }
         // What ends before the interval does would not be counted.
-        let young = |stage: &Stage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
+        let young = |stage: &WatchedStage| stage.alive && stage.since.is_some_and(|since| began < since + YOUNG);
         if self.stages.iter().any(young) {
             self.count(false);
         }
@@ -219,7 +219,7 @@ impl Watcher {
     }
 
     /// Makes what was found known: which stage of before each one is, or that it is new.
-    fn adopt(&mut self, processes: Vec<Process>, shapes: &[Shape], hidden: &[u32]) {
+    fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
         // Up to four files of each thread, and as many of its process, may take half of the descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
         let mut open = self.known.values().map(|known| known.threads.len() as u64).sum::<u64>();
@@ -254,7 +254,7 @@ impl Watcher {
         }
         let mut taken = vec![false; self.stages.len()];
         // Those that are called after the same process as before: another may have taken over one that was of it.
-        let same = |stage: &Stage, shape: &Shape| stage.alive && stage.pids.first() == shape.pids.first();
+        let same = |stage: &WatchedStage, shape: &StageShape| stage.alive && stage.pids.first() == shape.pids.first();
         let kept: Vec<Option<usize>> =
             shapes.iter().map(|shape| self.stages.iter().position(|stage| same(stage, shape))).collect();
         kept.iter().flatten().for_each(|&place| taken[place] = true);
@@ -279,21 +279,23 @@ impl Watcher {
     }
 
     /// The stage that a shape continues, or a new one.
-    fn place_of(&mut self, shape: &Shape, taken: &[bool]) -> usize {
+    fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
         let parents = self.parents(shape.pids[0]);
         let name = self.namesake(shape).comm.clone();
-        let shares = |stage: &Stage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
+        let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
         // Else it is the next round of a loop, or of what xargs runs.
-        let related = |stage: &Stage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
-        let lives = |stage: &Stage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
-        let again = |stage: &Stage| !lives(stage) && stage.name == name && related(stage);
-        let find = |is: &dyn Fn(&Stage) -> bool| (0..self.stages.len()).filter(free).find(|&at| is(&self.stages[at]));
+        let related =
+            |stage: &WatchedStage| stage.parents.iter().zip(parents).any(|(&old, new)| old == new && new.is_some());
+        let lives = |stage: &WatchedStage| stage.pids.iter().any(|pid| self.known.contains_key(pid));
+        let again = |stage: &WatchedStage| !lives(stage) && stage.name == name && related(stage);
+        let find =
+            |is: &dyn Fn(&WatchedStage) -> bool| (0..self.stages.len()).filter(free).find(|&at| is(&self.stages[at]));
         if let Some(place) = find(&shares).or_else(|| find(&again)) {
             return place;
         }
         if self.stages.len() < MOST_STAGES {
-            self.stages.push(Stage { name, parents, ..Stage::default() });
+            self.stages.push(WatchedStage { name, parents, ..WatchedStage::default() });
         }
         self.stages.len() - 1
     }
@@ -305,7 +307,7 @@ impl Watcher {
     }
 
     /// What a stage is called after: its first process, or what a shell or the like has started at once to do its work.
-    fn namesake(&self, shape: &Shape) -> &Process {
+    fn namesake(&self, shape: &StageShape) -> &Process {
         const STARTERS: [&str; 13] = [
             "sh", "bash", "dash", "zsh", "ksh", "timeout", "time", "flock", "sudo", "su", "runuser", "doas", "unshare",
         ];
@@ -317,7 +319,7 @@ impl Watcher {
         if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
     }
 
-    fn update(&mut self, place: usize, shape: &Shape) {
+    fn update(&mut self, place: usize, shape: &StageShape) {
         let namesake = self.namesake(shape);
         let (name, old) = (&namesake.comm, &self.stages[place]);
         // A program that becomes another keeps its number.
@@ -347,38 +349,38 @@ impl Watcher {
         stage.ins.clone_from(&shape.ins);
         stage.outs.clone_from(&shape.outs);
         let known = shape.pids.iter().filter_map(|pid| self.known.get(pid));
-        let ends: Vec<End> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
-        let held = |end: &End, way: Way| ends.iter().any(|own| own.pipe == end.pipe && own.way != way);
-        let leads = |end: &End| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
+        let ends: Vec<PipeEnd> = known.flat_map(|known| known.process.ends.clone().unwrap_or_default()).collect();
+        let held = |end: &PipeEnd, way: Way| ends.iter().any(|own| own.pipe == end.pipe && own.way != way);
+        let leads = |end: &PipeEnd| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
         let (inner, outer): (Vec<_>, Vec<_>) =
             ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
-        let pipes = |ends: Vec<&End>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
+        let pipes = |ends: Vec<&PipeEnd>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
         (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
         for pid in &shape.pids {
             let targets = self.known.get_mut(pid).into_iter().flat_map(|known| known.ends.values_mut());
             for target in targets {
-                if let Target::In(pipe) | Target::Out(pipe) = target
+                if let WaitTarget::In(pipe) | WaitTarget::Out(pipe) = target
                     && stage.inner.contains(pipe)
                 {
-                    *target = Target::Own;
+                    *target = WaitTarget::Own;
                 }
             }
         }
     }
 
     /// The pipes between the stages of now. A pipe between the same two is the same, whatever its number.
-    fn join(&mut self, shapes: &[Shape], places: &[usize]) {
+    fn join(&mut self, shapes: &[StageShape], places: &[usize]) {
         let now = Some(Instant::now());
         for (writer, &from) in shapes.iter().zip(places) {
             for &id in &writer.outs {
                 let readers = shapes.iter().zip(places).filter(|(reader, _)| reader.ins.contains(&id));
                 for (_, &to) in readers.filter(|&(_, &to)| to != from) {
-                    let same = |pipe: &&mut Pipe| pipe.from == from && pipe.to == to;
-                    let current = |pipe: &Pipe| pipe.id == id || !writer.outs.contains(&pipe.id);
+                    let same = |pipe: &&mut WatchedPipe| pipe.from == from && pipe.to == to;
+                    let current = |pipe: &WatchedPipe| pipe.id == id || !writer.outs.contains(&pipe.id);
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
                         Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
-                        None => self.pipes.push(Pipe { from, to, id, capacity: None, unasked: now }),
+                        None => self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now }),
                     }
                 }
             }
@@ -387,7 +389,7 @@ impl Watcher {
 
     /// Asks pipes that have been there for a while for their capacities, each once.
     pub(super) fn ask_capacities(&mut self, now: Instant) {
-        let due = |pipe: &&mut Pipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
+        let due = |pipe: &&mut WatchedPipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
         for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.manner.touch && pipe.capacity.is_none()) {
             pipe.unasked = None;
             let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));

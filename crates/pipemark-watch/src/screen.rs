@@ -33,7 +33,7 @@ pub enum Key {
 
 /// How a picture is shown.
 #[derive(Debug, Clone, Copy, Default)]
-struct Manner {
+struct ScreenOptions {
     busiest_first: bool,
     frozen: bool,
 }
@@ -43,7 +43,7 @@ pub struct Screen {
     terminal: Terminal,
     keyboard: File,
     before: Termios,
-    manner: Manner,
+    manner: ScreenOptions,
     /// The figures, and how busy each stage was from moment to moment.
     last: Option<(PipelineReport, Vec<Vec<f64>>)>,
 }
@@ -60,7 +60,7 @@ impl Screen {
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(&keyboard, OptionalActions::Flush, &raw)?;
-        let screen = Screen { terminal, keyboard, before, manner: Manner::default(), last: None };
+        let screen = Screen { terminal, keyboard, before, manner: ScreenOptions::default(), last: None };
         stderr().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
@@ -97,7 +97,7 @@ impl Drop for Screen {
     }
 }
 
-impl Manner {
+impl ScreenOptions {
     fn take(&mut self, pressed: &[u8]) -> Option<Key> {
         const ESCAPE: u8 = 0x1b;
         if let [ESCAPE, _, ..] = pressed {
@@ -122,7 +122,7 @@ impl Manner {
 fn picture(
     report: &PipelineReport,
     history: &[Vec<f64>],
-    manner: Manner,
+    manner: ScreenOptions,
     terminal: Terminal,
     height: usize,
 ) -> Vec<String> {

@@ -2,11 +2,11 @@
 
 use pipemark_model::{ByteSize, Nanos, Throughput, Unit, counted};
 use pipemark_show::{
-    Axis, Block, Cell, Chart, Column, Fit, Grid, Group, Kind, Note, Point, Role, Row, Scale, Series, Sheet, Style,
-    Table, sparkline,
+    Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
+    Sheet, Style, Table, sparkline,
 };
 
-use crate::live::Live;
+use crate::live::LivePipeline;
 use crate::report::{Phase, PipeFigures, PipelineReport, StageFigures, StageMoment};
 use crate::verdict::percent;
 
@@ -95,7 +95,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number && !busiest_first);
         rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number), runs)));
     }
-    Grid { labels: 1, columns, groups: vec![Group::new("", rows)] }
+    Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] }
 }
 
 fn thousands(count: f64) -> String {
@@ -151,24 +151,24 @@ pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
                 Point { x: moment.seconds * 1e9, y: share * 100.0, name, figure: percent(share), ..Point::default() }
             };
             let points = stage.moments.iter().map(point).collect();
-            Series { label: label.to_owned(), role: Role::Distribution, points }
+            Series { label: label.to_owned(), role: SeriesRole::Distribution, points }
         };
         let x = Axis::new("time", Unit::Nanoseconds, Scale::Linear);
         let y = Axis::new("per cent", Unit::Count, Scale::Linear);
         let series = ["busy", "starved", "blocked"].into_iter().enumerate().map(series).collect();
-        let chart = Chart::new("Share of the time, in per cent", Kind::Curves, x, y, series);
+        let chart = Chart::new("Share of the time, in per cent", ChartKind::Curves, x, y, series);
         let panel = format!("{} {}", stage.number, stage.name);
         sheet.blocks.push(Block::Chart(Box::new(Chart { panel, ..chart })));
     }
 }
 
 /// Pipelines to choose from, for a verb.
-pub fn live(found: &[Live], verb: &str) -> Sheet {
+pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
     let short = |words: &String| match words.char_indices().nth(24) {
         Some((end, _)) => format!("{}…", &words[..end]),
         None => words.clone(),
     };
-    let stages = |live: &Live| Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | "));
+    let stages = |live: &LivePipeline| Cell::text(live.stages.iter().map(short).collect::<Vec<_>>().join(" | "));
     let table = Table::of(found)
         .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
         .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);

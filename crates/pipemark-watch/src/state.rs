@@ -4,7 +4,7 @@ use crate::process::PipeId;
 
 /// What a stage is doing at one moment. Of its threads the first in this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum ThreadState {
     /// It computes or waits for a CPU: the two look alike, and counters tell them apart.
     Running,
     /// It waits for a disk.
@@ -26,14 +26,14 @@ pub enum State {
     Unknown,
 }
 
-impl State {
-    pub const COUNT: usize = State::Unknown as usize + 1;
+impl ThreadState {
+    pub const COUNT: usize = ThreadState::Unknown as usize + 1;
 }
 
 /// What one thread waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wait {
-    Is(State),
+pub enum ThreadWait {
+    Is(ThreadState),
     /// Input from this pipe, or from any that it reads.
     In(Option<PipeId>),
     /// Room in this pipe, or in any that it writes.
@@ -42,13 +42,13 @@ pub enum Wait {
     Unsure {
         ins: bool,
         outs: bool,
-        otherwise: State,
+        otherwise: ThreadState,
     },
 }
 
 /// What a descriptor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum WaitTarget {
     In(PipeId),
     Out(PipeId),
     File,
@@ -64,7 +64,7 @@ pub enum Target {
 
 /// A system call and its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct SystemCall {
     pub number: i64,
     pub arguments: [u64; 6],
 }
@@ -73,7 +73,7 @@ pub struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
     Running,
-    Waiting(Call),
+    Waiting(SystemCall),
     /// It waits, but not in a system call: for a page.
     Outside,
     /// It has ended and was not waited for yet.
@@ -95,13 +95,13 @@ impl Seen {
         for argument in &mut arguments {
             *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
         }
-        Some(Seen::Waiting(Call { number, arguments }))
+        Some(Seen::Waiting(SystemCall { number, arguments }))
     }
 }
 
 /// What can be asked about a thread that waits.
-pub trait Thread {
-    fn target(&self, fd: u64) -> Target;
+pub trait ThreadView {
+    fn target(&self, fd: u64) -> WaitTarget;
     /// Bytes of its memory.
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>>;
     /// The descriptors that an epoll descriptor watches, with their events.
@@ -117,12 +117,12 @@ const RDBAND: u32 = libc::POLLRDBAND as u32;
 const EDGE: u32 = 1 << 31;
 
 /// Whether a thread in this call would move bytes past the counters of reads and writes.
-pub fn is_uncounted(call: &Call) -> bool {
+pub fn is_uncounted(call: &SystemCall) -> bool {
     matches!(call.number, libc::SYS_splice | libc::SYS_tee | libc::SYS_vmsplice | libc::SYS_io_uring_enter)
 }
 
 /// What a thread that waits in a system call waits for. The numbers are those of this architecture.
-pub fn of_call(call: &Call, thread: &dyn Thread) -> Wait {
+pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
     let fd = |nth: usize| thread.target(call.arguments[nth] & 0xffff_ffff);
     // Whether a call has a time limit: an address, or milliseconds.
     let limit = |nth: usize| call.arguments[nth] != 0;
@@ -154,89 +154,91 @@ pub fn of_call(call: &Call, thread: &dyn Thread) -> Wait {
         libc::SYS_epoll_pwait => epoll(milliseconds(3)),
         libc::SYS_epoll_pwait2 => epoll(limit(3)),
         libc::SYS_io_uring_enter | libc::SYS_io_getevents => {
-            Wait::Unsure { ins: true, outs: true, otherwise: State::Disk }
+            ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Disk }
         }
         libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg | libc::SYS_sendto | libc::SYS_sendmsg => {
             network(fd(0))
         }
         libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => network(fd(0)),
-        libc::SYS_rt_sigtimedwait if limit(2) => Wait::Is(State::Sleep),
+        libc::SYS_rt_sigtimedwait if limit(2) => ThreadWait::Is(ThreadState::Sleep),
         number => match of_number(number) {
-            Some(state) => Wait::Is(state),
-            None => waits_in(thread).unwrap_or(Wait::Is(State::Other)),
+            Some(state) => ThreadWait::Is(state),
+            None => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Other)),
         },
     }
 }
 
 /// What a call waits for, where that is the same whatever its arguments are.
-fn of_number(number: i64) -> Option<State> {
+fn of_number(number: i64) -> Option<ThreadState> {
     Some(match number {
-        libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_flock | libc::SYS_fcntl => State::Lock,
-        libc::SYS_wait4 | libc::SYS_waitid => State::Children,
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => State::Sleep,
-        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => State::Other,
-        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => State::Disk,
-        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 => State::Disk,
-        libc::SYS_unlinkat | libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_renameat2 => State::Disk,
-        libc::SYS_close | libc::SYS_copy_file_range | libc::SYS_madvise | libc::SYS_mmap => State::Disk,
-        libc::SYS_munmap | libc::SYS_msync => State::Disk,
+        libc::SYS_futex | libc::SYS_futex_waitv | libc::SYS_flock | libc::SYS_fcntl => ThreadState::Lock,
+        libc::SYS_wait4 | libc::SYS_waitid => ThreadState::Children,
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => ThreadState::Sleep,
+        libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => ThreadState::Other,
+        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => ThreadState::Disk,
+        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 => ThreadState::Disk,
+        libc::SYS_unlinkat | libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_renameat2 => ThreadState::Disk,
+        libc::SYS_close | libc::SYS_copy_file_range | libc::SYS_madvise | libc::SYS_mmap => ThreadState::Disk,
+        libc::SYS_munmap | libc::SYS_msync => ThreadState::Disk,
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => State::Disk,
+        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => ThreadState::Disk,
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_pause => State::Other,
+        libc::SYS_pause => ThreadState::Other,
         _ => return None,
     })
 }
 
 /// What the function of the kernel tells that it waits in. To ask takes a file of /proc.
-fn waits_in(thread: &dyn Thread) -> Option<Wait> {
+fn waits_in(thread: &dyn ThreadView) -> Option<ThreadWait> {
     of_function(&thread.function()?)
 }
 
 /// A call that moves bytes from one descriptor to another waits for either.
-fn moving(from: Target, to: Target, thread: &dyn Thread) -> Wait {
+fn moving(from: WaitTarget, to: WaitTarget, thread: &dyn ThreadView) -> ThreadWait {
     match (from, to) {
-        (Target::In(_), Target::Out(_)) => match waits_in(thread) {
-            Some(Wait::In(_)) => reading(from),
-            Some(Wait::Out(_)) => writing(to),
-            _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Other },
+        (WaitTarget::In(_), WaitTarget::Out(_)) => match waits_in(thread) {
+            Some(ThreadWait::In(_)) => reading(from),
+            Some(ThreadWait::Out(_)) => writing(to),
+            _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other },
         },
-        (Target::In(_), _) if !matches!(waits_in(thread), Some(Wait::In(_)) | None) => writing(to),
-        (_, Target::Out(_)) if matches!(waits_in(thread), Some(Wait::Out(_)) | None) => writing(to),
+        (WaitTarget::In(_), _) if !matches!(waits_in(thread), Some(ThreadWait::In(_)) | None) => writing(to),
+        (_, WaitTarget::Out(_)) if matches!(waits_in(thread), Some(ThreadWait::Out(_)) | None) => writing(to),
         _ => reading(from),
     }
 }
 
-fn network(socket: Target) -> Wait {
-    Wait::Is(if socket == Target::Local { State::Other } else { State::Network })
+fn network(socket: WaitTarget) -> ThreadWait {
+    ThreadWait::Is(if socket == WaitTarget::Local { ThreadState::Other } else { ThreadState::Network })
 }
 
-fn reading(target: Target) -> Wait {
+fn reading(target: WaitTarget) -> ThreadWait {
     match target {
-        Target::In(pipe) => Wait::In(Some(pipe)),
-        other => Wait::Is(outside(other)),
+        WaitTarget::In(pipe) => ThreadWait::In(Some(pipe)),
+        other => ThreadWait::Is(outside(other)),
     }
 }
 
-fn writing(target: Target) -> Wait {
+fn writing(target: WaitTarget) -> ThreadWait {
     match target {
-        Target::Out(pipe) => Wait::Out(Some(pipe)),
-        other => Wait::Is(outside(other)),
+        WaitTarget::Out(pipe) => ThreadWait::Out(Some(pipe)),
+        other => ThreadWait::Is(outside(other)),
     }
 }
 
-fn outside(target: Target) -> State {
+fn outside(target: WaitTarget) -> ThreadState {
     match target {
-        Target::File => State::Disk,
-        Target::Socket => State::Network,
-        Target::Terminal => State::Terminal,
-        Target::Timer => State::Sleep,
-        Target::In(_) | Target::Out(_) | Target::Local | Target::Own | Target::Other => State::Other,
+        WaitTarget::File => ThreadState::Disk,
+        WaitTarget::Socket => ThreadState::Network,
+        WaitTarget::Terminal => ThreadState::Terminal,
+        WaitTarget::Timer => ThreadState::Sleep,
+        WaitTarget::In(_) | WaitTarget::Out(_) | WaitTarget::Local | WaitTarget::Own | WaitTarget::Other => {
+            ThreadState::Other
+        }
     }
 }
 
 /// The descriptors of poll(2), with their events.
-fn pollfds(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
+fn pollfds(call: &SystemCall, thread: &dyn ThreadView) -> Vec<(u64, u32)> {
     let count = usize::try_from(call.arguments[1]).unwrap_or(usize::MAX).min(64);
     let Some(bytes) = thread.memory(call.arguments[0], count * 8) else { return Vec::new() };
     let four = |at: &[u8]| u32::from_ne_bytes([at[0], at[1], at[2], at[3]]);
@@ -247,7 +249,7 @@ fn pollfds(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
 }
 
 /// The descriptors of select(2), likewise.
-fn selected(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
+fn selected(call: &SystemCall, thread: &dyn ThreadView) -> Vec<(u64, u32)> {
     let count = call.arguments[0].min(1024);
     let set = |address: u64, event: u32| {
         let length = usize::try_from(count.div_ceil(64) * 8).unwrap_or(0);
@@ -258,34 +260,34 @@ fn selected(call: &Call, thread: &dyn Thread) -> Vec<(u64, u32)> {
     set(call.arguments[1], IN).chain(set(call.arguments[2], OUT)).collect()
 }
 
-fn polled(watched: &[(u64, u32)], thread: &dyn Thread, edge: bool, limited: bool) -> Wait {
+fn polled(watched: &[(u64, u32)], thread: &dyn ThreadView, edge: bool, limited: bool) -> ThreadWait {
     let (mut ins, mut outs, mut otherwise) = (Vec::new(), Vec::new(), None);
     let mut own = true;
     for &(fd, events) in watched {
         let target = thread.target(fd);
-        own &= matches!(target, Target::Own | Target::Timer);
+        own &= matches!(target, WaitTarget::Own | WaitTarget::Timer);
         match target {
-            Target::In(pipe) if events & IN != 0 => ins.push(pipe),
-            Target::Out(pipe) if events & OUT != 0 => outs.push(pipe),
-            Target::In(_) | Target::Out(_) => {}
+            WaitTarget::In(pipe) if events & IN != 0 => ins.push(pipe),
+            WaitTarget::Out(pipe) if events & OUT != 0 => outs.push(pipe),
+            WaitTarget::In(_) | WaitTarget::Out(_) => {}
             other if events & (IN | OUT) != 0 => {
                 let state = outside(other);
-                otherwise = Some(otherwise.map_or(state, |known: State| known.min(state)));
+                otherwise = Some(otherwise.map_or(state, |known: ThreadState| known.min(state)));
             }
             _ => {}
         }
     }
     let single = |pipes: &[PipeId]| if let [pipe] = pipes { Some(*pipe) } else { None };
     match (ins.is_empty(), outs.is_empty()) {
-        (true, true) => Wait::Is(match otherwise {
-            None | Some(State::Other) if watched.is_empty() || own && limited => State::Sleep,
-            None => State::Other,
+        (true, true) => ThreadWait::Is(match otherwise {
+            None | Some(ThreadState::Other) if watched.is_empty() || own && limited => ThreadState::Sleep,
+            None => ThreadState::Other,
             Some(state) => state,
         }),
-        (false, true) if !edge && otherwise != Some(State::Network) => Wait::In(single(&ins)),
-        (true, false) if !edge && otherwise != Some(State::Network) => Wait::Out(single(&outs)),
+        (false, true) if !edge && otherwise != Some(ThreadState::Network) => ThreadWait::In(single(&ins)),
+        (true, false) if !edge && otherwise != Some(ThreadState::Network) => ThreadWait::Out(single(&outs)),
         (no_ins, no_outs) => {
-            Wait::Unsure { ins: !no_ins, outs: !no_outs, otherwise: otherwise.unwrap_or(State::Other) }
+            ThreadWait::Unsure { ins: !no_ins, outs: !no_outs, otherwise: otherwise.unwrap_or(ThreadState::Other) }
         }
     }
 }
@@ -296,32 +298,32 @@ fn begins(name: &str, like: &str) -> bool {
 }
 
 /// What functions of the kernel wait for, by how their names begin; the first that fits.
-const FUNCTIONS: [(&str, Wait); 11] = [
-    ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", Wait::In(None)),
-    ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", Wait::Out(None)),
+const FUNCTIONS: [(&str, ThreadWait); 11] = [
+    ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
+    ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
     (
         "do_poll do_sys_poll poll_schedule do_select ep_poll do_epoll io_cqring schedule_hrtimeout",
-        Wait::Unsure { ins: true, outs: true, otherwise: State::Other },
+        ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other },
     ),
-    ("do_wait kernel_wait", Wait::Is(State::Children)),
-    ("hrtimer_nanosleep do_nanosleep", Wait::Is(State::Sleep)),
-    ("io_wq_worker futex __futex flock locks_lock posix_lock fcntl_setlk", Wait::Is(State::Lock)),
-    ("n_tty tty_", Wait::Is(State::Terminal)),
-    ("sk_ tcp_ inet_ skb_ __skb sock_ udp_ vsock_", Wait::Is(State::Network)),
+    ("do_wait kernel_wait", ThreadWait::Is(ThreadState::Children)),
+    ("hrtimer_nanosleep do_nanosleep", ThreadWait::Is(ThreadState::Sleep)),
+    ("io_wq_worker futex __futex flock locks_lock posix_lock fcntl_setlk", ThreadWait::Is(ThreadState::Lock)),
+    ("n_tty tty_", ThreadWait::Is(ThreadState::Terminal)),
+    ("sk_ tcp_ inet_ skb_ __skb sock_ udp_ vsock_", ThreadWait::Is(ThreadState::Network)),
     (
         "folio_ wait_on_page io_schedule blk_ jbd2 ext4 xfs btrfs nfs rpc_ filemap balance_dirty submit_bio __lock_page \
          wait_on_bit bit_wait rq_qos",
-        Wait::Is(State::Disk),
+        ThreadWait::Is(ThreadState::Disk),
     ),
-    ("do_signal_stop ptrace_stop", Wait::Is(State::Stopped)),
-    ("do_sigtimedwait sigsuspend __do_sys_pause inotify unix_ wait_woken", Wait::Is(State::Other)),
+    ("do_signal_stop ptrace_stop", ThreadWait::Is(ThreadState::Stopped)),
+    ("do_sigtimedwait sigsuspend __do_sys_pause inotify unix_ wait_woken", ThreadWait::Is(ThreadState::Other)),
 ];
 
 /// What a thread waits for in this function of the kernel; `None` where that is not known.
-pub fn of_function(name: &str) -> Option<Wait> {
-    let fits = |(names, wait): &&(&str, Wait)| match wait {
+pub fn of_function(name: &str) -> Option<ThreadWait> {
+    let fits = |(names, wait): &&(&str, ThreadWait)| match wait {
         // Other functions of pipes begin like these.
-        Wait::In(_) | Wait::Out(_) => names.split(' ').any(|whole| name == whole),
+        ThreadWait::In(_) | ThreadWait::Out(_) => names.split(' ').any(|whole| name == whole),
         _ => begins(name, names),
     };
     FUNCTIONS.iter().find(fits).map(|(_, wait)| wait.clone())
@@ -356,10 +358,17 @@ mod tests {
     const INPUT: PipeId = PipeId(0, 10);
     const OUTPUT: PipeId = PipeId(0, 11);
 
-    impl Thread for Fake {
-        fn target(&self, fd: u64) -> Target {
-            let (input, output) = (Target::In(INPUT), Target::Out(OUTPUT));
-            let others = [Target::Terminal, Target::Socket, Target::File, Target::Local, Target::Own, Target::Timer];
+    impl ThreadView for Fake {
+        fn target(&self, fd: u64) -> WaitTarget {
+            let (input, output) = (WaitTarget::In(INPUT), WaitTarget::Out(OUTPUT));
+            let others = [
+                WaitTarget::Terminal,
+                WaitTarget::Socket,
+                WaitTarget::File,
+                WaitTarget::Local,
+                WaitTarget::Own,
+                WaitTarget::Timer,
+            ];
             [&[input, output][..], &others].concat()[fd as usize]
         }
 
@@ -380,10 +389,10 @@ mod tests {
         Fake { memory: Vec::new(), watched: Vec::new(), function: "0" }
     }
 
-    fn wait(number: i64, arguments: &[u64], thread: &Fake) -> Wait {
+    fn wait(number: i64, arguments: &[u64], thread: &Fake) -> ThreadWait {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        of_call(&Call { number, arguments: all }, thread)
+        of_call(&SystemCall { number, arguments: all }, thread)
     }
 
     #[test]
@@ -392,39 +401,42 @@ mod tests {
         assert_eq!(Seen::parse("-1 0x7ffd 0x7f12\n"), Some(Seen::Outside));
         assert_eq!(Seen::parse("-1 0x0 0x0\n"), Some(Seen::Gone));
         let seen = Seen::parse("0 0x3 0x7f 0x20000 0x0 0xffffffff 0x0 0x7ffd 0x7f12\n");
-        let call = Call { number: 0, arguments: [3, 0x7f, 0x20000, 0, 0xffff_ffff, 0] };
+        let call = SystemCall { number: 0, arguments: [3, 0x7f, 0x20000, 0, 0xffff_ffff, 0] };
         assert_eq!(seen, Some(Seen::Waiting(call)));
         assert_eq!(Seen::parse(""), None);
     }
 
     #[test]
     fn reads_and_writes_are_told_by_their_descriptor() {
-        assert_eq!(wait(libc::SYS_read, &[0], &fake()), Wait::In(Some(INPUT)));
-        assert_eq!(wait(libc::SYS_writev, &[1], &fake()), Wait::Out(Some(OUTPUT)));
-        assert_eq!(wait(libc::SYS_read, &[2], &fake()), Wait::Is(State::Terminal));
-        assert_eq!(wait(libc::SYS_read, &[3], &fake()), Wait::Is(State::Network));
-        assert_eq!(wait(libc::SYS_write, &[4], &fake()), Wait::Is(State::Disk));
-        assert_eq!(wait(libc::SYS_clock_nanosleep, &[0], &fake()), Wait::Is(State::Sleep));
-        assert_eq!(wait(libc::SYS_read, &[7], &fake()), Wait::Is(State::Sleep));
-        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 1], &fake()), Wait::Is(State::Sleep));
-        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 0], &fake()), Wait::Is(State::Other));
-        assert_eq!(wait(libc::SYS_wait4, &[0], &fake()), Wait::Is(State::Children));
-        assert_eq!(wait(libc::SYS_fsync, &[4], &fake()), Wait::Is(State::Disk));
-        assert_eq!(wait(libc::SYS_flock, &[4], &fake()), Wait::Is(State::Lock));
+        assert_eq!(wait(libc::SYS_read, &[0], &fake()), ThreadWait::In(Some(INPUT)));
+        assert_eq!(wait(libc::SYS_writev, &[1], &fake()), ThreadWait::Out(Some(OUTPUT)));
+        assert_eq!(wait(libc::SYS_read, &[2], &fake()), ThreadWait::Is(ThreadState::Terminal));
+        assert_eq!(wait(libc::SYS_read, &[3], &fake()), ThreadWait::Is(ThreadState::Network));
+        assert_eq!(wait(libc::SYS_write, &[4], &fake()), ThreadWait::Is(ThreadState::Disk));
+        assert_eq!(wait(libc::SYS_clock_nanosleep, &[0], &fake()), ThreadWait::Is(ThreadState::Sleep));
+        assert_eq!(wait(libc::SYS_read, &[7], &fake()), ThreadWait::Is(ThreadState::Sleep));
+        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 1], &fake()), ThreadWait::Is(ThreadState::Sleep));
+        assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 0], &fake()), ThreadWait::Is(ThreadState::Other));
+        assert_eq!(wait(libc::SYS_wait4, &[0], &fake()), ThreadWait::Is(ThreadState::Children));
+        assert_eq!(wait(libc::SYS_fsync, &[4], &fake()), ThreadWait::Is(ThreadState::Disk));
+        assert_eq!(wait(libc::SYS_flock, &[4], &fake()), ThreadWait::Is(ThreadState::Lock));
         // A call that isn't known is told by the function.
         let asleep = Fake { function: "do_nanosleep", ..fake() };
-        assert_eq!(wait(i64::MAX, &[], &asleep), Wait::Is(State::Sleep));
-        assert_eq!(wait(i64::MAX, &[], &fake()), Wait::Is(State::Other));
+        assert_eq!(wait(i64::MAX, &[], &asleep), ThreadWait::Is(ThreadState::Sleep));
+        assert_eq!(wait(i64::MAX, &[], &fake()), ThreadWait::Is(ThreadState::Other));
     }
 
     #[test]
     fn what_moves_bytes_from_pipe_to_pipe_is_told_by_the_function() {
         let at = |function| Fake { function, ..fake() };
-        assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_readable")), Wait::In(Some(INPUT)));
-        assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_writable")), Wait::Out(Some(OUTPUT)));
-        assert_eq!(wait(libc::SYS_splice, &[4, 0, 1], &at("pipe_wait_writable")), Wait::Out(Some(OUTPUT)));
-        assert_eq!(wait(libc::SYS_splice, &[4, 0, 1], &at("folio_wait_bit_common")), Wait::Is(State::Disk));
-        assert_eq!(wait(libc::SYS_splice, &[0, 0, 3], &at("sk_stream_wait_memory")), Wait::Is(State::Network));
+        assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_readable")), ThreadWait::In(Some(INPUT)));
+        assert_eq!(wait(libc::SYS_splice, &[0, 0, 1], &at("pipe_wait_writable")), ThreadWait::Out(Some(OUTPUT)));
+        assert_eq!(wait(libc::SYS_splice, &[4, 0, 1], &at("pipe_wait_writable")), ThreadWait::Out(Some(OUTPUT)));
+        assert_eq!(wait(libc::SYS_splice, &[4, 0, 1], &at("folio_wait_bit_common")), ThreadWait::Is(ThreadState::Disk));
+        assert_eq!(
+            wait(libc::SYS_splice, &[0, 0, 3], &at("sk_stream_wait_memory")),
+            ThreadWait::Is(ThreadState::Network)
+        );
     }
 
     #[test]
@@ -437,60 +449,60 @@ mod tests {
             let thread = Fake { memory: fds.concat(), ..fake() };
             wait(libc::SYS_ppoll, &[1, fds.len() as u64], &thread)
         };
-        assert_eq!(polls(&[pollfd(0, 1)]), Wait::In(Some(INPUT)));
-        assert_eq!(polls(&[pollfd(1, 4)]), Wait::Out(Some(OUTPUT)));
-        assert_eq!(polls(&[pollfd(3, 1)]), Wait::Is(State::Network));
-        assert_eq!(polls(&[]), Wait::Is(State::Sleep));
+        assert_eq!(polls(&[pollfd(0, 1)]), ThreadWait::In(Some(INPUT)));
+        assert_eq!(polls(&[pollfd(1, 4)]), ThreadWait::Out(Some(OUTPUT)));
+        assert_eq!(polls(&[pollfd(3, 1)]), ThreadWait::Is(ThreadState::Network));
+        assert_eq!(polls(&[]), ThreadWait::Is(ThreadState::Sleep));
         assert_eq!(
             polls(&[pollfd(0, 1), pollfd(1, 4)]),
-            Wait::Unsure { ins: true, outs: true, otherwise: State::Other }
+            ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other }
         );
         assert_eq!(
             polls(&[pollfd(0, 1), pollfd(3, 1)]),
-            Wait::Unsure { ins: true, outs: false, otherwise: State::Network }
+            ThreadWait::Unsure { ins: true, outs: false, otherwise: ThreadState::Network }
         );
         // As pipemark's relay lets a pipe fill, and get empty.
-        assert_eq!(polls(&[pollfd(!0, 0x80)]), Wait::In(Some(INPUT)));
-        assert_eq!(polls(&[pollfd(1, 0x200)]), Wait::Out(Some(OUTPUT)));
+        assert_eq!(polls(&[pollfd(!0, 0x80)]), ThreadWait::In(Some(INPUT)));
+        assert_eq!(polls(&[pollfd(1, 0x200)]), ThreadWait::Out(Some(OUTPUT)));
         // Neither asked for: only whether the other end is gone.
-        assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), Wait::In(Some(INPUT)));
+        assert_eq!(polls(&[pollfd(0, 1), pollfd(1, 0)]), ThreadWait::In(Some(INPUT)));
     }
 
     #[test]
     fn select_and_epoll_are_told_likewise() {
         let set = |fds: u64| fds.to_ne_bytes().to_vec();
         let thread = Fake { memory: set(0b1), ..fake() };
-        assert_eq!(wait(libc::SYS_pselect6, &[1, 8, 0], &thread), Wait::In(Some(INPUT)));
+        assert_eq!(wait(libc::SYS_pselect6, &[1, 8, 0], &thread), ThreadWait::In(Some(INPUT)));
         let epoll = |watched: &[(u64, u32)]| {
             let thread = Fake { watched: watched.to_vec(), ..fake() };
             wait(libc::SYS_epoll_pwait, &[9], &thread)
         };
-        assert_eq!(epoll(&[(0, IN)]), Wait::In(Some(INPUT)));
+        assert_eq!(epoll(&[(0, IN)]), ThreadWait::In(Some(INPUT)));
         // An event loop that waits for a time, and one that waits to be woken.
         let loops = |watched: &[(u64, u32)], limit: i32| {
             let thread = Fake { watched: watched.to_vec(), ..fake() };
             wait(libc::SYS_epoll_pwait, &[9, 0, 8, u64::from(limit.cast_unsigned())], &thread)
         };
-        assert_eq!(loops(&[(6, IN)], 20), Wait::Is(State::Sleep));
-        assert_eq!(loops(&[(6, IN)], -1), Wait::Is(State::Other));
-        assert_eq!(loops(&[(6, IN), (5, IN)], 20), Wait::Is(State::Other));
-        assert_eq!(loops(&[(6, IN), (3, IN)], 20), Wait::Is(State::Network));
-        assert_eq!(wait(libc::SYS_recvfrom, &[3], &fake()), Wait::Is(State::Network));
-        assert_eq!(wait(libc::SYS_recvfrom, &[5], &fake()), Wait::Is(State::Other));
+        assert_eq!(loops(&[(6, IN)], 20), ThreadWait::Is(ThreadState::Sleep));
+        assert_eq!(loops(&[(6, IN)], -1), ThreadWait::Is(ThreadState::Other));
+        assert_eq!(loops(&[(6, IN), (5, IN)], 20), ThreadWait::Is(ThreadState::Other));
+        assert_eq!(loops(&[(6, IN), (3, IN)], 20), ThreadWait::Is(ThreadState::Network));
+        assert_eq!(wait(libc::SYS_recvfrom, &[3], &fake()), ThreadWait::Is(ThreadState::Network));
+        assert_eq!(wait(libc::SYS_recvfrom, &[5], &fake()), ThreadWait::Is(ThreadState::Other));
         assert_eq!(
             epoll(&[(0, IN | EDGE), (1, OUT | EDGE)]),
-            Wait::Unsure { ins: true, outs: true, otherwise: State::Other }
+            ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other }
         );
     }
 
     #[test]
     fn functions_of_several_kernels_are_known() {
-        assert_eq!(of_function("pipe_read"), Some(Wait::In(None)));
-        assert_eq!(of_function("anon_pipe_write"), Some(Wait::Out(None)));
-        assert_eq!(of_function("do_wait4"), Some(Wait::Is(State::Children)));
-        assert_eq!(of_function("futex_do_wait"), Some(Wait::Is(State::Lock)));
-        assert_eq!(of_function("folio_wait_bit_common"), Some(Wait::Is(State::Disk)));
-        assert_eq!(of_function("rq_qos_wait"), Some(Wait::Is(State::Disk)));
+        assert_eq!(of_function("pipe_read"), Some(ThreadWait::In(None)));
+        assert_eq!(of_function("anon_pipe_write"), Some(ThreadWait::Out(None)));
+        assert_eq!(of_function("do_wait4"), Some(ThreadWait::Is(ThreadState::Children)));
+        assert_eq!(of_function("futex_do_wait"), Some(ThreadWait::Is(ThreadState::Lock)));
+        assert_eq!(of_function("folio_wait_bit_common"), Some(ThreadWait::Is(ThreadState::Disk)));
+        assert_eq!(of_function("rq_qos_wait"), Some(ThreadWait::Is(ThreadState::Disk)));
         // Names of pipes are whole: this one only begins like one.
         assert_eq!(of_function("pipe_readable"), None);
         assert_eq!(of_function("0"), None);

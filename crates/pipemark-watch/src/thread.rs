@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use crate::process::{self, Again, End, PipeId, Way};
-use crate::report::Access;
-use crate::state::{self, Seen, State, Target, Wait};
+use crate::process::{self, Again, PipeEnd, PipeId, Way};
+use crate::report::ProcFile;
+use crate::state::{self, Seen, ThreadState, ThreadWait, WaitTarget};
 
 /// So often in a row no function is seen where it can't be.
 const MISSES: u32 = 10;
@@ -19,7 +19,7 @@ const MISSES: u32 = 10;
 #[derive(Debug)]
 pub struct Thread {
     pub id: u32,
-    access: Access,
+    access: ProcFile,
     /// How often in a row the function could not be seen.
     misses: u32,
     syscall: Again,
@@ -34,66 +34,66 @@ pub struct Thread {
 
 impl Thread {
     /// `keep` the files open.
-    pub fn new(pid: u32, id: u32, best: Access, keep: bool) -> Thread {
+    pub fn new(pid: u32, id: u32, best: ProcFile, keep: bool) -> Thread {
         let file = |name: &str| Again::new(format!("/proc/{pid}/task/{id}/{name}"), keep);
         let [syscall, wchan, stat, schedstat] = ["syscall", "wchan", "stat", "schedstat"].map(file);
         Thread { id, access: best, misses: 0, syscall, wchan, stat, schedstat, times: None, strange: false }
     }
 
     /// The step down that was taken for it.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> ProcFile {
         self.access
     }
 
     /// What it does now; `None` when it has ended.
-    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, Target>, moves: &mut bool) -> Option<Wait> {
+    pub fn wait(&mut self, pid: u32, ends: &BTreeMap<u32, WaitTarget>, moves: &mut bool) -> Option<ThreadWait> {
         let mut buffer = [0; 256];
-        if self.access == Access::Syscall {
+        if self.access == ProcFile::Syscall {
             match self.syscall.read(&mut buffer).map(Seen::parse) {
-                Ok(Some(Seen::Running)) => return Some(Wait::Is(State::Running)),
+                Ok(Some(Seen::Running)) => return Some(ThreadWait::Is(ThreadState::Running)),
                 Ok(Some(Seen::Gone)) => return None,
                 Ok(Some(Seen::Outside)) => {
                     let wait = self.function().as_deref().and_then(state::of_function);
-                    return Some(wait.unwrap_or(Wait::Is(State::Disk)));
+                    return Some(wait.unwrap_or(ThreadWait::Is(ThreadState::Disk)));
                 }
                 Ok(Some(Seen::Waiting(call))) => {
                     *moves |= state::is_uncounted(&call);
                     return Some(state::of_call(&call, &Asked { pid, ends, thread: RefCell::new(self) }));
                 }
                 // Not permitted, or not in this kernel.
-                Err(error) if is_refused(&error) && !self.is_gone() => self.access = Access::Wchan,
+                Err(error) if is_refused(&error) && !self.is_gone() => self.access = ProcFile::Wchan,
                 Ok(None) | Err(_) => return None,
             }
         }
         let state = self.stat.read(&mut buffer).ok()?.rsplit_once(") ")?.1.chars().next()?;
         match state {
-            'R' => return Some(Wait::Is(State::Running)),
-            'T' | 't' => return Some(Wait::Is(State::Stopped)),
+            'R' => return Some(ThreadWait::Is(ThreadState::Running)),
+            'T' | 't' => return Some(ThreadWait::Is(ThreadState::Stopped)),
             'Z' | 'X' => return None,
             _ => {}
         }
-        let asleep = if state == 'D' { State::Disk } else { State::Other };
-        if self.access == Access::Wchan {
+        let asleep = if state == 'D' { ThreadState::Disk } else { ThreadState::Other };
+        if self.access == ProcFile::Wchan {
             match self.function().as_deref() {
                 // It has just begun to run; or always, where that may not be seen.
                 None | Some("0" | "") => {
                     self.misses += 1;
                     if self.misses == 1 {
-                        return Some(Wait::Is(State::Running));
+                        return Some(ThreadWait::Is(ThreadState::Running));
                     } else if self.misses == MISSES {
-                        self.access = Access::Stat;
+                        self.access = ProcFile::Stat;
                     }
                 }
                 Some(name) => {
                     self.misses = 0;
-                    return Some(state::of_function(name).unwrap_or(Wait::Is(asleep)));
+                    return Some(state::of_function(name).unwrap_or(ThreadWait::Is(asleep)));
                 }
             }
         }
         Some(match asleep {
-            State::Disk => Wait::Is(State::Disk),
+            ThreadState::Disk => ThreadWait::Is(ThreadState::Disk),
             // It may sleep for any reason: unless the neighbours tell, nothing is known.
-            _ => Wait::Unsure { ins: true, outs: true, otherwise: State::Unknown },
+            _ => ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Unknown },
         })
     }
 
@@ -122,16 +122,16 @@ fn is_refused(error: &io::Error) -> bool {
 /// A thread that waits in a system call, to be asked about it.
 struct Asked<'t> {
     pid: u32,
-    ends: &'t BTreeMap<u32, Target>,
+    ends: &'t BTreeMap<u32, WaitTarget>,
     thread: RefCell<&'t mut Thread>,
 }
 
-impl state::Thread for Asked<'_> {
-    fn target(&self, fd: u64) -> Target {
+impl state::ThreadView for Asked<'_> {
+    fn target(&self, fd: u64) -> WaitTarget {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
         // A shell's loop has the same descriptor for another pipe in each round.
-        let same = |target: &Target| match target {
-            Target::In(pipe) | Target::Out(pipe) if fd > 2 => {
+        let same = |target: &WaitTarget| match target {
+            WaitTarget::In(pipe) | WaitTarget::Out(pipe) if fd > 2 => {
                 process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)
             }
             _ => true,
@@ -139,7 +139,7 @@ impl state::Thread for Asked<'_> {
         known.filter(same).unwrap_or_else(|| {
             let target = target_of(self.pid, fd);
             self.thread.borrow_mut().strange |=
-                matches!(target, Target::File | Target::Other | Target::In(_) | Target::Out(_));
+                matches!(target, WaitTarget::File | WaitTarget::Other | WaitTarget::In(_) | WaitTarget::Out(_));
             target
         })
     }
@@ -167,7 +167,7 @@ impl state::Thread for Asked<'_> {
 }
 
 /// What a descriptor is that is no known end of a pipe.
-fn target_of(pid: u32, fd: u64) -> Target {
+fn target_of(pid: u32, fd: u64) -> WaitTarget {
     let path = format!("/proc/{pid}/fd/{fd}");
     let link = fs::read_link(&path).unwrap_or_default();
     let name = link.to_string_lossy();
@@ -176,35 +176,35 @@ fn target_of(pid: u32, fd: u64) -> Target {
         // The name of its protocol, which the kernel tells without opening anything.
         let mut protocol = [0; 32];
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
-        if protocol[..length].starts_with(b"UNIX") { Target::Local } else { Target::Socket }
+        if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
     } else if let Some((pipe, way)) = process::end_of(&path) {
         // One that was opened since all was looked at.
         match way {
-            Way::In => Target::In(pipe),
-            Way::Out => Target::Out(pipe),
-            Way::Both => Target::Own,
+            Way::In => WaitTarget::In(pipe),
+            Way::Out => WaitTarget::Out(pipe),
+            Way::Both => WaitTarget::Own,
         }
     } else if starts(&["anon_inode:[timerfd]"]) {
-        Target::Timer
+        WaitTarget::Timer
     } else if starts(&["anon_inode:[eventfd]"]) {
-        Target::Own
+        WaitTarget::Own
     } else if process::is_terminal(&link) {
-        Target::Terminal
+        WaitTarget::Terminal
     } else if starts(&["/"]) && !starts(&["/dev/", "/proc/"]) {
-        Target::File
+        WaitTarget::File
     } else {
-        Target::Other
+        WaitTarget::Other
     }
 }
 
 /// What the ends of pipes that a process holds are to it. Whoever holds both ends may wait for itself, as event loops do.
-pub fn targets(ends: &[End]) -> BTreeMap<u32, Target> {
+pub fn targets(ends: &[PipeEnd]) -> BTreeMap<u32, WaitTarget> {
     let holds =
         |pipe: PipeId, way: Way| ends.iter().any(|end| end.pipe == pipe && (end.way == way || end.way == Way::Both));
-    let target = |end: &End| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
-        (true, true) => (end.fd, Target::Own),
-        (true, false) => (end.fd, Target::In(end.pipe)),
-        (false, _) => (end.fd, Target::Out(end.pipe)),
+    let target = |end: &PipeEnd| match (holds(end.pipe, Way::In), holds(end.pipe, Way::Out)) {
+        (true, true) => (end.fd, WaitTarget::Own),
+        (true, false) => (end.fd, WaitTarget::In(end.pipe)),
+        (false, _) => (end.fd, WaitTarget::Out(end.pipe)),
     };
     BTreeMap::from_iter(ends.iter().map(target))
 }
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_pipe_to_itself_is_no_input() {
-        let end = |fd, pipe, way| End { fd, pipe: PipeId(0, pipe), way };
+        let end = |fd, pipe, way| PipeEnd { fd, pipe: PipeId(0, pipe), way };
         let of = targets(&[
             end(0, 1, Way::In),
             end(1, 2, Way::Out),
@@ -223,8 +223,8 @@ mod tests {
             end(4, 3, Way::Out),
             end(5, 4, Way::Both),
         ]);
-        let all: Vec<Target> = of.into_values().collect();
-        let (input, output) = (Target::In(PipeId(0, 1)), Target::Out(PipeId(0, 2)));
-        assert_eq!(all, [input, output, Target::Own, Target::Own, Target::Own]);
+        let all: Vec<WaitTarget> = of.into_values().collect();
+        let (input, output) = (WaitTarget::In(PipeId(0, 1)), WaitTarget::Out(PipeId(0, 2)));
+        assert_eq!(all, [input, output, WaitTarget::Own, WaitTarget::Own, WaitTarget::Own]);
     }
 }

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::process::{End, PipeId, Process, Way};
+use crate::process::{PipeEnd, PipeId, Process, Way};
 
 /// A stage: processes that do one job, such as a shell's loop and what it starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct StageShape {
     /// The first is the one that it is called after.
     pub pids: Vec<u32>,
     pub ins: Vec<PipeId>,
@@ -28,7 +28,7 @@ pub enum Reach {
 
 /// How a process became part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
+enum LinkSide {
     Seed,
     Upstream,
     Downstream,
@@ -36,13 +36,13 @@ enum Side {
     Outer(bool),
 }
 
-struct Field<'p> {
+struct LinkField<'p> {
     processes: BTreeMap<u32, &'p Process>,
     /// The ends that count, of each process.
-    ends: BTreeMap<u32, Vec<End>>,
+    ends: BTreeMap<u32, Vec<PipeEnd>>,
 }
 
-impl<'p> Field<'p> {
+impl<'p> LinkField<'p> {
     /// A process and its ancestors, the parent first; not for ever, as numbers that were given again may lead in circles.
     fn ancestry(&self, pid: u32) -> impl Iterator<Item = &'p Process> {
         let parent = |process: &&Process| self.processes.get(&process.parent).copied();
@@ -58,7 +58,7 @@ impl<'p> Field<'p> {
     }
 
     /// The holders of the other end, and whether the joint counts as their standard input or output.
-    fn opposite(&self, pid: u32, end: End) -> impl Iterator<Item = (u32, bool)> {
+    fn opposite(&self, pid: u32, end: PipeEnd) -> impl Iterator<Item = (u32, bool)> {
         let holders = self.ends.iter().filter(move |(other, _)| **other != pid);
         holders.filter_map(move |(&other, ends)| {
             let mut joints = ends.iter().filter(|theirs| theirs.pipe == end.pipe && theirs.way != end.way);
@@ -70,32 +70,32 @@ impl<'p> Field<'p> {
 }
 
 /// The ends of a process that may lead somewhere.
-fn leading(process: &Process) -> Vec<End> {
+fn leading(process: &Process) -> Vec<PipeEnd> {
     let ends = process.ends.as_deref().unwrap_or_default();
     let both = |pipe: PipeId| {
         let ways = |way| ends.iter().any(|end| end.pipe == pipe && end.way == way);
         ways(Way::Both) || (ways(Way::In) && ways(Way::Out))
     };
-    let wrong_way = |end: &End| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
+    let wrong_way = |end: &PipeEnd| (end.fd == 0 && end.way == Way::Out) || (end.fd == 1 && end.way == Way::In);
     let writes = ends.iter().any(|end| end.fd != 2 && end.way == Way::Out);
     let mut seen = BTreeSet::new();
     let ends = ends.iter().filter(|end| (end.fd != 2 || !writes) && !both(end.pipe) && !wrong_way(end));
     ends.filter(|end| seen.insert(end.pipe)).copied().collect()
 }
 
-fn field(processes: &[Process]) -> Field<'_> {
-    let mut field = Field {
+fn field(processes: &[Process]) -> LinkField<'_> {
+    let mut field = LinkField {
         processes: BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process))),
         ends: BTreeMap::new(),
     };
     let all = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, leading(process))));
     for (&pid, ends) in &all {
         // What a process only inherited from the one that uses it, such as /dev/fd/63 of another substitution.
-        let inherited = |end: &End| {
+        let inherited = |end: &PipeEnd| {
             end.fd > 2 && all.iter().any(|(&other, theirs)| theirs.contains(end) && field.is_ancestor(other, pid))
         };
-        let read_as_input = |end: &End| {
-            let reads = |theirs: &End| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;
+        let read_as_input = |end: &PipeEnd| {
+            let reads = |theirs: &PipeEnd| theirs.fd == 0 && theirs.way == Way::In && theirs.pipe == end.pipe;
             let group = |other: &Process| other.group == field.processes[&pid].group;
             processes.iter().any(|other| group(other) && all[&other.pid].iter().any(reads))
         };
@@ -134,7 +134,7 @@ pub fn fill_gaps(processes: &mut [Process]) {
             BTreeSet::from_iter(own)
         };
         let (reads, writes) = (lacking(Way::Out, Way::In), lacking(Way::In, Way::Out));
-        let end = |fd: u32, way: Way| move |pipe: PipeId| End { fd, pipe, way };
+        let end = |fd: u32, way: Way| move |pipe: PipeId| PipeEnd { fd, pipe, way };
         let ends = reads.into_iter().map(end(0, Way::In)).chain(writes.into_iter().map(end(1, Way::Out))).collect();
         if let Some(process) = processes.iter_mut().find(|process| process.pid == pid) {
             process.ends = Some(ends);
@@ -144,7 +144,7 @@ pub fn fill_gaps(processes: &mut [Process]) {
 
 /// The stages of the pipeline that `seeds` are in, each once, in the order of the data. A process that holds no pipe is
 /// part of the stage of whoever started it. Without any pipe the seeds are one stage.
-pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> {
+pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<StageShape> {
     let field = field(processes);
     let sides = joined(&field, seeds, reach);
     let members: Vec<u32> = sides.keys().copied().collect();
@@ -175,22 +175,23 @@ pub fn stages(processes: &[Process], seeds: &[u32], reach: Reach) -> Vec<Shape> 
     for (pid, stage) in stage_of {
         groups.entry(stage).or_default().push(pid);
     }
-    let field = Field { ends, ..field };
-    let shapes: Vec<Shape> = groups.values().map(|pids| shape(pids, &field)).collect();
-    let uses = |shape: &Shape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
+    let field = LinkField { ends, ..field };
+    let shapes: Vec<StageShape> = groups.values().map(|pids| shape(pids, &field)).collect();
+    let uses = |shape: &StageShape, pipe: &PipeId| shape.ins.contains(pipe) || shape.outs.contains(pipe);
     // A pipe within a stage is neither its input nor its output.
     let leads = |pipe: &PipeId| shapes.iter().filter(|shape| uses(shape, pipe)).count() > 1;
     let leading = |pipes: &[PipeId]| pipes.iter().copied().filter(leads).collect();
-    let outer = |one: &Shape| Shape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
-    let mut stages: Vec<Shape> = shapes.iter().map(outer).collect();
+    let outer =
+        |one: &StageShape| StageShape { pids: one.pids.clone(), ins: leading(&one.ins), outs: leading(&one.outs) };
+    let mut stages: Vec<StageShape> = shapes.iter().map(outer).collect();
     // The first started first where the data leaves a choice.
     stages.sort_by_key(|stage| field.processes[&stage.pids[0]].start);
     upstream_first(stages, |from, to| from != to && from.outs.iter().any(|pipe| to.ins.contains(pipe)))
 }
 
-fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side> {
-    let mut sides: BTreeMap<u32, Side> = BTreeMap::new();
-    let mut waiting: Vec<(u32, Side)> = seeds.iter().map(|&pid| (pid, Side::Seed)).collect();
+fn joined(field: &LinkField<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, LinkSide> {
+    let mut sides: BTreeMap<u32, LinkSide> = BTreeMap::new();
+    let mut waiting: Vec<(u32, LinkSide)> = seeds.iter().map(|&pid| (pid, LinkSide::Seed)).collect();
     while let Some((pid, side)) = waiting.pop() {
         if !field.processes.contains_key(&pid) || sides.get(&pid).is_some_and(|&known| known <= side) {
             continue;
@@ -200,18 +201,18 @@ fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side>
             continue;
         }
         for &end in &field.ends[&pid] {
-            let next = if end.way == Way::In { Side::Upstream } else { Side::Downstream };
+            let next = if end.way == Way::In { LinkSide::Upstream } else { LinkSide::Downstream };
             let allowed = match side {
-                Side::Seed => true,
-                Side::Outer(down) => down == (next == Side::Downstream),
+                LinkSide::Seed => true,
+                LinkSide::Outer(down) => down == (next == LinkSide::Downstream),
                 _ => side == next,
             };
             if allowed {
-                let joint = |standard| if standard { next } else { Side::Outer(next == Side::Downstream) };
+                let joint = |standard| if standard { next } else { LinkSide::Outer(next == LinkSide::Downstream) };
                 waiting.extend(field.opposite(pid, end).map(|(other, standard)| (other, joint(standard))));
             }
         }
-        if !matches!(side, Side::Outer(_)) {
+        if !matches!(side, LinkSide::Outer(_)) {
             let children = field.processes.values().filter(|process| process.parent == pid);
             waiting.extend(children.map(|process| (process.pid, side)));
         }
@@ -220,11 +221,11 @@ fn joined(field: &Field<'_>, seeds: &[u32], reach: Reach) -> BTreeMap<u32, Side>
 }
 
 /// For each process that holds a pipe the stage that it is part of, called by one of its processes.
-fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u32> {
+fn merged(field: &LinkField<'_>, ends: &BTreeMap<u32, Vec<PipeEnd>>) -> BTreeMap<u32, u32> {
     let next = |pid: u32| {
         let outs = ends[&pid].iter().filter(|end| end.way == Way::Out);
         outs.flat_map(|out| {
-            let reads = move |end: &End| end.pipe == out.pipe && end.way == Way::In;
+            let reads = move |end: &PipeEnd| end.pipe == out.pipe && end.way == Way::In;
             ends.iter().filter(move |(_, ends)| ends.iter().any(reads)).map(|(&pid, _)| pid)
         })
     };
@@ -248,7 +249,8 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
         // Its input or output joins it to the elder. Other pipes between the two, such as the queues of a pool of workers,
         // are the stage's own.
         let opposes = |pid: u32| {
-            let joint = |end: &End, own: &End| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
+            let joint =
+                |end: &PipeEnd, own: &PipeEnd| own.pipe == end.pipe && own.way != end.way && end.fd.min(own.fd) < 2;
             ends[&pid].iter().any(|end| ends[&elder].iter().any(|own| joint(end, own)))
         };
         let family = ends.keys().copied().filter(|&pid| pid != elder && field.is_ancestor(elder, pid));
@@ -266,7 +268,7 @@ fn merged(field: &Field<'_>, ends: &BTreeMap<u32, Vec<End>>) -> BTreeMap<u32, u3
     stage_of
 }
 
-fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
+fn shape(pids: &[u32], field: &LinkField<'_>) -> StageShape {
     let mut pids = pids.to_vec();
     pids.sort_by_cached_key(|&pid| (field.ancestry(pid).count(), field.processes[&pid].start, pid));
     let of = |way: Way| {
@@ -274,7 +276,7 @@ fn shape(pids: &[u32], field: &Field<'_>) -> Shape {
         BTreeSet::from_iter(ends.filter(|end| end.way == way).map(|end| end.pipe)).into_iter().collect::<Vec<_>>()
     };
     let (ins, outs) = (of(Way::In), of(Way::Out));
-    Shape { pids, ins, outs }
+    StageShape { pids, ins, outs }
 }
 
 /// Stages in the order of the data; in the order given where that leaves a choice, or where data goes in circles.

@@ -10,7 +10,7 @@ use pipemark_model::{Better, ByteSize, Throughput};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::figures::{Figures, Interval};
+use crate::figures::{Interval, PipelineFigures};
 use crate::process::PipeId;
 use crate::sampler::Watcher;
 
@@ -47,7 +47,7 @@ struct Counted {
 impl Counted {
     /// Of the stages that move bytes worth mentioning the last: what a larger pipe only collects has not arrived there.
     fn choose(watcher: &Watcher, interval: &Interval) -> Option<Counted> {
-        let figures = Figures::of(watcher, interval);
+        let figures = PipelineFigures::of(watcher, interval);
         let count = |place: usize, reads: bool| {
             let (stage, counts) = (&watcher.stages[place], &interval.stages[place]);
             match reads {
@@ -72,7 +72,7 @@ impl Counted {
 
 /// What came of it: what `--json` writes.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Outcome {
+pub struct TuneOutcome {
     schema: &'static str,
     /// Null when nothing could be compared.
     pub verdict: Option<Verdict>,
@@ -104,7 +104,7 @@ pub struct Tuning {
     turns: Vec<(bool, Option<f64>)>,
     waits: usize,
     refused: Option<Errno>,
-    outcome: Option<Outcome>,
+    outcome: Option<TuneOutcome>,
 }
 
 impl Tuning {
@@ -114,7 +114,7 @@ impl Tuning {
     }
 
     /// What came of it, once it is over.
-    pub fn outcome(&self) -> Option<&Outcome> {
+    pub fn outcome(&self) -> Option<&TuneOutcome> {
         self.outcome.as_ref()
     }
 
@@ -157,14 +157,14 @@ impl Tuning {
     /// The pipes, and what to count.
     fn prepare(&mut self, watcher: &Watcher) -> Result<(), String> {
         let total = Interval::total(&self.looks[1..]);
-        let places = Figures::of(watcher, &total).places;
+        let places = PipelineFigures::of(watcher, &total).places;
         let number = |place: usize| places.iter().position(|&kept| kept == place).map(|at| at + 1);
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe joins it to another process that may be looked at".to_owned());
         }
-        let pipe = |pipe: &&super::sampler::Pipe| {
+        let pipe = |pipe: &&super::sampler::WatchedPipe| {
             let before = pipe.capacity?;
             let (from, to) = (number(pipe.from)?, number(pipe.to)?);
             Some(Tried { from, to, before, now: before, ended: false, id: pipe.id })
@@ -289,7 +289,7 @@ impl Tuning {
             "{what}{interval}, {how}; {after}. Counted is what stage {} {} {rate}",
             counted.stage, counted.name
         );
-        self.outcome = Some(Outcome {
+        self.outcome = Some(TuneOutcome {
             verdict,
             ratio: Some(times),
             low: compared.low.map(|low| 1.0 + low),
@@ -324,8 +324,8 @@ impl Tuning {
         compare(&old, &new, pairing, Criterion::new(Better::Higher)).ok()
     }
 
-    fn without(&self, text: String) -> Outcome {
-        Outcome {
+    fn without(&self, text: String) -> TuneOutcome {
+        TuneOutcome {
             schema: "pipemark-tune/1",
             text,
             capacity: self.capacity,
@@ -333,7 +333,7 @@ impl Tuning {
             rounds: self.pairs().len(),
             counted: self.counted.clone(),
             pipes: self.pipes.clone(),
-            ..Outcome::default()
+            ..TuneOutcome::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What holds a pipeline back, from its figures. Pure: no clock and no machine.
 
 use crate::advice::advice;
-use crate::figures::Figures;
+use crate::figures::PipelineFigures;
 use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Fewer looks say nothing.
@@ -64,7 +64,7 @@ pub fn reasons(stage: &StageFigures) -> Vec<(&'static str, f64)> {
 }
 
 /// What a stage is called where others may have the same name.
-pub fn name(figures: &Figures, number: usize) -> String {
+pub fn name(figures: &PipelineFigures, number: usize) -> String {
     let name = &figures.stages[number - 1].name;
     let same = figures.stages.iter().filter(|stage| stage.name == *name).count();
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
@@ -83,7 +83,7 @@ pub(super) fn too_short(samples: u32) -> PipelineVerdict {
 }
 
 /// The verdict on a stretch of time.
-pub fn verdict(figures: &Figures) -> PipelineVerdict {
+pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
         return PipelineVerdict::unknown("ended", "There was nothing to look at: it had ended.");
     }
@@ -113,7 +113,7 @@ pub fn verdict(figures: &Figures) -> PipelineVerdict {
 }
 
 /// The numbers of the stages that pipes join, for each pipeline: one, unless several were asked for or a script runs several.
-fn parts(figures: &Figures) -> Vec<Vec<usize>> {
+fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
     // Behind what is hidden they may be one.
     if figures.stages.iter().any(|stage| stage.hidden) {
         return Vec::new();
@@ -131,7 +131,7 @@ fn parts(figures: &Figures) -> Vec<Vec<usize>> {
 }
 
 /// The verdict on a pipeline: stages of others count as if they were not there.
-fn of_one(figures: &Figures) -> PipelineVerdict {
+fn of_one(figures: &PipelineFigures) -> PipelineVerdict {
     // A stage counts for as long as it was there.
     let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
     order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
@@ -147,7 +147,7 @@ fn of_one(figures: &Figures) -> PipelineVerdict {
 }
 
 /// Whether several stages are stopped: by Ctrl-Z it is all of them.
-fn stopped(figures: &Figures) -> Option<PipelineVerdict> {
+fn stopped(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let all: Vec<&StageFigures> = figures.stages.iter().filter(|stage| stage.stopped > STOPPED).collect();
     let [first, _, ..] = all[..] else { return None };
     let names: Vec<String> = all.iter().map(|stage| name(figures, stage.number)).collect();
@@ -156,7 +156,7 @@ fn stopped(figures: &Figures) -> Option<PipelineVerdict> {
     Some(PipelineVerdict { stage: Some(first.number), ..verdict })
 }
 
-fn throttled(figures: &Figures) -> Option<PipelineVerdict> {
+fn throttled(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let share = |stage: &StageFigures| stage.throttled.unwrap_or(0.0);
     let most = figures.stages.iter().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     if share(most) < THROTTLED {
@@ -174,7 +174,7 @@ fn throttled(figures: &Figures) -> Option<PipelineVerdict> {
 }
 
 /// Whether stages together want more CPUs than those that they may use.
-fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
+fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let running = |stage: &StageFigures| stage.computing + stage.waiting_for_cpu;
     let wanted = |stage: &StageFigures| match (stage.cpu, stage.cpu_wait) {
         (Some(run), Some(wait)) => (run + wait) * stage.present,
@@ -202,7 +202,7 @@ fn cpus(figures: &Figures) -> Option<PipelineVerdict> {
     })
 }
 
-fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let text = || {
         format!(
             "What {} does can't be seen from here, and nothing else holds the pipeline back for longer.",
@@ -216,14 +216,14 @@ fn hidden(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> 
 }
 
 /// Whether all stages wait for pipes, for each other: where data moves some stage is busy at each moment.
-fn idle(figures: &Figures) -> Option<PipelineVerdict> {
+fn idle(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let busy: f64 = figures.stages.iter().map(|stage| stage.busy * stage.present).sum();
     let text = "Nothing moves: its stages wait for each other, or for a pipe that nobody uses.";
     (busy < IDLE).then(|| PipelineVerdict::unknown("idle", text))
 }
 
 /// Whether the first stages wait for input, or the last ones for room, in pipes that lead out of what is seen.
-fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+fn outside(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let fed = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let read = |stage: &&StageFigures| figures.pipes.iter().any(|pipe| pipe.from == stage.number);
     let most = |share: fn(&StageFigures) -> f64, ends: Vec<&StageFigures>| {
@@ -249,7 +249,7 @@ fn outside(figures: &Figures, busiest: &StageFigures) -> Option<PipelineVerdict>
     Some(PipelineVerdict { stage: Some(number), ..PipelineVerdict::unknown("output", text) })
 }
 
-fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let busy = |nth: usize| order.get(nth).map_or(0.0, |stage| stage.busy * stage.present);
     let busiest = order[0];
     // A larger pipe gains the inverse of the share that the busiest works; a faster stage its share over the next one's.
@@ -277,7 +277,7 @@ fn pipe(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
 }
 
 /// The pipe of which both ends wait for longest, and for how long, if that is enough to matter.
-pub(super) fn bursting(figures: &Figures) -> Option<(&PipeFigures, f64)> {
+pub(super) fn bursting(figures: &PipelineFigures) -> Option<(&PipeFigures, f64)> {
     // As a stage, a pipe counts for as long as it was there.
     let present = |pipe: &PipeFigures| figures.stages[pipe.from - 1].present.max(figures.stages[pipe.to - 1].present);
     let both = |pipe: &PipeFigures| pipe.writer_waits.min(pipe.reader_waits) * present(pipe);
@@ -287,13 +287,13 @@ pub(super) fn bursting(figures: &Figures) -> Option<(&PipeFigures, f64)> {
 
 /// What a larger pipe gains at most: the inverse of the time that the busiest stage works. Not known where its ends are
 /// switched often, because part of what they do is the switching itself, which a larger pipe saves.
-pub(super) fn gain(figures: &Figures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
+pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &StageFigures) -> Option<f64> {
     let switches = |number: usize| figures.stages[number - 1].switches_per_second.unwrap_or(0.0);
     let often = switches(pipe.from).max(switches(pipe.to)) > OFTEN_SWITCHED;
     Some(1.0 / busiest.busy.max(0.05)).filter(|&bound| bound < 20.0 && !often)
 }
 
-fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     if first.busy * first.present - second.busy * second.present > BALANCED {
         return None;
@@ -309,7 +309,7 @@ fn balanced(figures: &Figures, order: &[&StageFigures]) -> Option<PipelineVerdic
     Some(PipelineVerdict { stage: Some(first.number), next: Some(second.number), ..verdict })
 }
 
-fn stage(figures: &Figures, order: &[&StageFigures]) -> PipelineVerdict {
+fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict {
     let busiest = order[0];
     let reasons = reasons(busiest);
     let (reason, share) = reasons[0];

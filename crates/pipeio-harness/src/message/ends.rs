@@ -54,7 +54,7 @@ pub(crate) struct MessageSender<C> {
 }
 
 impl<C: Channel> MessageSender<C> {
-    pub(crate) fn new(channel: C, options: &send::Options, limit: usize) -> io::Result<Self> {
+    pub(crate) fn new(channel: C, options: &send::SendOptions, limit: usize) -> io::Result<Self> {
         check(options.block, limit)?;
         Ok(MessageSender { channel, buffer: LedBuffer::new(options.block, options.align, options.pages)?, limit })
     }
@@ -106,7 +106,7 @@ pub(crate) struct MessageReceiver<C> {
 }
 
 impl<C: Channel> MessageReceiver<C> {
-    pub(crate) fn new(channel: C, options: &recv::Options, limit: usize) -> io::Result<Self> {
+    pub(crate) fn new(channel: C, options: &recv::RecvOptions, limit: usize) -> io::Result<Self> {
         check(options.block, limit)?;
         let buffer = LedBuffer::new(limit, options.align, options.pages)?;
         Ok(MessageReceiver { channel, buffer, limit, block: options.block, rest: 0..0, ended: false })

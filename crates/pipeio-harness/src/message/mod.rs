@@ -34,7 +34,7 @@ pub fn limit(fd: impl AsFd) -> io::Result<usize> {
 /// # Errors
 /// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Sending fails with `BrokenPipe` when
 /// the receiver is gone.
-pub fn sender(fd: OwnedFd, options: &send::Options, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(fd: OwnedFd, options: &send::SendOptions, limit: usize) -> io::Result<Box<dyn Sender + Send>> {
     Ok(Box::new(MessageSender::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
 
@@ -47,7 +47,7 @@ pub fn sender(fd: OwnedFd, options: &send::Options, limit: usize) -> io::Result<
 /// # Errors
 /// When `fd` is no such socket, for a limit of 0, or when the memory cannot be had. Receiving fails with `InvalidData`
 /// for a message larger than the limit.
-pub fn receiver(fd: OwnedFd, options: &recv::Options, limit: usize) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, limit: usize) -> io::Result<Box<dyn Receiver + Send>> {
     Ok(Box::new(MessageReceiver::new(Socket::new(fd, options.wait)?, options, limit)?))
 }
 

@@ -17,7 +17,7 @@ use crate::{errno_of, result_of};
 
 /// What a queue may have at most without privileges. RLIMIT_MSGQUEUE limits what all queues of a user take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct PosixLimits {
     /// Bytes per message: /proc/sys/fs/mqueue/msgsize_max, 8192 unless changed.
     pub message_bytes: usize,
     /// Messages in a queue: /proc/sys/fs/mqueue/msg_max, 10 unless changed.
@@ -28,8 +28,8 @@ pub struct Limits {
 ///
 /// # Errors
 /// When the kernel has no POSIX message queues, or /proc is not there.
-pub fn limits() -> io::Result<Limits> {
-    Ok(Limits {
+pub fn limits() -> io::Result<PosixLimits> {
+    Ok(PosixLimits {
         message_bytes: setting("/proc/sys/fs/mqueue/msgsize_max")?,
         messages: setting("/proc/sys/fs/mqueue/msg_max")?,
     })
@@ -110,9 +110,9 @@ pub fn message_size(fd: impl AsFd) -> io::Result<usize> {
 ///
 /// # Errors
 /// When `fd` is not a message queue, `max_message` is 0, or the memory cannot be had.
-pub fn sender(fd: OwnedFd, options: &send::Options, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(fd: OwnedFd, options: &send::SendOptions, max_message: usize) -> io::Result<Box<dyn Sender + Send>> {
     let limit = max_message.min(message_size(&fd)?);
-    Ok(Box::new(MessageSender::new(Queue::new(fd, options.wait)?, options, limit)?))
+    Ok(Box::new(MessageSender::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
 }
 
 /// A receiver for the queue `fd`, with room for messages of `max_message` bytes, and for what the queue was made for in any
@@ -120,24 +120,24 @@ pub fn sender(fd: OwnedFd, options: &send::Options, max_message: usize) -> io::R
 ///
 /// # Errors
 /// When `fd` is not a message queue, or the memory cannot be had.
-pub fn receiver(fd: OwnedFd, options: &recv::Options, max_message: usize) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, max_message: usize) -> io::Result<Box<dyn Receiver + Send>> {
     let limit = max_message.max(message_size(&fd)?);
-    Ok(Box::new(MessageReceiver::new(Queue::new(fd, options.wait)?, options, limit)?))
+    Ok(Box::new(MessageReceiver::new(PosixQueue::new(fd, options.wait)?, options, limit)?))
 }
 
-struct Queue {
+struct PosixQueue {
     fd: OwnedFd,
     wait: Wait,
 }
 
-impl Queue {
-    fn new(fd: OwnedFd, wait: Wait) -> io::Result<Queue> {
+impl PosixQueue {
+    fn new(fd: OwnedFd, wait: Wait) -> io::Result<PosixQueue> {
         wait.configure(&fd)?;
-        Ok(Queue { fd, wait })
+        Ok(PosixQueue { fd, wait })
     }
 }
 
-impl Channel for Queue {
+impl Channel for PosixQueue {
     const LEAD: usize = 0;
 
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {

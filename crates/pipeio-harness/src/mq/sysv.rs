@@ -15,7 +15,7 @@ use crate::result_of;
 
 /// What this system allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SysvLimits {
     /// Bytes per message: /proc/sys/kernel/msgmax, 8192 unless changed.
     pub message_bytes: usize,
     /// Bytes in a queue: /proc/sys/kernel/msgmnb, 16384 unless changed.
@@ -26,8 +26,11 @@ pub struct Limits {
 ///
 /// # Errors
 /// When the kernel has no System V message queues, or /proc is not there.
-pub fn limits() -> io::Result<Limits> {
-    Ok(Limits { message_bytes: setting("/proc/sys/kernel/msgmax")?, queue_bytes: setting("/proc/sys/kernel/msgmnb")? })
+pub fn limits() -> io::Result<SysvLimits> {
+    Ok(SysvLimits {
+        message_bytes: setting("/proc/sys/kernel/msgmax")?,
+        queue_bytes: setting("/proc/sys/kernel/msgmnb")?,
+    })
 }
 
 /// Makes a queue, which no other user may use; returns its number. By its key it can be found, and removed even if its maker
@@ -86,8 +89,8 @@ pub fn message_size(id: i32) -> io::Result<usize> {
 ///
 /// # Errors
 /// When there is no such queue, or the memory cannot be had. Sending fails with `BrokenPipe` when the queue was removed.
-pub fn sender(id: i32, options: &send::Options) -> io::Result<Box<dyn Sender + Send>> {
-    let queue = Queue { id, wait: options.wait };
+pub fn sender(id: i32, options: &send::SendOptions) -> io::Result<Box<dyn Sender + Send>> {
+    let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageSender::new(queue, options, message_size(id)?)?))
 }
 
@@ -95,20 +98,20 @@ pub fn sender(id: i32, options: &send::Options) -> io::Result<Box<dyn Sender + S
 ///
 /// # Errors
 /// When there is no such queue, or the memory cannot be had. Receiving fails with `BrokenPipe` when the queue was removed.
-pub fn receiver(id: i32, options: &recv::Options) -> io::Result<Box<dyn Receiver + Send>> {
-    let queue = Queue { id, wait: options.wait };
+pub fn receiver(id: i32, options: &recv::RecvOptions) -> io::Result<Box<dyn Receiver + Send>> {
+    let queue = SysvQueue { id, wait: options.wait };
     Ok(Box::new(MessageReceiver::new(queue, options, message_size(id)?)?))
 }
 
 /// The type that each message starts with; any number above 0.
 const TYPE: libc::c_long = 1;
 
-struct Queue {
+struct SysvQueue {
     id: i32,
     wait: Wait,
 }
 
-impl Queue {
+impl SysvQueue {
     /// Makes `call` with the flags that the policy asks for until it went through.
     fn retry<T: PartialOrd + Default>(&self, calls: &mut u32, mut call: impl FnMut(libc::c_int) -> T) -> io::Result<T> {
         let mut flags = if self.wait.sleeps() { 0 } else { libc::IPC_NOWAIT };
@@ -131,7 +134,7 @@ impl Queue {
     }
 }
 
-impl Channel for Queue {
+impl Channel for SysvQueue {
     const LEAD: usize = size_of::<libc::c_long>();
 
     fn put(&self, message: &mut [u8], calls: &mut u32) -> io::Result<()> {

@@ -6,18 +6,18 @@ use std::ptr::NonNull;
 
 use crate::buffer::{Bytes, BytesMut};
 use crate::recv::{Received, Receiver};
-use crate::send::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use crate::send::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 
 use super::map::Map;
 use crate::handover::{Sink, Source};
-use crate::shared::Line;
+use crate::shared::CacheLine;
 
 /// The memory that a ring's blocks are made in.
 ///
 /// # Safety
 /// From `start`, as many bytes as the handover's capacity are readable and writable while `self` lives, wherever it is
 /// moved, and this process makes no reference to them.
-pub(crate) unsafe trait Memory: Deref<Target = [Line]> {
+pub(crate) unsafe trait Memory: Deref<Target = [CacheLine]> {
     fn start(&self) -> NonNull<u8>;
 }
 
@@ -29,7 +29,7 @@ unsafe impl Memory for Map {
 }
 
 /// Whether blocks can be made in place in a ring of `capacity` bytes.
-pub(crate) fn fits(capacity: usize, options: &Options) -> io::Result<()> {
+pub(crate) fn fits(capacity: usize, options: &SendOptions) -> io::Result<()> {
     let block = options.block;
     if block > capacity {
         let message = format!("a block of {block} bytes does not fit a ring of {capacity}; make the ring larger");
@@ -60,7 +60,7 @@ pub(crate) struct InPlaceSender<M: Memory> {
 
 impl<M: Memory> InPlaceSender<M> {
     /// A sender for blocks that [`fits`] has let through.
-    pub(crate) fn new(source: Source<M>, options: &Options) -> Self {
+    pub(crate) fn new(source: Source<M>, options: &SendOptions) -> Self {
         let (content, block) = (options.content, options.block);
         InPlaceSender { source, content, block, prepared: false, aside: Vec::new(), is_aside: false, calls: 0 }
     }

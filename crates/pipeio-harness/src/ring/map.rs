@@ -10,18 +10,18 @@ use crate::buffer::{Pages, check_block, page_size};
 use rustix::mm::{Advice, MapFlags, madvise};
 
 use crate::handover::LINES;
-use crate::shared::{Line, Mapping, refused};
+use crate::shared::{CacheLine, SharedMapping, refused};
 
 /// The line with the words "this is a ring" and "its capacity".
 const ABOUT: usize = LINES;
-const LINE: usize = size_of::<Line>();
+const LINE: usize = size_of::<CacheLine>();
 const MAGIC: u64 = u64::from_le_bytes(*b"pipering");
 
-const _: () = assert!((ABOUT + 1) * size_of::<Line>() <= 4096, "all lines are on one page of any size");
+const _: () = assert!((ABOUT + 1) * size_of::<CacheLine>() <= 4096, "all lines are on one page of any size");
 
 pub(crate) struct Map {
     /// Longer than a page.
-    mapping: Mapping,
+    mapping: SharedMapping,
     capacity: usize,
 }
 
@@ -37,7 +37,7 @@ impl Map {
         // A byte more than whole lines: what is a ring can't be opened as shared lines, nor they as a ring.
         let total = capacity.checked_add(page_size()).and_then(|total| total.checked_next_multiple_of(LINE));
         let total = total.and_then(|total| total.checked_add(1)).ok_or_else(too_large)?;
-        let (fd, mapping) = Mapping::create(total, MapFlags::POPULATE)?;
+        let (fd, mapping) = SharedMapping::create(total, MapFlags::POPULATE)?;
         let map = Map { mapping, capacity };
         map[ABOUT].words[1].store(capacity as u64, Relaxed);
         map[ABOUT].words[0].store(MAGIC, Relaxed);
@@ -46,7 +46,7 @@ impl Map {
 
     pub(super) fn open(fd: impl AsFd) -> io::Result<Map> {
         let refused = |why: &str| refused("a ring", why);
-        let mapping = Mapping::open(fd, MapFlags::POPULATE, "a ring")?;
+        let mapping = SharedMapping::open(fd, MapFlags::POPULATE, "a ring")?;
         let room = mapping.len.checked_sub(page_size()).filter(|&room| room > 0 && mapping.len % LINE == 1);
         let room = room.ok_or_else(|| refused("it has another size"))?;
         let mut map = Map { mapping, capacity: room };
@@ -83,10 +83,10 @@ impl Map {
 }
 
 impl Deref for Map {
-    type Target = [Line];
+    type Target = [CacheLine];
 
     #[inline]
-    fn deref(&self) -> &[Line] {
+    fn deref(&self) -> &[CacheLine] {
         // SAFETY: the mapping is longer than a page, and its first page is these lines and nothing else.
         unsafe { self.mapping.lines(ABOUT + 1) }
     }

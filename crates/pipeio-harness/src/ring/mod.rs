@@ -32,7 +32,7 @@ pub const DEFAULT_BYTES: usize = 8 << 20;
 
 /// Whether an end works on the ring's memory itself. The ends need not agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum RingAccess {
     /// The end has a buffer of its own, and one copy is made between it and the ring: as with read(2) and write(2),
     /// without the system call.
     Copy,
@@ -68,13 +68,13 @@ pub fn capacity(fd: impl AsFd) -> io::Result<usize> {
 ///
 /// # Errors
 /// When `fd` is not a ring, has a sender already, or is too small for the block in place.
-pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Result<Box<dyn Sender + Send>> {
+pub fn sender(fd: OwnedFd, options: &send::SendOptions, access: RingAccess) -> io::Result<Box<dyn Sender + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
     check_block(options.block)?;
     Ok(match access {
-        Access::Copy => copy::sender(Source::new(map, capacity, options.wait)?, options.buffer()?),
-        Access::InPlace => {
+        RingAccess::Copy => copy::sender(Source::new(map, capacity, options.wait)?, options.buffer()?),
+        RingAccess::InPlace => {
             fits(capacity, options)?;
             map.advise(options.pages);
             Box::new(InPlaceSender::new(Source::new(map, capacity, options.wait)?, options))
@@ -87,13 +87,13 @@ pub fn sender(fd: OwnedFd, options: &send::Options, access: Access) -> io::Resul
 ///
 /// # Errors
 /// When `fd` is not a ring, or has a receiver already.
-pub fn receiver(fd: OwnedFd, options: &recv::Options, access: Access) -> io::Result<Box<dyn Receiver + Send>> {
+pub fn receiver(fd: OwnedFd, options: &recv::RecvOptions, access: RingAccess) -> io::Result<Box<dyn Receiver + Send>> {
     let map = Map::open(&fd)?;
     let capacity = map.capacity();
     check_block(options.block)?;
     let sink = Sink::new(map, capacity, options.wait)?;
     Ok(match access {
-        Access::Copy => copy::receiver(sink, options.buffer()?),
-        Access::InPlace => Box::new(in_place::InPlaceReceiver::new(sink, options.block)),
+        RingAccess::Copy => copy::receiver(sink, options.buffer()?),
+        RingAccess::InPlace => Box::new(in_place::InPlaceReceiver::new(sink, options.block)),
     })
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create, sendfile};
 use rustix::pipe::splice;
 
-use super::{Moved, Options, Sender, prepared_already};
+use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::wait::{Direction, Wait};
 
 /// The smallest file that is sent over and over. It stays in the second-level cache of current processors.
@@ -18,7 +18,7 @@ pub(super) fn period(block: usize) -> usize {
     FILE.next_multiple_of(block)
 }
 
-pub(super) enum Call {
+pub(super) enum FileCall {
     Sendfile,
     Splice,
 }
@@ -26,7 +26,7 @@ pub(super) enum Call {
 pub(super) struct FileSender {
     pipe: OwnedFd,
     file: OwnedFd,
-    call: Call,
+    call: FileCall,
     period: u64,
     position: u64,
     prepared: bool,
@@ -34,7 +34,7 @@ pub(super) struct FileSender {
 }
 
 impl FileSender {
-    pub(super) fn new(pipe: OwnedFd, options: &Options, call: Call) -> io::Result<Self> {
+    pub(super) fn new(pipe: OwnedFd, options: &SendOptions, call: FileCall) -> io::Result<Self> {
         let file = memfd_create("pipemark", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let period = period(options.block) as u64;
         Ok(FileSender { pipe, file, call, period, position: 0, prepared: false, wait: options.wait })
@@ -68,8 +68,8 @@ impl Sender for FileSender {
             let rest = len - moved.bytes;
             let mut position = self.position;
             let sent = self.wait.retry(self.pipe.as_fd(), Direction::Out, &mut moved.calls, || match self.call {
-                Call::Sendfile => sendfile(&self.pipe, &self.file, Some(&mut position), rest),
-                Call::Splice => {
+                FileCall::Sendfile => sendfile(&self.pipe, &self.file, Some(&mut position), rest),
+                FileCall::Splice => {
                     splice(&self.file, Some(&mut position), &self.pipe, None, rest, self.wait.splice_flags())
                 }
             })?;

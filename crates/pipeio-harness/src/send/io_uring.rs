@@ -8,10 +8,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use io_uring::{opcode, types};
 
-use super::{Options, Sender, buffered};
+use super::{SendOptions, Sender, buffered};
 use crate::uring::Ring;
 
-pub(super) fn sender(pipe: OwnedFd, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+pub(super) fn sender(pipe: OwnedFd, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let mut buffer = options.buffer()?;
     // SAFETY: a buffered sender drops the ring, with what puts, before the buffer.
     let mut ring = unsafe { Ring::new(options.wait, buffer.bytes_mut()) }?;

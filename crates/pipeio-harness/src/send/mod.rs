@@ -48,7 +48,7 @@ pub enum Content {
 
 /// How a sender is set up.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct SendOptions {
     /// Bytes per [`Sender::send`], at least 1.
     pub block: usize,
     /// Offset of the memory from the start of a page, in bytes.
@@ -61,7 +61,7 @@ pub struct Options {
     pub content: Content,
 }
 
-impl Options {
+impl SendOptions {
     /// A buffer for one block.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ pub fn period(method: Method, block: usize) -> usize {
 /// # Errors
 /// When the method cannot be used here (`Unsupported`, `PermissionDenied`) or with these options (`InvalidInput`), or
 /// its memory cannot be had.
-pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::Result<Box<dyn Sender + Send>> {
+pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &SendOptions) -> io::Result<Box<dyn Sender + Send>> {
     let pipe = pipe.into();
     check_block(options.block)?;
     // io_uring arms its own poll, and fails with EAGAIN on a non-blocking descriptor.
@@ -151,8 +151,8 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
         Method::Write => Box::new(write(pipe, options)?),
         Method::Vmsplice => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::empty())?),
         Method::VmspliceGift => Box::new(vmsplice::VmspliceSender::new(pipe, options, SpliceFlags::GIFT)?),
-        Method::Sendfile => Box::new(file::FileSender::new(pipe, options, file::Call::Sendfile)?),
-        Method::Splice => Box::new(file::FileSender::new(pipe, options, file::Call::Splice)?),
+        Method::Sendfile => Box::new(file::FileSender::new(pipe, options, file::FileCall::Sendfile)?),
+        Method::Splice => Box::new(file::FileSender::new(pipe, options, file::FileCall::Splice)?),
         Method::Tee => Box::new(tee::TeeSender::new(pipe, options)?),
         Method::IoUring => io_uring::sender(pipe, options)?,
     })
@@ -163,7 +163,7 @@ pub fn open(method: Method, pipe: impl Into<OwnedFd>, options: &Options) -> io::
 ///
 /// # Errors
 /// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.
-pub fn write(pipe: OwnedFd, options: &Options) -> io::Result<impl Sender + Send + use<>> {
+pub fn write(pipe: OwnedFd, options: &SendOptions) -> io::Result<impl Sender + Send + use<>> {
     check_block(options.block)?;
     let wait = options.wait;
     wait.configure(&pipe)?;
@@ -171,7 +171,7 @@ pub fn write(pipe: OwnedFd, options: &Options) -> io::Result<impl Sender + Send 
     let put = move |bytes: &[u8], calls: &mut u32| {
         wait.retry(pipe.as_fd(), Direction::Out, calls, || rustix::io::write(&pipe, bytes))
     };
-    Ok(Buffered { put, buffer: options.buffer()? })
+    Ok(BufferedSender { put, buffer: options.buffer()? })
 }
 
 /// A sender that uses one buffer for all blocks. `put` sends the first of the bytes it is given, says how many, and counts
@@ -180,15 +180,15 @@ pub fn buffered(
     buffer: Buffer,
     put: impl FnMut(&[u8], &mut u32) -> io::Result<usize> + Send + 'static,
 ) -> Box<dyn Sender + Send> {
-    Box::new(Buffered { put, buffer })
+    Box::new(BufferedSender { put, buffer })
 }
 
-struct Buffered<F> {
+struct BufferedSender<F> {
     put: F,
     buffer: Buffer,
 }
 
-impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for Buffered<F> {
+impl<F: FnMut(&[u8], &mut u32) -> io::Result<usize>> Sender for BufferedSender<F> {
     fn prepare(&mut self, fill: &mut dyn FnMut(u64, &mut [u8])) -> io::Result<()> {
         fill(0, self.buffer.bytes_mut());
         Ok(())

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{SpliceFlags, splice, tee};
 
-use super::{Moved, Options, Sender, prepared_already};
+use super::{Moved, SendOptions, Sender, prepared_already};
 use crate::buffer::page_size;
 use crate::wait::{Direction, Wait};
 use pipeio::pipe::{Pipe, set_capacity};
@@ -38,7 +38,7 @@ pub(super) struct TeeSender {
 }
 
 impl TeeSender {
-    pub(super) fn new(pipe: OwnedFd, options: &Options) -> io::Result<Self> {
+    pub(super) fn new(pipe: OwnedFd, options: &SendOptions) -> io::Result<Self> {
         if options.block > page_size() && !options.block.is_multiple_of(page_size()) {
             return Err(crate::invalid(format!(
                 "tee sends whole pages; use a block size that is a multiple of {}",

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::pipe::{IoSliceRaw, SpliceFlags, vmsplice};
 
-use super::{Content, Moved, Options, Sender, only_fresh, only_prepared, prepared_already};
+use super::{Content, Moved, SendOptions, Sender, only_fresh, only_prepared, prepared_already};
 use crate::buffer::{Buffer, BytesMut, GiveAway};
 use crate::wait::{Direction, Wait};
 
@@ -31,7 +31,7 @@ pub(super) struct VmspliceSender {
 }
 
 impl VmspliceSender {
-    pub(super) fn new(pipe: OwnedFd, options: &Options, flags: SpliceFlags) -> io::Result<Self> {
+    pub(super) fn new(pipe: OwnedFd, options: &SendOptions, flags: SpliceFlags) -> io::Result<Self> {
         let memory = match options.content {
             Content::Prepared => Memory::Prepared(options.buffer()?, false),
             Content::Fresh => Memory::Fresh(GiveAway::new(options.block, options.align, REGION, options.pages)?),

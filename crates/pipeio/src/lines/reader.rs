@@ -424,11 +424,11 @@ struct ReadSize {
     bytes: usize,
     largest: usize,
     /// `None` if the number is fixed.
-    trial: Option<Trial>,
+    trial: Option<ReadTrial>,
 }
 
 #[derive(Debug)]
-struct Trial {
+struct ReadTrial {
     /// Reads until it is decided what to ask for next, what they brought so far, and since when: the first has been waited for.
     left: u32,
     read: usize,
@@ -449,7 +449,7 @@ impl ReadSize {
     const GAIN: f64 = 1.1;
 
     fn new(largest: usize, decide: bool) -> Self {
-        let trial = Trial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_largest: 0.0 };
+        let trial = ReadTrial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_largest: 0.0 };
         Self { bytes: largest, largest, trial: decide.then_some(trial) }
     }
 

@@ -20,7 +20,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-use crate::child::{Child, Group, ourselves};
+use crate::child::{Child, ProcessGroup, ourselves};
 
 /// The word that makes this program a guard, or what starts two of them.
 pub const GUARD_VERB: &str = "__guard";
@@ -54,7 +54,7 @@ fn try_start() -> io::Result<()> {
     // It ends at once, so that the guards are nobody's children here. Where it was killed before it had started both it is
     // started again: more than two do no harm.
     for _ in 0..3 {
-        let mut starter = Child::start("guard", &mut command, Group::Own)?;
+        let mut starter = Child::start("guard", &mut command, ProcessGroup::Own)?;
         starter.wait(Instant::now() + DEATH, None).map_err(io::Error::other)?;
         if starter.end().is_some_and(|(status, _)| status.success()) {
             break;

@@ -47,7 +47,7 @@ const STDERR: usize = 4096;
 
 /// The process group of a child.
 #[derive(Debug, Clone, Copy)]
-pub enum Group<'a> {
+pub enum ProcessGroup<'a> {
     /// One of its own: Ctrl-C is for its parent, and what it starts ends with it.
     Own,
     /// That of another child, which has one of its own.
@@ -101,15 +101,15 @@ impl Child {
     ///
     /// # Errors
     /// When there is no process or memory to be had.
-    pub fn start(name: impl Into<String>, command: &mut Command, group: Group<'_>) -> io::Result<Child> {
+    pub fn start(name: impl Into<String>, command: &mut Command, group: ProcessGroup<'_>) -> io::Result<Child> {
         match group {
-            Group::Own => command.process_group(0),
-            Group::Of(leader) => command.process_group(leader.pid.as_raw_nonzero().get()),
-            Group::Inherited => command,
+            ProcessGroup::Own => command.process_group(0),
+            ProcessGroup::Of(leader) => command.process_group(leader.pid.as_raw_nonzero().get()),
+            ProcessGroup::Inherited => command,
         };
         guard::mark(command);
         let pid = Pid::from_child(&command.spawn()?);
-        Ok(Child { name: name.into(), pid, leads_group: matches!(group, Group::Own), stderr: None, end: None })
+        Ok(Child { name: name.into(), pid, leads_group: matches!(group, ProcessGroup::Own), stderr: None, end: None })
     }
 
     /// Starts `words`, which people know as `name`, with these standard streams and in a group of its own. That a command
@@ -130,7 +130,7 @@ impl Child {
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;
         let mut command = foreign(cpu, begin);
         command.args(words).stdin(input).stdout(output).stderr(stderr.try_clone()?);
-        let mut child = Child::start(name, &mut command, Group::Own)?;
+        let mut child = Child::start(name, &mut command, ProcessGroup::Own)?;
         child.stderr = Some(stderr);
         Ok(child)
     }
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_child_is_waited_for_until_the_deadline_and_no_longer() {
-        let mut child = Child::start("sh", &mut shell("sleep 60"), Group::Own).unwrap();
+        let mut child = Child::start("sh", &mut shell("sleep 60"), ProcessGroup::Own).unwrap();
         assert_eq!(child.wait(Instant::now() + Duration::from_millis(20), None), Ok(false));
         child.kill();
         assert_eq!(child.wait(soon(), None), Ok(true));
@@ -381,7 +381,7 @@ mod tests {
     fn what_a_child_leaves_in_its_group_ends_with_it() {
         let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
         let mut command = shell("sleep 60 & exit 3");
-        let mut child = Child::start("sh", command.stdout(theirs), Group::Own).unwrap();
+        let mut child = Child::start("sh", command.stdout(theirs), ProcessGroup::Own).unwrap();
         drop(command);
         assert_eq!(child.wait(soon(), None), Ok(true));
         assert_eq!(child.how_it_ended(0), "ended with exit code 3");
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn the_first_to_end_is_named_and_left_to_be_reaped() {
         let mut children =
-            ["sleep 60", "exit 0"].map(|script| Child::start(script, &mut shell(script), Group::Own).unwrap());
+            ["sleep 60", "exit 0"].map(|script| Child::start(script, &mut shell(script), ProcessGroup::Own).unwrap());
         assert_eq!(wait_for_first(&children, soon(), None), Ok(Some(1)));
         assert!(children[1].end().is_none());
         assert_eq!(children[1].wait(soon(), None), Ok(true));

@@ -1,7 +1,7 @@
 //! A source and a sink of ours, and the link between them.
 
 use crate::bad_value::{BadValue, refuse_if};
-use crate::capacity::{Buffer, Capacity};
+use crate::capacity::{Capacity, SocketBuffer};
 use crate::job::Volume;
 use crate::link::LinkKind;
 use crate::methods::{Content, PageKind, RecvMethod, Rseq, SendMethod, Verify, WaitPolicy};
@@ -41,7 +41,7 @@ macro_rules! ends {
             pub(super) fn settings(&self, others: Settings) -> Settings {
                 Settings {
                     $($field: Some(self.$field),)*
-                    buffer: self.buffer.map(|size| Buffer(Some(size))),
+                    buffer: self.buffer.map(|size| SocketBuffer(Some(size))),
                     read_block: self.read_block,
                     ..others
                 }

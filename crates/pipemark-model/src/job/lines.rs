@@ -8,7 +8,7 @@ use crate::place::Place;
 
 /// A filter of lines, as a shell starts it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lines {
+pub struct LinesJob {
     /// Where the lines come from.
     pub feed: Feed,
     /// What transforms them.
@@ -19,9 +19,9 @@ pub struct Lines {
     pub rate: Option<u32>,
 }
 
-impl Lines {
+impl LinesJob {
     /// A pipeline of lines is as a shell starts it: nothing but its feed, its filter and its volume can be chosen.
-    pub(super) fn new(settings: Settings, volume: Volume) -> Result<Lines, BadValue> {
+    pub(super) fn new(settings: Settings, volume: Volume) -> Result<LinesJob, BadValue> {
         let (Some(feed), Some(filter)) = (settings.feed, settings.filter) else {
             unreachable!("it is what makes the settings those of a filter")
         };
@@ -41,6 +41,6 @@ impl Lines {
             (false, Some(_)) => return refuse(format!("the feed {feed} has no rate; use the feed timed")),
             _ => {}
         }
-        Ok(Lines { feed, filter, volume, rate })
+        Ok(LinesJob { feed, filter, volume, rate })
     }
 }

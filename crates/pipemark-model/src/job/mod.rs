@@ -11,7 +11,7 @@ mod volume;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Kind;
+use crate::kind::JobKind;
 use crate::link::LinkKind;
 use crate::methods::{Mode, RecvMethod, SendMethod, Verify, WaitPolicy};
 use crate::parameter::{Key, Settings, USUAL_TIME, Value};
@@ -20,8 +20,8 @@ use crate::units::ByteSize;
 pub use chain::Chain;
 pub use ends::{Ends, Work};
 pub use entrant::Entrant;
-pub use lines::Lines;
-pub use round_trip::{Pace, RoundTrip};
+pub use lines::LinesJob;
+pub use round_trip::{MessagePace, RoundTrip};
 pub use volume::Volume;
 
 /// One fully specified experiment.
@@ -38,18 +38,18 @@ pub enum Job {
     /// What a program of some language reaches.
     Entrant(Entrant),
     /// What a filter of lines reaches.
-    Lines(Lines),
+    Lines(LinesJob),
 }
 
 impl Job {
     /// What it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> JobKind {
         match self {
-            Job::Stream(_) => Kind::Stream,
-            Job::RoundTrip(_) => Kind::RoundTrip,
-            Job::Chain(_) => Kind::Chain,
-            Job::Entrant(_) => Kind::Entrant,
-            Job::Lines(_) => Kind::Lines,
+            Job::Stream(_) => JobKind::Stream,
+            Job::RoundTrip(_) => JobKind::RoundTrip,
+            Job::Chain(_) => JobKind::Chain,
+            Job::Entrant(_) => JobKind::Entrant,
+            Job::Lines(_) => JobKind::Lines,
         }
     }
 
@@ -77,7 +77,7 @@ impl Job {
     }
 
     /// The filter of lines, if it is one.
-    pub fn lines(&self) -> Option<&Lines> {
+    pub fn lines(&self) -> Option<&LinesJob> {
         if let Job::Lines(lines) = self { Some(lines) } else { None }
     }
 
@@ -89,7 +89,7 @@ impl Job {
     /// What it is measured by.
     pub fn mode(&self) -> Mode {
         match self {
-            Job::RoundTrip(_) | Job::Lines(Lines { rate: Some(_), .. }) => Mode::Latency,
+            Job::RoundTrip(_) | Job::Lines(LinesJob { rate: Some(_), .. }) => Mode::Latency,
             _ => Mode::Throughput,
         }
     }
@@ -101,7 +101,7 @@ impl Job {
 
     /// Whether it is a conversation between two ends of ours.
     pub fn is_round_trip(&self) -> bool {
-        self.kind() == Kind::RoundTrip
+        self.kind() == JobKind::RoundTrip
     }
 
     /// Whether it is the copy within one process that others are compared with.

@@ -9,7 +9,7 @@ use crate::units::Nanos;
 
 /// When a round trip begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Pace {
+pub enum MessagePace {
     /// So long after the last one ended; 0 is at once.
     Gap(Nanos),
     /// So many times per second, each timed from when it was due.
@@ -22,14 +22,14 @@ pub struct RoundTrip {
     /// The ends.
     pub ends: Ends,
     /// When a round trip begins.
-    pub pace: Pace,
+    pub pace: MessagePace,
 }
 
 impl RoundTrip {
     pub(super) fn new(settings: &Settings, volume: Volume) -> Result<RoundTrip, BadValue> {
         let pace = match (settings.rate.unwrap_or_default().0, settings.gap.unwrap_or_default()) {
-            (Some(rate), Nanos(0)) => Pace::Rate(rate),
-            (None, gap) => Pace::Gap(gap),
+            (Some(rate), Nanos(0)) => MessagePace::Rate(rate),
+            (None, gap) => MessagePace::Gap(gap),
             _ => return refuse("--rate already says when the next message is due; leave out --gap"),
         };
         let ends = Ends::new(settings, volume)?;

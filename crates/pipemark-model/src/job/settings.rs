@@ -2,8 +2,8 @@
 //! place where parameters that contradict each other are refused.
 
 use crate::bad_value::{BadValue, refuse};
-use crate::job::{Chain, Ends, Entrant, Job, Lines, Pace, RoundTrip, Volume};
-use crate::kind::Kind;
+use crate::job::{Chain, Ends, Entrant, Job, LinesJob, MessagePace, RoundTrip, Volume};
+use crate::kind::JobKind;
 use crate::methods::{Mode, Rate};
 use crate::parameter::{Key, Settings, Value};
 use crate::stage::Stages;
@@ -23,27 +23,27 @@ impl TryFrom<Settings> for Job {
         }
         let volume = Volume::new(&settings)?;
         Ok(match kind {
-            Kind::Stream => Job::Stream(Ends::new(&settings, volume)?),
-            Kind::RoundTrip => Job::RoundTrip(RoundTrip::new(&settings, volume)?),
-            Kind::Chain => Job::Chain(Chain::new(settings, volume)?),
-            Kind::Entrant => Job::Entrant(Entrant::new(settings, volume)?),
-            Kind::Lines => Job::Lines(Lines::new(settings, volume)?),
+            JobKind::Stream => Job::Stream(Ends::new(&settings, volume)?),
+            JobKind::RoundTrip => Job::RoundTrip(RoundTrip::new(&settings, volume)?),
+            JobKind::Chain => Job::Chain(Chain::new(settings, volume)?),
+            JobKind::Entrant => Job::Entrant(Entrant::new(settings, volume)?),
+            JobKind::Lines => Job::Lines(LinesJob::new(settings, volume)?),
         })
     }
 }
 
 /// What the settings are of: only one kind has each of some parameters.
-fn kind_of(settings: &Settings) -> Result<Kind, BadValue> {
+fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     let chained = settings.length.is_some_and(|length| length > 0)
         || settings.exit.is_some_and(|exit| exit != 0)
         || settings.stage.as_ref().is_some_and(|stage| *stage != Stages::default());
     match settings {
-        Settings { language: Some(_), program: Some(_), .. } => Ok(Kind::Entrant),
+        Settings { language: Some(_), program: Some(_), .. } => Ok(JobKind::Entrant),
         Settings { language: Some(language), .. } => {
             refuse(format!("{language} has two programs; give program idiomatic or tuned as well"))
         }
         Settings { program: Some(_), .. } => refuse("a program belongs to a language; give a language as well"),
-        Settings { feed: Some(_), filter: Some(_), .. } => Ok(Kind::Lines),
+        Settings { feed: Some(_), filter: Some(_), .. } => Ok(JobKind::Lines),
         Settings { filter: Some(filter), .. } => {
             refuse(format!("the filter {filter} needs lines; give a feed as well"))
         }
@@ -51,19 +51,19 @@ fn kind_of(settings: &Settings) -> Result<Kind, BadValue> {
         Settings { mode: Some(Mode::Latency), .. } if chained => {
             refuse("a chain passes a stream on; use --mode throughput with --length")
         }
-        Settings { mode: Some(Mode::Latency), .. } => Ok(Kind::RoundTrip),
-        _ if chained => Ok(Kind::Chain),
-        _ => Ok(Kind::Stream),
+        Settings { mode: Some(Mode::Latency), .. } => Ok(JobKind::RoundTrip),
+        _ if chained => Ok(JobKind::Chain),
+        _ => Ok(JobKind::Stream),
     }
 }
 
 /// Why a parameter that this kind of job does not have can't be given.
-fn misplaced(kind: Kind, settings: &Settings, value: &Value) -> String {
+fn misplaced(kind: JobKind, settings: &Settings, value: &Value) -> String {
     let key = value.key();
     let leave_out = |who: String| format!("{who} does not take {key} {value}; leave it out");
     match (kind, &settings.language, settings.program, &settings.filter) {
-        (Kind::Entrant, Some(language), Some(program), _) => leave_out(format!("the entrant {language} {program}")),
-        (Kind::Lines, _, _, Some(filter)) => leave_out(format!("the filter {filter}")),
+        (JobKind::Entrant, Some(language), Some(program), _) => leave_out(format!("the entrant {language} {program}")),
+        (JobKind::Lines, _, _, Some(filter)) => leave_out(format!("the filter {filter}")),
         _ if matches!(key, Key::Rate | Key::Gap) => {
             "--rate and --gap pace messages; use them with --mode latency".to_owned()
         }
@@ -81,8 +81,8 @@ impl From<&Job> for Settings {
         match job {
             Job::Stream(_) => {}
             Job::RoundTrip(trip) => match trip.pace {
-                Pace::Gap(gap) => settings.gap = Some(gap),
-                Pace::Rate(rate) => settings.rate = Some(Rate(Some(rate))),
+                MessagePace::Gap(gap) => settings.gap = Some(gap),
+                MessagePace::Rate(rate) => settings.rate = Some(Rate(Some(rate))),
             },
             Job::Chain(chain) => {
                 settings.stage = Some(chain.stage.clone());

@@ -50,7 +50,7 @@ fn an_entrant_takes_what_its_contract_says() {
         let values = values.chain(words.split_whitespace()).map(|word| Value::parse_pair(word).unwrap());
         Job::try_from(Settings::of(values)).map_err(|error| error.to_string())
     };
-    assert_eq!(with("verify=xor place=same block=512").unwrap().kind(), Kind::Entrant);
+    assert_eq!(with("verify=xor place=same block=512").unwrap().kind(), JobKind::Entrant);
     for (words, sentence) in [
         ("verify=count", "checks all that arrives or nothing"),
         ("place=cross", "free or same"),

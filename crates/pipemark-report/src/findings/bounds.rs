@@ -9,11 +9,11 @@ use pipemark_model::{
 use crate::findings::contrast::Contrast;
 use crate::findings::wakeups::gap;
 use crate::findings::words::{setting, situation, time};
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fastest of the trials in which every byte is copied into the pipe and out of it, against the limit.
-pub(super) fn memory_copy(streams: &[Measured], limit: Option<&Estimate>) -> Option<Candidate> {
-    let copying = |one: &Measured| {
+pub(super) fn memory_copy(streams: &[MeasuredTrial], limit: Option<&Estimate>) -> Option<Candidate> {
+    let copying = |one: &MeasuredTrial| {
         one.ends().work().copies == 2
             && one.ends().wait != WaitPolicy::Spin
             && one.ends().pairs == 1
@@ -35,7 +35,7 @@ pub(super) fn memory_copy(streams: &[Measured], limit: Option<&Estimate>) -> Opt
 }
 
 /// The null link against a pipe by write and read, for streams and for round trips.
-pub(super) fn harness<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
+pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let of_link = |link: LinkKind| {
         group.iter().copied().filter(move |one| {
             let back_to_back = !one.job.is_round_trip() || gap(one) == Some(Nanos(0));
@@ -44,9 +44,9 @@ pub(super) fn harness<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
             back_to_back && one.job.ends().is_some_and(plain)
         })
     };
-    let against_pipe = |idle: Measured<'a>| {
+    let against_pipe = |idle: MeasuredTrial<'a>| {
         // Nothing can be proven of bytes that do not move, so the nearest to it is taken.
-        let unlike = |pipe: &Measured| {
+        let unlike = |pipe: &MeasuredTrial| {
             let ends = pipe.ends();
             (ends.verify != idle.ends().verify, ends.verify, ends.capacity != Capacity::DEFAULT)
         };
@@ -55,14 +55,14 @@ pub(super) fn harness<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         let contrast = Contrast::speed(idle, pipes.min_by_key(unlike)?).filter(Contrast::less)?;
         Some((idle, contrast))
     };
-    let mut shares: Vec<(Measured<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
+    let mut shares: Vec<(MeasuredTrial<'a>, Contrast)> = of_link(LinkKind::Null).filter_map(against_pipe).collect();
     shares.sort_by_key(|(idle, _)| idle.ends().block);
     let [(first, contrast), rest @ ..] = shares.as_slice() else { return None };
     let (piece, of_pipe) = match first.job.is_round_trip() {
         false => ("block", "of what a pipe takes for it"),
         true => ("round trip", "of a pipe's"),
     };
-    let words = |(idle, share): &(Measured, Contrast)| {
+    let words = |(idle, share): &(MeasuredTrial, Contrast)| {
         format!("{} per {piece} of {}, {}", time(own_ns(*idle)), idle.ends().block, share.percent())
     };
     let more = rest.last().map_or_else(String::new, |last| format!(", and {}", words(last)));
@@ -71,7 +71,7 @@ pub(super) fn harness<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
         words(&shares[0]),
         situation(first.job)
     );
-    let evidence = |(idle, share): &(Measured, Contrast)| {
+    let evidence = |(idle, share): &(MeasuredTrial, Contrast)| {
         let share = json!({ "ratio": share.ratio, "low": share.low, "high": share.high, "pipe": share.new.evidence() });
         json!({ "block": idle.ends().block, "ns": own_ns(*idle), "share": share, "of": idle.evidence() })
     };
@@ -80,7 +80,7 @@ pub(super) fn harness<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
 }
 
 /// Nanoseconds per block, or per round trip.
-fn own_ns(idle: Measured) -> f64 {
+fn own_ns(idle: MeasuredTrial) -> f64 {
     let trip = idle.estimates.round_trip();
     trip.map_or_else(|| idle.ends().block.0 as f64 * 1e9 / idle.throughput(), |trip| trip.median)
 }

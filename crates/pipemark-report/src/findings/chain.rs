@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use pipemark_model::{GIB, Key, Sample, Throughput, three_digits};
 use pipemark_stats::estimate::median;
-use pipemark_stats::fit::{FEWEST_POINTS, Line, Linearity, Weighting};
+use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
 
 use crate::findings::words::{setting, time};
-use crate::findings::{Candidate, Measured};
+use crate::findings::{Candidate, MeasuredTrial};
 
 /// "Give or take about 10 %" is what the document on pipe speed calls linear.
 const STRAIGHT: f64 = 0.1;
@@ -19,8 +19,8 @@ const STRAIGHT: f64 = 0.1;
 const LEAST_R_SQUARED: f64 = 0.9;
 
 /// One length of a chain.
-struct Point<'a> {
-    measured: Measured<'a>,
+struct ChainPoint<'a> {
+    measured: MeasuredTrial<'a>,
     /// How many stages there are: none in a plain stream that is measured beside chains.
     length: f64,
     /// Seconds with the start of all processes: what time(1) calls real.
@@ -30,15 +30,15 @@ struct Point<'a> {
     bytes: f64,
 }
 
-impl<'a> Point<'a> {
-    fn of(measured: Measured<'a>) -> Option<Point<'a>> {
+impl<'a> ChainPoint<'a> {
+    fn of(measured: MeasuredTrial<'a>) -> Option<ChainPoint<'a>> {
         let samples = &measured.record.samples;
         let middle = |figure: fn(&Sample) -> u64| {
             median(&samples.iter().map(|sample| figure(sample) as f64).collect::<Vec<_>>())
         };
         let length = measured.job.chain().map_or(0, |chain| chain.length);
         let (real, flow) = (middle(|sample| sample.wall_ns)? / 1e9, middle(|sample| sample.ns)? / 1e9);
-        Some(Point { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
+        Some(ChainPoint { measured, length: f64::from(length), real, flow, bytes: middle(|sample| sample.bytes)? })
     }
 
     /// Bytes per second that all stages together passed on, over the time that bytes flowed.
@@ -51,13 +51,13 @@ fn column<T>(points: &[T], figure: impl Fn(&T) -> f64) -> Vec<f64> {
     points.iter().map(figure).collect()
 }
 
-fn stage(measured: Measured) -> String {
+fn stage(measured: MeasuredTrial) -> String {
     measured.record.shown(Key::Stage)
 }
 
 /// What one more stage costs, by chains that differ in nothing but their length.
-pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
-    let mut points: Vec<Point> = group.iter().filter_map(|one| Point::of(*one)).collect();
+pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
+    let mut points: Vec<ChainPoint> = group.iter().filter_map(|one| ChainPoint::of(*one)).collect();
     points.sort_by(|one, other| one.length.total_cmp(&other.length));
     if points.len() < FEWEST_POINTS || points.iter().any(|point| point.flow <= 0.0 || point.bytes <= 0.0) {
         return None;
@@ -71,9 +71,9 @@ pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
     let departure = |from: usize| Linearity::of(&lengths[from..], &real[from..], STRAIGHT).map(|line| line.departure);
     let begin = (0..=points.len() - FEWEST_POINTS).find(|&begin| departure(begin) == Some(None));
     let fitted = begin.unwrap_or(0);
-    let per_gib = Line::fit(&lengths[fitted..], &flow[fitted..], Weighting::Relative)?;
-    let of_real = Line::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
-    let to_start = Line::fit(&lengths, &starting, Weighting::Equal)?;
+    let per_gib = FittedLine::fit(&lengths[fitted..], &flow[fitted..], Weighting::Relative)?;
+    let of_real = FittedLine::fit(&lengths[fitted..], &real[fitted..], Weighting::Relative)?;
+    let to_start = FittedLine::fit(&lengths, &starting, Weighting::Equal)?;
     let (first, last) = (&points[0], &points[points.len() - 1]);
     let within = format!("{} to {}", points[fitted].length, last.length);
     let shape = match (begin, departure(0).flatten()) {
@@ -97,7 +97,7 @@ pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
         hops.map(|point| format!("{} at {}", Throughput(point.per_hop()), point.length)).collect();
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
     let interval = per_gib.slope.low.zip(per_gib.slope.high);
-    let fits = |line: &Line| line.r_squared >= LEAST_R_SQUARED;
+    let fits = |line: &FittedLine| line.r_squared >= LEAST_R_SQUARED;
     let interval = interval.map_or_else(String::new, |(low, high)| format!(" ({}–{})", seconds(low), seconds(high)));
     let costs = [
         fits(&per_gib).then(|| format!("{}{interval} per GiB", seconds(per_gib.slope.value))),
@@ -114,7 +114,7 @@ pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
         if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() },
         per_hop.join(", "),
     );
-    let chain = |point: &Point| {
+    let chain = |point: &ChainPoint| {
         json!({
             "trial": point.measured.record.id, "length": point.length, "real_seconds": point.real,
             "flow_seconds": point.flow, "per_hop": point.per_hop(),
@@ -131,19 +131,19 @@ pub(super) fn cost(group: &[Measured]) -> Option<Candidate> {
 }
 
 /// Published chains beside ours: both fits, and what a stage passes on per second.
-pub(super) fn published(chains: &[Measured]) -> Vec<Candidate> {
-    let mut sources: BTreeMap<_, Vec<(Point, f64)>> = BTreeMap::new();
+pub(super) fn published(chains: &[MeasuredTrial]) -> Vec<Candidate> {
+    let mut sources: BTreeMap<_, Vec<(ChainPoint, f64)>> = BTreeMap::new();
     for one in chains {
         if let Some(published) = one.record.published.as_ref().filter(|published| published.throughput > 0.0) {
             let key = (&one.record.experiment, &published.source, stage(*one));
-            sources.entry(key).or_default().extend(Point::of(*one).map(|point| (point, published.throughput)));
+            sources.entry(key).or_default().extend(ChainPoint::of(*one).map(|point| (point, published.throughput)));
         }
     }
     sources.into_iter().filter_map(|((_, source, stage), points)| of_source(source, &stage, points)).collect()
 }
 
 /// The measured points of chains of one stage, each with its published throughput.
-fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option<Candidate> {
+fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> Option<Candidate> {
     points.sort_by(|one, other| one.0.length.total_cmp(&other.0.length));
     if points.len() < FEWEST_POINTS {
         return None;
@@ -152,7 +152,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option
     let theirs = column(&points, |(_, throughput)| GIB / throughput);
     let ours = column(&points, |(point, _)| point.real / (point.bytes / GIB));
     let line = |times: &[f64]| {
-        let line = Line::fit(&lengths, times, Weighting::Relative)?;
+        let line = FittedLine::fit(&lengths, times, Weighting::Relative)?;
         (line.slope.value > 0.0 && line.r_squared >= LEAST_R_SQUARED).then_some(line)
     };
     let (their_line, our_line) = (line(&theirs)?, line(&ours)?);
@@ -171,7 +171,7 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(Point, f64)>) -> Option
         our_line.r_squared,
         three_digits(their_line.slope.value / our_line.slope.value),
     );
-    let chain = |(point, throughput): &(Point, f64)| {
+    let chain = |(point, throughput): &(ChainPoint, f64)| {
         let seconds = point.bytes / throughput;
         json!({ "length": point.length, "published_seconds": seconds, "real_seconds": point.real })
     };

@@ -5,7 +5,7 @@
 //! whatever comes out, so what is kept small is the share of answers that are wrong: of the trials that decide something, at most
 //! one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
 
-use pipemark_model::{Answer, Claim, Evidence, Figure, Key, Record, Sample, Verdict, Which, names, three_digits};
+use pipemark_model::{Answer, Claim, ClaimVerdict, Evidence, Figure, Key, Record, Sample, Which, names, three_digits};
 use pipemark_stats::estimate::{self, FEWEST_RUNS};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
@@ -23,7 +23,7 @@ pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
         let family = family.with(asked as f64 / deciding.max(1) as f64);
         let answers: Vec<Answer> = claims.iter().map(|claim| answer(claim, records, family)).collect();
         let evidence = answers.iter().flat_map(|answer| &answer.evidence);
-        let decided = evidence.filter(|one| one.verdict != Verdict::CantTell).count();
+        let decided = evidence.filter(|one| one.verdict != ClaimVerdict::CantTell).count();
         if decided >= deciding || decided == 0 {
             claims.iter_mut().zip(answers).for_each(|(claim, answer)| claim.answer = Some(answer));
             return claims;
@@ -51,7 +51,7 @@ fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'
 }
 
 fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
-    let cant_tell = |here: String| Answer { verdict: Verdict::CantTell, here, evidence: Vec::new() };
+    let cant_tell = |here: String| Answer { verdict: ClaimVerdict::CantTell, here, evidence: Vec::new() };
     if let Some(reason) = &claim.open {
         return cant_tell(reason.clone());
     }
@@ -70,7 +70,7 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
-            Verdict::Holds => Verdict::CantTell,
+            ClaimVerdict::Holds => ClaimVerdict::CantTell,
             other => other,
         },
         Which::Each => verdict_of_all(&evidence),
@@ -115,12 +115,12 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
         figure: shown(estimate.median),
         interval: estimate.low.zip(estimate.high).map(ends),
         with_all_others: together,
-        verdict: together.map_or(Verdict::CantTell, |ends| verdict(claim, ends)),
+        verdict: together.map_or(ClaimVerdict::CantTell, |ends| verdict(claim, ends)),
     })
 }
 
 /// What an interval says of the claimed range.
-fn verdict(claim: &Claim, (low, high): (f64, f64)) -> Verdict {
+fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     let (from, to) = (claim.low.unwrap_or(f64::NEG_INFINITY), claim.high.unwrap_or(f64::INFINITY));
     let neutral = match claim.figure.as_str() {
         "gain" => Some(0.0),
@@ -129,29 +129,29 @@ fn verdict(claim: &Claim, (low, high): (f64, f64)) -> Verdict {
     };
     let reversed = neutral.is_some_and(|none| from >= none && high < none || to <= none && low > none);
     match () {
-        () if low >= from && high <= to => Verdict::Holds,
-        () if reversed => Verdict::Reversed,
-        () if high < from || low > to => Verdict::DoesntHold,
-        () => Verdict::CantTell,
+        () if low >= from && high <= to => ClaimVerdict::Holds,
+        () if reversed => ClaimVerdict::Reversed,
+        () if high < from || low > to => ClaimVerdict::DoesntHold,
+        () => ClaimVerdict::CantTell,
     }
 }
 
 /// All have to hold; one that doesn't for certain is enough to refute, and where all that is certain goes the other way the
 /// whole is reversed.
-fn verdict_of_all(evidence: &[Evidence]) -> Verdict {
-    let count = |verdict: Verdict| evidence.iter().filter(|one| one.verdict == verdict).count();
-    match (count(Verdict::Holds), count(Verdict::DoesntHold), count(Verdict::Reversed)) {
-        (holds, 0, 0) if holds == evidence.len() => Verdict::Holds,
-        (_, 0, 0) => Verdict::CantTell,
-        (0, 0, _) => Verdict::Reversed,
-        _ => Verdict::DoesntHold,
+fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
+    let count = |verdict: ClaimVerdict| evidence.iter().filter(|one| one.verdict == verdict).count();
+    match (count(ClaimVerdict::Holds), count(ClaimVerdict::DoesntHold), count(ClaimVerdict::Reversed)) {
+        (holds, 0, 0) if holds == evidence.len() => ClaimVerdict::Holds,
+        (_, 0, 0) => ClaimVerdict::CantTell,
+        (0, 0, _) => ClaimVerdict::Reversed,
+        _ => ClaimVerdict::DoesntHold,
     }
 }
 
 /// Of the most (or the least) of all trials: it is at least the greatest of the lower ends, and at most that of the upper ones.
-fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> Verdict {
+fn extreme(claim: &Claim, which: Which, evidence: &[Evidence]) -> ClaimVerdict {
     let Some(ends) = evidence.iter().map(|one| one.with_all_others).collect::<Option<Vec<_>>>() else {
-        return Verdict::CantTell;
+        return ClaimVerdict::CantTell;
     };
     let take = if which == Which::Most { f64::max } else { f64::min };
     let end = |end: fn(&(f64, f64)) -> f64| ends.iter().map(end).reduce(take).expect("some evidence");
@@ -197,9 +197,12 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
-            let count =
-                |verdict: Verdict| (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.in_words());
-            let counts = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell].map(count);
+            let count = |verdict: ClaimVerdict| {
+                (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.in_words())
+            };
+            let counts =
+                [ClaimVerdict::Holds, ClaimVerdict::DoesntHold, ClaimVerdict::Reversed, ClaimVerdict::CantTell]
+                    .map(count);
             let counts = counts.into_iter().filter(|(count, _)| *count > 0);
             let mut counts: Vec<String> = counts.map(|(count, word)| format!("{word} for {count}")).collect();
             counts[0] += &format!(" of {}", evidence.len());
@@ -282,24 +285,24 @@ mod tests {
     fn direction_and_size_are_judged() {
         let of = |low, high, times: [f64; 4]| answer(&asked("gain", low, high), &measured(times, &STEADY)).verdict;
         // A gain of about 2 %.
-        assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), Verdict::Holds);
-        assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), Verdict::DoesntHold, "the right way, and far too much");
-        assert_eq!(of(Some(1.0), Some(4.0), [0.8; 4]), Verdict::Reversed);
-        assert_eq!(of(Some(1.0), Some(4.0), [0.8, 1.02, 1.02, 1.02]), Verdict::DoesntHold, "it isn't so for all");
-        assert_eq!(of(Some(-3.0), Some(3.0), [1.2; 4]), Verdict::DoesntHold, "no difference has no other way");
-        assert_eq!(of(None, Some(0.0), [1.2; 4]), Verdict::Reversed);
+        assert_eq!(of(Some(1.0), Some(4.0), [1.02; 4]), ClaimVerdict::Holds);
+        assert_eq!(of(Some(1.0), Some(4.0), [2.35; 4]), ClaimVerdict::DoesntHold, "the right way, and far too much");
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8; 4]), ClaimVerdict::Reversed);
+        assert_eq!(of(Some(1.0), Some(4.0), [0.8, 1.02, 1.02, 1.02]), ClaimVerdict::DoesntHold, "it isn't so for all");
+        assert_eq!(of(Some(-3.0), Some(3.0), [1.2; 4]), ClaimVerdict::DoesntHold, "no difference has no other way");
+        assert_eq!(of(None, Some(0.0), [1.2; 4]), ClaimVerdict::Reversed);
     }
 
     #[test]
     fn no_difference_takes_both_bounds() {
         let same = asked("gain", Some(-3.0), Some(3.0));
-        assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, Verdict::Holds);
+        assert_eq!(answer(&same, &measured([1.01, 0.99, 1.0, 1.0], &STEADY)).verdict, ClaimVerdict::Holds);
         let mut wide = measured([1.0; 4], &STEADY);
         for (run, sample) in wide[1].samples.iter_mut().enumerate() {
             sample.ns = (sample.ns as f64 * [0.76, 1.02, 0.9, 1.24, 1.0, 1.1, 0.85][run]) as u64;
         }
         let answer = answer(&same, &wide);
-        assert_eq!(answer.verdict, Verdict::CantTell, "{answer:?}");
+        assert_eq!(answer.verdict, ClaimVerdict::CantTell, "{answer:?}");
     }
 
     #[test]
@@ -307,12 +310,12 @@ mod tests {
         let records = measured([0.9, 1.3, 2.0, 1.1], &STEADY);
         let most = Claim { which: Which::Most, ..asked("ratio", Some(1.5), Some(3.0)) };
         let answer = |claim: &Claim| super::tests::answer(claim, &records);
-        assert_eq!(answer(&most).verdict, Verdict::Holds);
+        assert_eq!(answer(&most).verdict, ClaimVerdict::Holds);
         assert!(answer(&most).here.starts_with("the most: 2.00× (2.00× to 2.00×, 16 KiB"), "{}", answer(&most).here);
         let least = Claim { which: Which::Least, ..most };
-        assert_eq!(answer(&least).verdict, Verdict::Reversed);
+        assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&asked("gain", Some(5.0), None));
-        assert_eq!(each.verdict, Verdict::DoesntHold);
+        assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
         assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, reversed for 1");
     }
 
@@ -323,9 +326,9 @@ mod tests {
         for sample in records.iter_mut().flat_map(|record| &mut record.samples) {
             sample.interleaved_percent = Some(0.0);
         }
-        assert_eq!(answer(&none, &records).verdict, Verdict::Holds);
+        assert_eq!(answer(&none, &records).verdict, ClaimVerdict::Holds);
         records[1].samples[0].interleaved_percent = Some(0.1);
-        assert_ne!(answer(&none, &records).verdict, Verdict::Holds, "one record was cut");
+        assert_ne!(answer(&none, &records).verdict, ClaimVerdict::Holds, "one record was cut");
     }
 
     #[test]
@@ -334,15 +337,15 @@ mod tests {
         let claim = asked("ratio", Some(1.0), None);
         records[1].status = Status::Skipped;
         let some = answer(&claim, &records);
-        assert_eq!((some.verdict, some.evidence.len()), (Verdict::CantTell, 3));
+        assert_eq!((some.verdict, some.evidence.len()), (ClaimVerdict::CantTell, 3));
         assert!(some.here.ends_with("1 not measured"), "{}", some.here);
         for record in &mut records {
             (record.status, record.reason) = (Status::Skipped, Some("one CPU only".to_owned()));
         }
         let none = answer(&claim, &records);
-        assert_eq!((none.verdict, none.here.as_str()), (Verdict::CantTell, "not measured: one CPU only"));
+        assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::CantTell, "not measured: one CPU only"));
         let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
-        assert_eq!(few.verdict, Verdict::CantTell, "too few runs for an interval");
+        assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
         assert_eq!(answer(&open, &records).here, "another system is needed");
     }
@@ -353,10 +356,10 @@ mod tests {
         let base = outcome("e", &[("place", "cross")], 1.0, &runs(1.01));
         let wild = outcome("e", &[("place", "same")], 1.0, &runs(1.3));
         let records = records(vec![base, wild]);
-        assert_eq!(answer(&asked("spread", Some(1.0), None), &records).verdict, Verdict::Holds);
-        assert_eq!(answer(&asked("spread", None, Some(1.0)), &records).verdict, Verdict::Reversed);
+        assert_eq!(answer(&asked("spread", Some(1.0), None), &records).verdict, ClaimVerdict::Holds);
+        assert_eq!(answer(&asked("spread", None, Some(1.0)), &records).verdict, ClaimVerdict::Reversed);
         let alone = Claim { to: None, ..asked("spread", None, Some(11.0)) };
-        assert_eq!(answer(&alone, &records).verdict, Verdict::DoesntHold);
+        assert_eq!(answer(&alone, &records).verdict, ClaimVerdict::DoesntHold);
     }
 
     #[test]
@@ -372,7 +375,7 @@ mod tests {
             let mut claims = vec![asked("ratio", Some(0.1), None)];
             claims.extend(vec![asked("gain", Some(-0.1), Some(0.1)); open]);
             let answers = answered(claims, &records);
-            assert_eq!(answers[0].answer.as_ref().unwrap().verdict, Verdict::Holds);
+            assert_eq!(answers[0].answer.as_ref().unwrap().verdict, ClaimVerdict::Holds);
             let (low, high) = answers[0].answer.as_ref().unwrap().evidence[0].with_all_others.unwrap();
             high - low
         };
@@ -390,7 +393,7 @@ mod tests {
                     own.trial.baseline = Some(base.trial.id.clone());
                     [base, own]
                 });
-                answer(&asked("ratio", Some(1.0), None), &records(pairs.collect())).verdict != Verdict::CantTell
+                answer(&asked("ratio", Some(1.0), None), &records(pairs.collect())).verdict != ClaimVerdict::CantTell
             });
             let wrong = wrong.count();
             // One in twenty is expected at most; 18 of 200 is what chance adds to that once in a hundred times.

@@ -8,7 +8,7 @@ use pipemark_model::{ByteSize, Figure, three_digits};
 use pipemark_stats::estimate;
 use pipemark_stats::records::ratios;
 
-use crate::findings::Measured;
+use crate::findings::MeasuredTrial;
 use crate::findings::words::spans;
 
 /// A ratio this near to 1 is not worth a sentence: the ±3 % at which an interval counts as narrow.
@@ -18,8 +18,8 @@ const TOLERANCE: f64 = 0.03;
 /// tables. What is certain is decided by the interval that holds together with all others. As text: `1.52× (1.48–1.55)`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contrast<'a> {
-    pub base: Measured<'a>,
-    pub new: Measured<'a>,
+    pub base: MeasuredTrial<'a>,
+    pub new: MeasuredTrial<'a>,
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
@@ -29,19 +29,19 @@ pub(super) struct Contrast<'a> {
 
 impl<'a> Contrast<'a> {
     /// Throughput of `new` over that of `base`; `None` when there are too few runs for an interval.
-    pub fn throughput(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+    pub fn throughput(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         Contrast::of(Figure::Throughput, base, new)
     }
 
     /// Speed of `new` over that of `base`, both of one kind: throughput, or the inverse of the median round trip.
-    pub fn speed(base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+    pub fn speed(base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         match base.estimates.headline_figure() {
             Figure::P50 => Some(Contrast { base, new, ..Contrast::of(Figure::P50, new, base)? }),
             figure => Contrast::of(figure, base, new),
         }
     }
 
-    pub fn of(figure: Figure, base: Measured<'a>, new: Measured<'a>) -> Option<Contrast<'a>> {
+    pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
         let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
         let estimate = estimate::from_runs(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     fn contrast<'a>(base: &'a Record, new: &'a Record) -> Option<Contrast<'a>> {
-        Contrast::throughput(Measured::of(base)?, Measured::of(new)?)
+        Contrast::throughput(MeasuredTrial::of(base)?, MeasuredTrial::of(new)?)
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_shorter_round_trip_is_more_speed_and_more_cpu_time_is_more() {
         let (slow, fast) = (spoken(&[], 8_000.0, &STEADY), spoken(&[], 2_000.0, &STEADY));
-        let speed = Contrast::speed(Measured::of(&slow).unwrap(), Measured::of(&fast).unwrap()).unwrap();
+        let speed = Contrast::speed(MeasuredTrial::of(&slow).unwrap(), MeasuredTrial::of(&fast).unwrap()).unwrap();
         assert!(speed.more() && (speed.ratio / 4.0 - 1.0).abs() < 0.01, "{speed:?}");
         let cost = Contrast::of(Figure::CpuSecondsPerMillion, speed.base, speed.new).unwrap();
         assert!(cost.less() && (cost.ratio / 0.25 - 1.0).abs() < 0.01, "{cost:?}");

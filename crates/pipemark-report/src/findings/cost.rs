@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use pipemark_model::{ByteSize, Key};
-use pipemark_stats::fit::{Coefficient, Line, Weighting};
+use pipemark_stats::fit::{Coefficient, FittedLine, Weighting};
 
 use crate::findings::link::Rivals;
 use crate::findings::words::{setting, situation, time};
-use crate::findings::{Candidate, Measured, groups};
+use crate::findings::{Candidate, MeasuredTrial, groups};
 
 /// The fewest sizes from which two costs can be told: with three, one stray makes a line.
 const FEWEST_FITTED: usize = 4;
@@ -21,7 +21,7 @@ const MOST_EXCESS: f64 = 0.3;
 
 /// Nanoseconds per piece, fixed and per byte.
 struct Cost {
-    line: Line,
+    line: FittedLine,
     from: ByteSize,
     to: ByteSize,
 }
@@ -29,8 +29,8 @@ struct Cost {
 impl Cost {
     /// Of what differs in nothing but its size, the smallest first. A stream's piece takes the time in which one arrives; a
     /// message takes half a round trip.
-    fn of(sweep: &[Measured]) -> Option<Cost> {
-        let point = |one: &Measured| {
+    fn of(sweep: &[MeasuredTrial]) -> Option<Cost> {
+        let point = |one: &MeasuredTrial| {
             let size = one.ends().block.0 as f64;
             let trip = one.estimates.round_trip();
             (size, trip.map_or_else(|| size * 1e9 / one.throughput(), |trip| trip.median / 2.0))
@@ -39,7 +39,7 @@ impl Cost {
         // The longest start of the sweep that is straight: the largest blocks may outgrow a cache or the link.
         let straight = |points: usize| {
             let (sizes, times) = (&sizes[..points], &times[..points]);
-            let line = Line::fit(sizes, times, Weighting::Relative)?;
+            let line = FittedLine::fit(sizes, times, Weighting::Relative)?;
             let near = sizes.iter().zip(times).all(|(size, time)| line.excess(*size, *time).abs() <= MOST_EXCESS);
             let calls = line.intercept.value / line.at(sizes[0]);
             let bytes = 1.0 - line.intercept.value / line.at(sizes[points - 1]);
@@ -80,8 +80,8 @@ impl Cost {
 
 /// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
 /// Links that have rivals are told together, by [`message_costs`].
-pub(super) fn call_costs(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candidate> {
-    let has_rivals = |sweep: &[Measured]| {
+pub(super) fn call_costs(streams: &[MeasuredTrial], rivals: &[Rivals]) -> Vec<Candidate> {
+    let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
         sweeps.into_iter().any(|one| sweep.iter().any(|other| other.record.id == one.record.id))
     };
@@ -91,7 +91,7 @@ pub(super) fn call_costs(streams: &[Measured], rivals: &[Rivals]) -> Vec<Candida
     sweeps.iter().filter_map(|sweep| call_cost(sweep)).collect()
 }
 
-fn call_cost(sweep: &[Measured]) -> Option<Candidate> {
+fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {
     let cost = Cost::of(sweep)?;
     let (per, unit) = cost.unit();
     let words = |cost: Coefficient, by: f64| {

@@ -6,26 +6,26 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use pipemark_entrants::{Does, FILTERS, FindingForm, does};
-use pipemark_model::{ByteSize, Feed, Figure, Filter, GIB, Lines, Published, Record, Unit, Warning, three_digits};
+use pipemark_model::{ByteSize, Feed, Figure, Filter, GIB, LinesJob, Published, Record, Unit, Warning, three_digits};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Bytes of the lines that yes writes.
 const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
 /// What is to be said of filters, of groups of those that were fed alike.
-pub(super) fn compare_filters(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
-    let (timed, groups): (Vec<&Vec<Measured>>, Vec<&Vec<Measured>>) =
+pub(super) fn compare_filters(groups: &[Vec<MeasuredTrial>], records: &[Record]) -> Vec<Vec<Candidate>> {
+    let (timed, groups): (Vec<&Vec<MeasuredTrial>>, Vec<&Vec<MeasuredTrial>>) =
         groups.iter().partition(|group| lines(&group[0]).rate.is_some());
-    let each = |rule: &dyn Fn(&[Measured]) -> Option<Candidate>| {
+    let each = |rule: &dyn Fn(&[MeasuredTrial]) -> Option<Candidate>| {
         groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
     // All of them: a group holds one of the trials that differ only in how much went through.
-    let of_files = |one: &Measured| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
-    let of_files: Vec<Measured> = records.iter().filter_map(Measured::of).filter(of_files).collect();
+    let of_files = |one: &MeasuredTrial| one.job.lines().is_some_and(|lines| lines.feed == Feed::File);
+    let of_files: Vec<MeasuredTrial> = records.iter().filter_map(MeasuredTrial::of).filter(of_files).collect();
     let steps = compared.map(|(filter, finding)| match by_amount(filter, finding, &of_files) {
         Some(candidate) => vec![candidate],
         None => each(&|group| by_throughput(filter, finding, group)),
@@ -39,32 +39,32 @@ pub(super) fn compare_filters(groups: &[Vec<Measured>], records: &[Record]) -> V
     rules
 }
 
-fn lines<'a>(measured: &Measured<'a>) -> &'a Lines {
+fn lines<'a>(measured: &MeasuredTrial<'a>) -> &'a LinesJob {
     measured.job.lines().expect("these rules get filters only")
 }
 
-fn find<'a>(group: &[Measured<'a>], filter: &Filter) -> Option<Measured<'a>> {
+fn find<'a>(group: &[MeasuredTrial<'a>], filter: &Filter) -> Option<MeasuredTrial<'a>> {
     group.iter().find(|one| lines(one).filter == *filter).copied()
 }
 
 /// CPU seconds per GiB of the filter alone.
-fn own_cpu(one: Measured) -> Option<f64> {
+fn own_cpu(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::FilterCpu).map(|seconds| seconds.median)
 }
 
 /// Context switches of the pipeline for each MiB that went in.
-fn switches(one: Measured) -> Option<f64> {
+fn switches(one: MeasuredTrial) -> Option<f64> {
     one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes(one) / (1 << 20) as f64))
 }
 
 /// How much went in, in a run.
-fn bytes(one: Measured) -> f64 {
+fn bytes(one: MeasuredTrial) -> f64 {
     let samples = &one.record.samples;
     samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64
 }
 
 /// What feeds a group, in words.
-fn fed_by(group: &[Measured]) -> &'static str {
+fn fed_by(group: &[MeasuredTrial]) -> &'static str {
     match lines(&group[0]).feed {
         Feed::YesShort => "fed by yes with lines of 8 bytes",
         Feed::YesMiddle => "fed by yes with lines of 48 bytes",
@@ -76,7 +76,7 @@ fn fed_by(group: &[Measured]) -> &'static str {
 }
 
 /// A filter against the one that its form says to compare it with.
-fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> Option<Candidate> {
+fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]) -> Option<Candidate> {
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
     let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
@@ -100,7 +100,7 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[Measured]) -> 
 
 /// How long a filter takes for little, and for each GiB more, beside the one that its form says to compare it with, where both
 /// were given as much.
-fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> Option<Candidate> {
+fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
         of.sort_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
@@ -108,8 +108,8 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> O
         (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
     };
     // Of a run of the smaller amount, and for each GiB more: low, median, high.
-    let seconds = |[small, large]: [Measured; 2]| {
-        let run = |one: Measured| {
+    let seconds = |[small, large]: [MeasuredTrial; 2]| {
+        let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
             Some([speed.high?, speed.median, speed.low?].map(|speed| bytes(one) / speed))
         };
@@ -147,7 +147,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[Measured]) -> O
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
-fn per_line(groups: &[&Vec<Measured>]) -> Option<Candidate> {
+fn per_line(groups: &[&Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
         let ns_per_byte = |feed: Feed| {
@@ -179,12 +179,12 @@ fn per_line(groups: &[&Vec<Measured>]) -> Option<Candidate> {
 }
 
 /// How long a line takes through the quickest filter of those at a rate and through the slowest, and which hold lines back.
-fn delay(group: &[Measured], records: &[Record]) -> Option<Candidate> {
+fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let rate = lines(&group[0]).rate?;
     let transform = |filter: &Filter| does(filter) == Does::Transform;
     let filters = || group.iter().copied().filter(|one| transform(&lines(one).filter));
     let (best, slowest) = (fastest(filters())?, filters().min_by(|one, other| one.speed().total_cmp(&other.speed()))?);
-    let through = |one: Measured| format!("{} through {}", one.headline(), lines(&one).filter);
+    let through = |one: MeasuredTrial| format!("{} through {}", one.headline(), lines(&one).filter);
     let told = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
     let mut told: Vec<String> = told.map(through).collect();
     told.dedup();
@@ -202,7 +202,7 @@ fn delay(group: &[Measured], records: &[Record]) -> Option<Candidate> {
 }
 
 /// The fastest filter and the slowest, as shares of what only counts.
-fn top_line(group: &[Measured]) -> Option<Candidate> {
+fn top_line(group: &[MeasuredTrial]) -> Option<Candidate> {
     let top = group.iter().find(|one| does(&lines(one).filter) == Does::Count)?;
     let filters = || group.iter().copied().filter(|one| does(&lines(one).filter) == Does::Transform);
     let best = fastest(filters())?;
@@ -222,8 +222,8 @@ fn top_line(group: &[Measured]) -> Option<Candidate> {
 }
 
 /// Published times of unknown totals: each in times the shortest, beside ours.
-fn published(group: &[Measured]) -> Option<Candidate> {
-    let mut theirs: Vec<(Measured, &Published)> = group
+fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
+    let mut theirs: Vec<(MeasuredTrial, &Published)> = group
         .iter()
         .filter_map(|one| Some((*one, one.record.published.as_ref().filter(|published| published.relative)?)))
         .collect();

@@ -9,28 +9,28 @@ use pipemark_model::{ByteSize, Entrant, Figure, GIB, Language, Program, Record, 
 
 use crate::findings::contrast::Contrast;
 use crate::findings::words::time;
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// As good as the fastest.
 const NEARLY: f64 = 0.1;
 
-fn entrant<'a>(measured: &Measured<'a>) -> &'a Entrant {
+fn entrant<'a>(measured: &MeasuredTrial<'a>) -> &'a Entrant {
     measured.job.entrant().expect("these rules get entrants only")
 }
 
-fn find<'a>(group: &[Measured<'a>], language: &Language, program: Program) -> Option<Measured<'a>> {
-    let wanted = |one: &&Measured| entrant(one).language == *language && entrant(one).program == program;
+fn find<'a>(group: &[MeasuredTrial<'a>], language: &Language, program: Program) -> Option<MeasuredTrial<'a>> {
+    let wanted = |one: &&MeasuredTrial| entrant(one).language == *language && entrant(one).program == program;
     group.iter().find(wanted).copied()
 }
 
-fn seconds_per_gib(one: Measured) -> f64 {
+fn seconds_per_gib(one: MeasuredTrial) -> f64 {
     GIB / one.throughput()
 }
 
 /// What the entrants say, in groups of those that did the same; `records` are all, to find baselines in.
-pub(super) fn compare_languages(groups: &[Vec<Measured>], records: &[Record]) -> Vec<Vec<Candidate>> {
+pub(super) fn compare_languages(groups: &[Vec<MeasuredTrial>], records: &[Record]) -> Vec<Vec<Candidate>> {
     // Where most was streamed, start-up and warm-up count least.
-    let streamed = |group: &&Vec<Measured>| (group.iter().map(|one| entrant(one).total).max(), group.len());
+    let streamed = |group: &&Vec<MeasuredTrial>| (group.iter().map(|one| entrant(one).total).max(), group.len());
     let Some(main) = groups.iter().max_by_key(streamed) else { return Vec::new() };
     vec![
         tuning(main).into_iter().collect(),
@@ -42,8 +42,8 @@ pub(super) fn compare_languages(groups: &[Vec<Measured>], records: &[Record]) ->
 }
 
 /// What tuning gains in each language.
-fn tuning<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
-    let gain = |plain: &Measured<'a>| {
+fn tuning<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
+    let gain = |plain: &MeasuredTrial<'a>| {
         let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
         Some((language, Contrast::throughput(*plain, find(group, language, Program::Tuned)?)?))
     };
@@ -61,7 +61,7 @@ fn tuning<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
 }
 
 /// For a language that is slower than the baseline's tuned program: how much of that is the way it is written.
-fn gap(plain: &Measured, group: &[Measured], records: &[Record]) -> Option<Candidate> {
+fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let Entrant { language, program: Program::Idiomatic, .. } = entrant(plain) else { return None };
     let baseline = plain.record.baseline.as_ref()?;
     let baseline = &records.iter().find(|record| record.id == *baseline)?.job.entrant()?.language;
@@ -86,9 +86,10 @@ fn gap(plain: &Measured, group: &[Measured], records: &[Record]) -> Option<Candi
 }
 
 /// What is spent outside of the clock, at best and at worst.
-fn start_up<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
-    let of =
-        |one: &Measured<'a>| Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)));
+fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
+    let of = |one: &MeasuredTrial<'a>| {
+        Some((one.estimates.get(Figure::StartUp)?.median, entrant(one), seconds_per_gib(*one)))
+    };
     let mut all: Vec<(f64, &Entrant, f64)> = group.iter().filter_map(of).collect();
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
     let [least, .., most] = all.as_slice() else { return None };
@@ -112,12 +113,12 @@ fn start_up<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
 }
 
 /// How many languages are within 10 % of the fastest, block by block.
-fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candidate> {
-    let of_program = |group: &Vec<Measured<'a>>| -> Vec<Measured<'a>> {
+fn by_block<'a>(groups: &[Vec<MeasuredTrial<'a>>], program: Program) -> Option<Candidate> {
+    let of_program = |group: &Vec<MeasuredTrial<'a>>| -> Vec<MeasuredTrial<'a>> {
         group.iter().copied().filter(|one| entrant(one).program == program).collect()
     };
-    let mut groups: Vec<Vec<Measured>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
-    let block = |group: &[Measured]| entrant(&group[0]).block;
+    let mut groups: Vec<Vec<MeasuredTrial>> = groups.iter().map(of_program).filter(|group| group.len() > 1).collect();
+    let block = |group: &[MeasuredTrial]| entrant(&group[0]).block;
     groups.sort_by_key(|group| block(group));
     let alike = groups.windows(2).all(|two| block(&two[0]) < block(&two[1]) && two[0].len() == two[1].len());
     let sure = groups.iter().flatten().all(|one| one.estimates.throughput().low.is_some());
@@ -151,8 +152,8 @@ fn by_block<'a>(groups: &[Vec<Measured<'a>>], program: Program) -> Option<Candid
 const AS_FAST: f64 = 0.95;
 
 /// For each language the smallest block with which it is as fast as with any, within 5 % of the medians.
-fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
-    let mut languages: BTreeMap<&str, Vec<Measured>> = BTreeMap::new();
+fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candidate> {
+    let mut languages: BTreeMap<&str, Vec<MeasuredTrial>> = BTreeMap::new();
     for one in groups.iter().flatten().filter(|one| entrant(one).program == program) {
         languages.entry(entrant(one).language.as_str()).or_default().push(*one);
     }
@@ -160,7 +161,7 @@ fn best_block(groups: &[Vec<Measured>], program: Program) -> Option<Candidate> {
     let mut evidence = BTreeMap::new();
     for (language, all) in languages.into_iter().filter(|(_, all)| all.len() > 2) {
         let best = fastest(all.iter().copied())?;
-        let as_fast = |one: &&Measured| {
+        let as_fast = |one: &&MeasuredTrial| {
             let differs = one.record.id != best.record.id;
             !differs || Contrast::throughput(best, **one).is_some_and(|contrast| contrast.ratio >= AS_FAST)
         };

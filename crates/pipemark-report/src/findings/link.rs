@@ -8,7 +8,7 @@ use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::sizes;
 use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
-use crate::findings::{Candidate, Measured, fastest, groups};
+use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
 /// What rivals differ in.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
@@ -19,7 +19,7 @@ const MOST_PAIRS: usize = 3;
 
 /// Two links or more, measured in one situation at the same sizes.
 pub(super) struct Rivals<'a> {
-    group: Vec<Measured<'a>>,
+    group: Vec<MeasuredTrial<'a>>,
     /// Each mechanism, see [`Ends::mechanism`](pipemark_model::Ends::mechanism).
     pub names: Vec<String>,
     /// Every size that one of them was measured at, ascending.
@@ -27,7 +27,7 @@ pub(super) struct Rivals<'a> {
 }
 
 impl<'a> Rivals<'a> {
-    fn of(group: Vec<Measured<'a>>) -> Rivals<'a> {
+    fn of(group: Vec<MeasuredTrial<'a>>) -> Rivals<'a> {
         let mut rivals = Rivals { sizes: sizes(&group), names: Vec::new(), group };
         rivals.names = distinct(rivals.group.iter().map(|one| rivals.name(one)));
         rivals
@@ -39,7 +39,7 @@ impl<'a> Rivals<'a> {
     }
 
     /// Its mechanism; with both methods where two ways are called alike.
-    fn name(&self, one: &Measured) -> String {
+    fn name(&self, one: &MeasuredTrial) -> String {
         let ends = one.ends();
         let (name, ways) = (ends.mechanism(), (ends.send, ends.recv));
         match self
@@ -63,12 +63,12 @@ impl<'a> Rivals<'a> {
         }
     }
 
-    fn at(&self, name: &str, size: ByteSize) -> Option<Measured<'a>> {
+    fn at(&self, name: &str, size: ByteSize) -> Option<MeasuredTrial<'a>> {
         self.group.iter().rfind(|one| one.ends().block == size && self.name(one) == name).copied()
     }
 
     /// One of them, the smallest size first.
-    pub fn sweep(&self, name: &str) -> Vec<Measured<'a>> {
+    pub fn sweep(&self, name: &str) -> Vec<MeasuredTrial<'a>> {
         self.sizes.iter().filter_map(|size| self.at(name, *size)).collect()
     }
 
@@ -81,10 +81,10 @@ impl<'a> Rivals<'a> {
 
 /// The groups of those that differ in the link, in how bytes go in and out of it, and in size. Bytes that are dropped unseen,
 /// and one page sent again and again, are no rivals of bytes that arrive.
-pub(super) fn rivals<'a>(all: &[Measured<'a>]) -> Vec<Rivals<'a>> {
-    let arrives = |one: &&Measured| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
-    let arriving: Vec<Measured> = all.iter().filter(arrives).copied().collect();
-    let several = |group: &Vec<Measured>| group.iter().any(|one| one.job.link() != group[0].job.link());
+pub(super) fn rivals<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Rivals<'a>> {
+    let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
+    let arriving: Vec<MeasuredTrial> = all.iter().filter(arrives).copied().collect();
+    let several = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
     groups(&arriving, &VARIES).into_iter().filter(several).map(Rivals::of).collect()
 }
 
@@ -124,7 +124,7 @@ pub(super) fn best(rivals: &Rivals) -> Option<Candidate> {
 
 /// The fastest at one size and those that are tied with it, and the fastest against the best of the others.
 fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contrast<'a>)> {
-    let there: Vec<Measured> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
+    let there: Vec<MeasuredTrial> = rivals.names.iter().filter_map(|name| rivals.at(name, size)).collect();
     let best = fastest(there.iter().copied())?;
     let (mut leaders, mut slower) = (Vec::new(), Vec::new());
     for other in there {

@@ -9,7 +9,7 @@ use pipemark_stats::family::Family;
 
 /// A record that was measured, and its estimates.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured<'a> {
+pub(super) struct MeasuredTrial<'a> {
     pub record: &'a Record,
     pub job: &'a Job,
     pub estimates: &'a Estimates,
@@ -17,14 +17,14 @@ pub(super) struct Measured<'a> {
     pub family: Family,
 }
 
-impl<'a> Measured<'a> {
-    pub fn of(record: &'a Record) -> Option<Measured<'a>> {
+impl<'a> MeasuredTrial<'a> {
+    pub fn of(record: &'a Record) -> Option<MeasuredTrial<'a>> {
         let estimates = record.measured()?;
         let sound = |estimate: &Estimate| estimate.median.is_finite() && estimate.median > 0.0;
         let sound = sound(estimates.throughput()) && sound(estimates.headline());
         let consistent = record.job.is_latency() == estimates.round_trip().is_some();
         let (job, family) = (&record.job, Family::of(&[]));
-        (sound && consistent).then_some(Measured { record, job, estimates, family })
+        (sound && consistent).then_some(MeasuredTrial { record, job, estimates, family })
     }
 
     /// The ends; every rule but those of entrants and filters gets only what has some.
@@ -63,16 +63,17 @@ impl<'a> Measured<'a> {
 
 /// What was measured. Of trials that differ in nothing but how much a run moves, or that several experiments share, the one
 /// with the most runs.
-pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Measured<'a>> {
-    let all: Vec<Measured> = records.into_iter().filter_map(Measured::of).collect();
-    let most_runs = |group: Vec<Measured<'a>>| group.into_iter().rev().max_by_key(|one| one.estimates.headline().runs);
+pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<MeasuredTrial<'a>> {
+    let all: Vec<MeasuredTrial> = records.into_iter().filter_map(MeasuredTrial::of).collect();
+    let most_runs =
+        |group: Vec<MeasuredTrial<'a>>| group.into_iter().rev().max_by_key(|one| one.estimates.headline().runs);
     groups(&all, &[]).into_iter().filter_map(most_runs).collect()
 }
 
 /// Those that differ only in the parameters of `varies` and in how much a run moves, in the order of the first of each group.
-pub(super) fn groups<'a>(all: &[Measured<'a>], varies: &[Key]) -> Vec<Vec<Measured<'a>>> {
+pub(super) fn groups<'a>(all: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
     let fixed: Vec<Key> = Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).collect();
-    let settings = |one: &Measured| {
+    let settings = |one: &MeasuredTrial| {
         let settings = one.job.settings();
         fixed.iter().map(|key| settings.get(*key)).collect::<Vec<_>>()
     };
@@ -80,11 +81,11 @@ pub(super) fn groups<'a>(all: &[Measured<'a>], varies: &[Key]) -> Vec<Vec<Measur
 }
 
 /// Their block sizes, ascending.
-pub(super) fn sizes(all: &[Measured]) -> Vec<ByteSize> {
+pub(super) fn sizes(all: &[MeasuredTrial]) -> Vec<ByteSize> {
     BTreeSet::from_iter(all.iter().map(|one| one.ends().block)).into_iter().collect()
 }
 
 /// The fastest by its median.
-pub(super) fn fastest<'a>(all: impl IntoIterator<Item = Measured<'a>>) -> Option<Measured<'a>> {
+pub(super) fn fastest<'a>(all: impl IntoIterator<Item = MeasuredTrial<'a>>) -> Option<MeasuredTrial<'a>> {
     all.into_iter().max_by(|one, other| one.speed().total_cmp(&other.speed()))
 }

@@ -27,7 +27,7 @@ use pipemark_model::{Estimate, Finding, Job, Key, Record};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::by_round;
 
-use crate::findings::measured::{Measured, fastest, groups, measured};
+use crate::findings::measured::{MeasuredTrial, fastest, groups, measured};
 
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
@@ -65,7 +65,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let pairs: usize = counts.values().map(|count| count * (count - 1) / 2).sum();
     let family = Family::of(&speeds).with(pairs.max(1) as f64);
     let [chains, plain] =
-        [chains, plain].map(|all| all.into_iter().map(|one| Measured { family, ..one }).collect::<Vec<_>>());
+        [chains, plain].map(|all| all.into_iter().map(|one| MeasuredTrial { family, ..one }).collect::<Vec<_>>());
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
     let of_experiment =
         |name: &str| chains.iter().copied().filter(|one| one.record.experiment == name).collect::<Vec<_>>();
@@ -74,7 +74,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let entrants =
         groups(&of(|job| job.entrant().is_some_and(|own| own.verify.looks())), &[Key::Language, Key::Program]);
     let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
-    let (trips, streams): (Vec<Measured>, Vec<Measured>) =
+    let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());
     let (of_streams, of_trips) = (link::rivals(&streams), link::rivals(&trips));
     let links = |rivals: &[link::Rivals], rule: fn(&link::Rivals) -> Option<Candidate>| -> Vec<Candidate> {
@@ -134,9 +134,9 @@ impl Candidate {
 
 /// What a rule says of each group.
 fn each<'a, T: IntoIterator<Item = Candidate>>(
-    all: &[Measured<'a>],
+    all: &[MeasuredTrial<'a>],
     varies: &[Key],
-    rule: impl Fn(&[Measured<'a>]) -> T,
+    rule: impl Fn(&[MeasuredTrial<'a>]) -> T,
 ) -> Vec<Candidate> {
     groups(all, varies).iter().flat_map(|group| rule(group)).collect()
 }

@@ -6,7 +6,7 @@ use pipemark_model::{ByteSize, Capacity, Key, RecvMethod, SendMethod, Warning};
 
 use crate::findings::contrast::Contrast;
 use crate::findings::words::{capacity, granted, methods, setting, spans};
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest sizes of which one can be called the best.
 const FEWEST_SIZES: usize = 3;
@@ -14,19 +14,19 @@ const FEWEST_SIZES: usize = 3;
 const NEARLY: f64 = 0.05;
 
 /// The best block size of those that differ in nothing else, and the sizes that are as good or can't be told from it.
-pub(super) fn best_block<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
+pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
     let best = fastest(sweep.iter().copied()).filter(|_| sweep.len() >= FEWEST_SIZES)?;
-    let against = |one: &Measured<'a>| Contrast::throughput(best, *one);
-    let within = |one: &Measured| one.throughput() >= (1.0 - NEARLY) * best.throughput();
-    let slower = |one: &Measured<'a>| against(one).is_some_and(|contrast| contrast.less());
-    let near: Vec<Measured> = sweep.iter().filter(|one| within(one) || !slower(one)).copied().collect();
-    let sizes = |all: &[Measured]| all.iter().map(|one| one.ends().block).collect::<Vec<ByteSize>>();
+    let against = |one: &MeasuredTrial<'a>| Contrast::throughput(best, *one);
+    let within = |one: &MeasuredTrial| one.throughput() >= (1.0 - NEARLY) * best.throughput();
+    let slower = |one: &MeasuredTrial<'a>| against(one).is_some_and(|contrast| contrast.less());
+    let near: Vec<MeasuredTrial> = sweep.iter().filter(|one| within(one) || !slower(one)).copied().collect();
+    let sizes = |all: &[MeasuredTrial]| all.iter().map(|one| one.ends().block).collect::<Vec<ByteSize>>();
     let (size, all) = (best.ends().block, sizes(&sweep));
     let (setting, rate) = (setting(best.job, &[Key::Block]), best.headline());
     let text = if near.len() == sweep.len() {
-        let equal = |one: &Measured<'a>| {
+        let equal = |one: &MeasuredTrial<'a>| {
             one.ends().block == size || against(one).is_some_and(|contrast| contrast.sure.0 >= 1.0 - NEARLY)
         };
         if !near.iter().all(equal) {
@@ -53,7 +53,7 @@ pub(super) fn best_block<'a>(group: &[Measured<'a>]) -> Option<Candidate> {
 }
 
 /// Each capacity against the default one, or the smallest where there is no default.
-pub(super) fn capacity_worth(group: &[Measured]) -> Vec<Candidate> {
+pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let usual = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
     let Some(base) = usual.or_else(|| group.iter().min_by_key(|one| granted(**one))).copied() else {
         return Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn capacity_worth(group: &[Measured]) -> Vec<Candidate> {
     let loss = contrasts.iter().filter(|contrast| contrast.less()).min_by(by_speed);
     let setting = setting(base.job, &[Key::Capacity]);
     if gain.or(loss).is_none() && !contrasts.is_empty() && contrasts.iter().all(Contrast::same) {
-        let mut all: Vec<Measured> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
+        let mut all: Vec<MeasuredTrial> = contrasts.iter().map(|contrast| contrast.new).chain([base]).collect();
         all.sort_by_key(|one| granted(*one));
         let (least, most) = (capacity(all[0]), capacity(all[all.len() - 1]));
         let text = format!("Capacity makes no difference from {least} to {most}, within 3 %: {setting}.");
@@ -105,17 +105,18 @@ const SEEN: [(bool, bool, &str); 3] = [
 
 /// The fastest way that copies less against write → read, once for each number of copies and each level of what the reader saw
 /// of the bytes.
-pub(super) fn zero_copy(group: &[Measured]) -> Vec<Candidate> {
+pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
     // Fresh data has a rule of its own.
     let group = || group.iter().copied().filter(|one| !one.ends().fresh());
-    let plain = |one: &Measured| (one.ends().send, one.ends().recv) == (SendMethod::Write, RecvMethod::Read);
+    let plain = |one: &MeasuredTrial| (one.ends().send, one.ends().recv) == (SendMethod::Write, RecvMethod::Read);
     let base = group().filter(plain).min_by_key(|one| one.ends().pages);
     let at_level = |copies: u8, (arrived, seen, words): (bool, bool, &str)| {
         let level = group().map(|one| (one, one.ends())).filter(|(_, ends)| ends.work().copies == copies);
         let level =
             level.filter(|(_, ends)| (ends.recv.touches(), ends.touched()) == (arrived, seen)).map(|(one, _)| one);
         // tee sends one page again and again, which moves nothing anyone wants moved.
-        let (tee, moving): (Vec<Measured>, Vec<Measured>) = level.partition(|one| one.ends().send == SendMethod::Tee);
+        let (tee, moving): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
+            level.partition(|one| one.ends().send == SendMethod::Tee);
         let contrast = Contrast::throughput(base?, fastest(moving).or_else(|| fastest(tee))?)?;
         let text = format!(
             "{} by {} is {} as write → read ({} against {}) {}; {words}.",
@@ -133,14 +134,14 @@ pub(super) fn zero_copy(group: &[Measured]) -> Vec<Candidate> {
 }
 
 /// Data written anew and compared by the reader: by references against by copies, each at its own best capacity.
-pub(super) fn fresh(group: &[Measured]) -> Option<Candidate> {
+pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     let fresh = |copying: bool| {
         fastest(group.iter().copied().filter(|one| one.ends().fresh() && one.ends().send.copies() == copying))
     };
     let contrast = Contrast::throughput(fresh(true)?, fresh(false)?)?;
-    let at = |one: Measured| format!("{} at capacity {}", one.headline(), capacity(one));
+    let at = |one: MeasuredTrial| format!("{} at capacity {}", one.headline(), capacity(one));
     // A figure near what the ends can do alone understates what the link can do.
-    let warnings = |one: Measured| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
+    let warnings = |one: MeasuredTrial| one.record.warnings.iter().any(|w| matches!(w, Warning::NearCeiling { .. }));
     let ceiling = match warnings(contrast.new) || warnings(contrast.base) {
         true => "; making and checking the bytes takes so long that the pipe itself may do more",
         false => "",

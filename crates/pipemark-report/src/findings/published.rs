@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use pipemark_model::{Throughput, three_digits};
 
 use crate::findings::contrast::Contrast;
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// The fewest figures that have a shape.
 const FEWEST: usize = 3;
@@ -15,8 +15,8 @@ const FEWEST: usize = 3;
 const NEARLY: f64 = 0.05;
 
 /// For each source of published figures within an experiment: where their best is and where ours.
-pub(super) fn against(streams: &[Measured]) -> Vec<Candidate> {
-    let mut sources: BTreeMap<(&str, &str), Vec<(Measured, f64)>> = BTreeMap::new();
+pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
+    let mut sources: BTreeMap<(&str, &str), Vec<(MeasuredTrial, f64)>> = BTreeMap::new();
     for one in streams {
         let published = one.record.published.as_ref();
         if let Some(theirs) = published.filter(|p| p.throughput.is_finite() && p.throughput > 0.0 && !p.relative) {
@@ -28,13 +28,13 @@ pub(super) fn against(streams: &[Measured]) -> Vec<Candidate> {
 }
 
 /// Of measured and published throughputs.
-fn of_source(source: &str, figures: &[(Measured, f64)]) -> Option<Candidate> {
+fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate> {
     // Where a trial has too few runs for an interval, so does its ratio.
     if figures.iter().any(|(ours, _)| ours.estimates.throughput().low.is_none()) {
         return None;
     }
-    let ratio = |(ours, theirs): &(Measured, f64)| ours.throughput() / theirs;
-    let trial = |figure: &(Measured, f64)| {
+    let ratio = |(ours, theirs): &(MeasuredTrial, f64)| ours.throughput() / theirs;
+    let trial = |figure: &(MeasuredTrial, f64)| {
         json!({
             "trial": figure.0.record.id, "published": figure.1, "measured": figure.0.estimates.throughput(),
             "ratio": ratio(figure),
@@ -43,7 +43,7 @@ fn of_source(source: &str, figures: &[(Measured, f64)]) -> Option<Candidate> {
     let mut evidence = json!({ "source": source, "trials": figures.iter().map(trial).collect::<Value>() });
     let effect = figures.len() as f64;
     if figures.len() < FEWEST {
-        let words = |figure: &(Measured, f64)| {
+        let words = |figure: &(MeasuredTrial, f64)| {
             let (name, ours, ratio) = (&figure.0.record.name, figure.0.headline(), three_digits(ratio(figure)));
             format!("{} for {name}, here {ours}, {ratio}× as fast", Throughput(figure.1))
         };

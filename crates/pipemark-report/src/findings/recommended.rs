@@ -6,7 +6,7 @@ use pipemark_model::{Delay, Ends, Key, RecvMethod, SendMethod, Verify, WaitPolic
 
 use crate::findings::contrast::Contrast;
 use crate::findings::words::{setting, work_in_words};
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
@@ -15,10 +15,10 @@ const NEARLY: f64 = 0.05;
 ///
 /// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
-pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
+pub(super) fn settings<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     // Only those that did the same work on the bytes can be ranked; the highest level of proof first.
     let by_proof = |wanted: fn(&Ends) -> bool| {
-        [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<Measured<'a>> {
+        [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<MeasuredTrial<'a>> {
             let usable = |ends: &Ends| {
                 let undelayed = (ends.read_delay, ends.write_delay) == (Delay::default(), Delay::default());
                 ends.verify == verify
@@ -34,7 +34,7 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
     // A source of data that is to be read has to be able to write it; tee sends one page again and again.
     let read = by_proof(|ends| ends.recv.touches() && ends.send.sends_fresh_data());
     let read = read.into_iter().find(|those| those.len() > 1).unwrap_or_default();
-    let most = |levels: [Vec<Measured<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
+    let most = |levels: [Vec<MeasuredTrial<'a>>; 4]| levels.into_iter().rev().max_by_key(Vec::len).unwrap_or_default();
     let untouched = most(by_proof(|ends| !ends.recv.touches() && ends.send != SendMethod::Tee));
     // The plain way of other links is another call, or none.
     let plain = most(by_proof(|ends| {
@@ -42,15 +42,15 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
             && (ends.send, ends.recv) == (SendMethod::Write, RecvMethod::Read)
     }));
     let for_reading = choose(&read);
-    let words = |one: &Measured| setting(one.job, &[Key::Verify]);
-    let same = |plain: &Measured| for_reading.is_some_and(|other| words(&other) == words(plain));
+    let words = |one: &MeasuredTrial| setting(one.job, &[Key::Verify]);
+    let same = |plain: &MeasuredTrial| for_reading.is_some_and(|other| words(&other) == words(plain));
     // Earlier ones count more, so that they stay in this order.
     let advice = [
         (3.0, for_reading, "Best for data that must be read", &read),
         (2.0, choose(&untouched), "Best for passing data on untouched", &untouched),
         (1.0, choose(&plain).filter(|plain| !same(plain)), "Best with plain write and read", &plain),
     ];
-    let candidate = |(effect, choice, purpose, those): (f64, Option<Measured>, &str, &Vec<Measured>)| {
+    let candidate = |(effect, choice, purpose, those): (f64, Option<MeasuredTrial>, &str, &Vec<MeasuredTrial>)| {
         let choice = choice?;
         let proof = match choice.ends().verify {
             Verify::Full => ", each byte written anew and checked",
@@ -68,11 +68,11 @@ pub(super) fn settings<'a>(streams: &[Measured<'a>]) -> Vec<Candidate> {
 }
 
 /// The best of `those`; `None` when it cannot be told from any other.
-fn choose<'a>(those: &[Measured<'a>]) -> Option<Measured<'a>> {
+fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
-    let slower = |other: &Measured| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
-    let as_good = |other: &&Measured| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
-    let cost = |one: &Measured| one.estimates.cpu_seconds_per_gib().median;
+    let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
+    let as_good = |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
+    let cost = |one: &MeasuredTrial| one.estimates.cpu_seconds_per_gib().median;
     let cheapest = those.iter().filter(as_good).min_by(|one, other| cost(one).total_cmp(&cost(other)));
     cheapest.filter(|_| those.iter().any(slower)).copied()
 }

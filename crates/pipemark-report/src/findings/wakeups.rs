@@ -5,17 +5,18 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use pipemark_model::{
-    ByteSize, Estimate, Figure, Job, Key, Nanos, Pace, Place, RoundTrip, Sample, WaitPolicy, capitalised, three_digits,
+    ByteSize, Estimate, Figure, Job, Key, MessagePace, Nanos, Place, RoundTrip, Sample, WaitPolicy, capitalised,
+    three_digits,
 };
 use pipemark_stats::estimate;
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
 use crate::findings::measured::sizes;
 use crate::findings::words::{setting, time, trial, waiting, work_in_words};
-use crate::findings::{Candidate, Measured, fastest};
+use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Ends on each two CPUs against ends on one, over all block sizes for which both were measured.
-pub(super) fn against_one_core(group: &[Measured]) -> Vec<Candidate> {
+pub(super) fn against_one_core(group: &[MeasuredTrial]) -> Vec<Candidate> {
     let places = BTreeSet::from_iter(group.iter().map(|one| one.ends().place));
     let on_one = |place: &Place| match place {
         Place::Pinned(writer, reader) => writer == reader,
@@ -26,7 +27,7 @@ pub(super) fn against_one_core(group: &[Measured]) -> Vec<Candidate> {
     two.iter().filter(|two| **two != Place::Free).filter_map(|two| by_place(group, *one, *two)).collect()
 }
 
-fn by_place(group: &[Measured], one: Place, two: Place) -> Option<Candidate> {
+fn by_place(group: &[MeasuredTrial], one: Place, two: Place) -> Option<Candidate> {
     let at = |place: Place, block: ByteSize| {
         group.iter().find(|measured| measured.ends().place == place && measured.ends().block == block).copied()
     };
@@ -54,13 +55,13 @@ fn cores(place: Place) -> String {
 }
 
 /// Each other wait policy against blocking, always with its cost: a spinning end takes a whole CPU.
-pub(super) fn against_blocking(group: &[Measured]) -> Vec<Candidate> {
-    let (blocking, others): (Vec<Measured>, Vec<Measured>) =
+pub(super) fn against_blocking(group: &[MeasuredTrial]) -> Vec<Candidate> {
+    let (blocking, others): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         group.iter().partition(|one| one.ends().wait == WaitPolicy::Block);
     blocking.first().map_or_else(Vec::new, |base| others.iter().filter_map(|other| by_wait(*base, *other)).collect())
 }
 
-fn by_wait(base: Measured, other: Measured) -> Option<Candidate> {
+fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     let speed = Contrast::speed(base, other)?;
     let cost = Contrast::of(other.cost(), base, other);
     let cost_words = match &cost {
@@ -68,7 +69,7 @@ fn by_wait(base: Measured, other: Measured) -> Option<Candidate> {
         Some(cost) if cost.more() || cost.less() => cost.to_string(),
         _ => "can't tell".to_owned(),
     };
-    let seconds = |one: Measured| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
+    let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
         "{} instead of blocking is {}; CPU time: {cost_words}, {} s per {} instead of {} s: {}.",
         capitalised(waiting(other.ends().wait)),
@@ -83,15 +84,15 @@ fn by_wait(base: Measured, other: Measured) -> Option<Candidate> {
 }
 
 /// The pause before each message; `None` where messages have their times.
-pub(super) fn gap(one: &Measured) -> Option<Nanos> {
+pub(super) fn gap(one: &MeasuredTrial) -> Option<Nanos> {
     match one.job {
-        Job::RoundTrip(RoundTrip { pace: Pace::Gap(gap), .. }) => Some(*gap),
+        Job::RoundTrip(RoundTrip { pace: MessagePace::Gap(gap), .. }) => Some(*gap),
         _ => None,
     }
 }
 
 /// Each gap against messages back to back.
-pub(super) fn against_no_gap(group: &[Measured]) -> Option<Candidate> {
+pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     let base = *group.iter().find(|one| gap(one) == Some(Nanos(0)))?;
     let paused = group.iter().filter(|one| gap(one).is_some_and(|gap| gap > Nanos(0)));
     let mut contrasts: Vec<Contrast> = paused.filter_map(|one| Contrast::of(Figure::P50, base, *one)).collect();
@@ -119,12 +120,12 @@ pub(super) fn against_no_gap(group: &[Measured]) -> Option<Candidate> {
 const TAIL: f64 = 1.5;
 
 /// The shortest round trip of each wait policy, back to back, always with its CPU time and what is done to the bytes.
-pub(super) fn shortest_trip(trips: &[Measured]) -> Vec<Candidate> {
+pub(super) fn shortest_trip(trips: &[MeasuredTrial]) -> Vec<Candidate> {
     let of_policy = |wait: WaitPolicy| {
-        let back_to_back = |one: &Measured| one.ends().wait == wait && gap(one) == Some(Nanos(0));
-        let trips: Vec<Measured> = trips.iter().copied().filter(back_to_back).collect();
+        let back_to_back = |one: &MeasuredTrial| one.ends().wait == wait && gap(one) == Some(Nanos(0));
+        let trips: Vec<MeasuredTrial> = trips.iter().copied().filter(back_to_back).collect();
         let best = fastest(trips.iter().copied())?;
-        let slower = |other: &Measured| Contrast::speed(*other, best).is_some_and(|contrast| contrast.more());
+        let slower = |other: &MeasuredTrial| Contrast::speed(*other, best).is_some_and(|contrast| contrast.more());
         if !trips.iter().any(slower) {
             return None;
         }
@@ -145,7 +146,7 @@ pub(super) fn shortest_trip(trips: &[Measured]) -> Vec<Candidate> {
 
 /// How many times the median the 99th percentile is, by run.
 struct Tail<'a> {
-    trip: Measured<'a>,
+    trip: MeasuredTrial<'a>,
     ratio: Estimate,
     /// What holds together with all other comparisons.
     sure: (f64, f64),
@@ -153,7 +154,7 @@ struct Tail<'a> {
 
 impl<'a> Tail<'a> {
     /// `None` where a run had too few round trips to tell, or there are too few runs.
-    fn of(trip: Measured<'a>) -> Option<Tail<'a>> {
+    fn of(trip: MeasuredTrial<'a>) -> Option<Tail<'a>> {
         let of_run = |sample: &Sample| Some(Figure::P99.of_sample(sample)? / Figure::P50.of_sample(sample)?);
         let ratios: Option<Vec<f64>> = trip.record.samples.iter().map(of_run).collect();
         let ratio = estimate::from_runs(&ratios?)?;
@@ -174,7 +175,7 @@ impl<'a> Tail<'a> {
 }
 
 /// The longest tail and the shortest of each situation, where they can be told apart.
-pub(super) fn tail(group: &[Measured]) -> Option<Candidate> {
+pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
     let longest =
         tails.iter().max_by(|one, other| one.sure.0.total_cmp(&other.sure.0)).filter(|tail| tail.sure.0 >= TAIL)?;

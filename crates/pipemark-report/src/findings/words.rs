@@ -2,7 +2,7 @@
 
 use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy, Work, phrase, placed};
 
-use crate::findings::Measured;
+use crate::findings::MeasuredTrial;
 
 /// What is told of a setting in brackets, in this order.
 const DETAILS: [Key; 15] = {
@@ -88,7 +88,7 @@ pub(super) fn waiting(wait: WaitPolicy) -> &'static str {
 }
 
 /// The capacity that the kernel granted, or where that is not known the one asked for.
-pub(super) fn granted(measured: Measured) -> Option<u64> {
+pub(super) fn granted(measured: MeasuredTrial) -> Option<u64> {
     let asked = match measured.ends().capacity {
         Capacity::Bytes(ByteSize(bytes)) => Some(bytes),
         Capacity::Named(_) => None,
@@ -97,7 +97,7 @@ pub(super) fn granted(measured: Measured) -> Option<u64> {
 }
 
 /// `1 MiB`, or `default` where its size is not known.
-pub(super) fn capacity(measured: Measured) -> String {
+pub(super) fn capacity(measured: MeasuredTrial) -> String {
     granted(measured).map_or_else(|| measured.ends().capacity.to_string(), |bytes| ByteSize(bytes).to_string())
 }
 

@@ -10,7 +10,7 @@ use pipemark_watch::sheet::why;
 
 use crate::sheet::brief::tables::{as_bars, as_columns, label, sweep};
 use crate::sheet::document::warnings;
-use crate::sheet::experiment::{Experiment, interval};
+use crate::sheet::experiment::{MeasuredExperiment, interval};
 use crate::sheet::marks::{doubts, legend_in_brief};
 use crate::sheet::summary::summary;
 use crate::sheet::watched;
@@ -37,12 +37,13 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         return sheet;
     }
     let mut sheet = Sheet::default();
-    let experiments: Vec<Experiment> =
-        document.experiments.iter().filter_map(|about| Experiment::of(document, about)).collect();
+    let experiments: Vec<MeasuredExperiment> =
+        document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
     // What bounds the others stands in the summary.
-    let bounds =
-        |own: &&Experiment| own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies());
-    let (bounds, shown): (Vec<&Experiment>, Vec<&Experiment>) = experiments.iter().partition(bounds);
+    let bounds = |own: &&MeasuredExperiment| {
+        own.records.iter().all(|record| record.job.is_memory_copy() || record.job.is_two_copies())
+    };
+    let (bounds, shown): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) = experiments.iter().partition(bounds);
     let experiments = if shown.is_empty() { bounds } else { shown };
     let machine = [vec![format!("pipemark {}", document.suite)], words::machine(document)].concat();
     sheet.text(Style::Heading, machine);
@@ -130,7 +131,7 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
 }
 
 /// Its title; in brackets as much of what its trials share as the line holds; how many of its trials are shown.
-fn heading(experiment: &Experiment, rows: usize) -> String {
+fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
     let listed = experiment.about.across.is_none() && experiment.about.gains.is_none() && sweep(experiment).is_none();
@@ -159,7 +160,7 @@ fn findings(document: &Document) -> Vec<&Finding> {
 }
 
 /// How many rows each experiment shows, so that all fits one screen.
-fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings: &[&Finding]) -> Vec<usize> {
+fn rows_of(experiments: &[&MeasuredExperiment], above: &Sheet, summary: usize, findings: &[&Finding]) -> Vec<usize> {
     let lines = |text: &str| text.chars().count().div_ceil(LINE);
     let notes = |block: &Block| match block {
         Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
@@ -171,7 +172,7 @@ fn rows_of(experiments: &[&Experiment], above: &Sheet, summary: usize, findings:
     let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
     let whole: usize = experiments.iter().filter_map(|own| sweep(own)).map(|own| 1 + own.1.len()).sum();
     let room = LINES.saturating_sub(above + below + reasons + whole + 9 + 2 * experiments.len());
-    let rows = |own: &&Experiment| if sweep(own).is_some() { 0 } else { own.records.len() };
+    let rows = |own: &&MeasuredExperiment| if sweep(own).is_some() { 0 } else { own.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
     let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
     let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
@@ -188,7 +189,7 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
 }
 
 /// The table of an experiment, and why some of its trials are not in it.
-fn table(sheet: &mut Sheet, document: &Document, experiment: &Experiment, rows: usize, signs: &mut String) {
+fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
     if let Some((grids, notes)) = gains::grids(document, experiment) {
         grids.into_iter().for_each(|grid| sheet.grid(grid));
         sheet.notes(notes.into_iter().take(1));
@@ -207,7 +208,7 @@ fn table(sheet: &mut Sheet, document: &Document, experiment: &Experiment, rows: 
 }
 
 /// Why some of its trials have no figures, each reason once.
-fn reasons(experiment: &Experiment) -> Vec<String> {
+fn reasons(experiment: &MeasuredExperiment) -> Vec<String> {
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for record in &experiment.records {
         if let Some(reason) = missing(record) {

@@ -1,11 +1,12 @@
 //! What a document claims, beside what was measured.
 
-use pipemark_model::{Answer, Claim, Document, Verdict, counted};
+use pipemark_model::{Answer, Claim, ClaimVerdict, Document, counted};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-const VERDICTS: [Verdict; 4] = [Verdict::Holds, Verdict::DoesntHold, Verdict::Reversed, Verdict::CantTell];
+const VERDICTS: [ClaimVerdict; 4] =
+    [ClaimVerdict::Holds, ClaimVerdict::DoesntHold, ClaimVerdict::Reversed, ClaimVerdict::CantTell];
 
 fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
     document.claims.iter().filter_map(|claim| Some((claim, claim.answer.as_ref()?))).collect()
@@ -19,8 +20,8 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     }
     sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
     let style = |answer: &Answer| match answer.verdict {
-        Verdict::Holds => Style::Plain,
-        Verdict::CantTell => Style::Aside,
+        ClaimVerdict::Holds => Style::Plain,
+        ClaimVerdict::CantTell => Style::Aside,
         _ => Style::Caution,
     };
     let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
@@ -45,12 +46,12 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);
-    let note = |verdict: Verdict| {
+    let note = |verdict: ClaimVerdict| {
         let says: Vec<&str> =
             answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.says.as_str()).collect();
         let count = counted(says.len(), "claim");
         let text = match verdict {
-            Verdict::Holds | Verdict::CantTell => count,
+            ClaimVerdict::Holds | ClaimVerdict::CantTell => count,
             _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
             _ => format!("{count}: {} …", says[..WORDED].join(" ")),
         };

@@ -2,7 +2,7 @@
 
 use pipemark_console::verdict::{interval, style, verdict_in_words};
 use pipemark_model::{Mode, Unit, counted, grouped, neutral, signed_percent};
-use pipemark_show::{Cell, Column, Fit, Grid, Group, Note, Row, Sheet, Style};
+use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::compare::{Comparison, Pairing};
 use pipemark_stats::diff::{self, Change, Diff, Missing, Origin};
 use pipemark_stats::verdict::Verdict;
@@ -20,11 +20,11 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let origins = [("BASE", &diff.base), ("NEW", &diff.new)];
     sheet.notes(origins.map(|(side, origin)| Note::new(side, Style::Heading, &origin_in_words(origin))));
     sheet.notes(diff.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
-    let mut groups: Vec<Group> = diff.groups.iter().map(|own| group(own, all)).collect();
+    let mut groups: Vec<RowGroup> = diff.groups.iter().map(|own| group(own, all)).collect();
     groups.retain(|group| !group.rows.is_empty());
     let few = diff.missing.len() <= MOST_MISSING || diff.groups.is_empty();
     if !diff.missing.is_empty() && (all || few) {
-        groups.push(Group { caption: "Not compared".to_owned(), rows: diff.missing.iter().map(missing).collect() });
+        groups.push(RowGroup { caption: "Not compared".to_owned(), rows: diff.missing.iter().map(missing).collect() });
     }
     let grid = Grid { labels: 1, columns: columns(), groups };
     if grid.rows().next().is_some() {
@@ -55,7 +55,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-fn group(group: &diff::Group, all: bool) -> Group {
+fn group(group: &diff::ChangeGroup, all: bool) -> RowGroup {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
@@ -92,7 +92,7 @@ fn group(group: &diff::Group, all: bool) -> Group {
         let count = group.changes.iter().filter(|change| !change.reference).count();
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
-    Group { caption: format!("{}: {what}", neutral(&group.title)), rows }
+    RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
 }
 
 /// Why some can't be told, and how much is known of the sessions.

@@ -4,7 +4,7 @@ use pipemark_model::Document;
 use pipemark_show::{Note, Sheet, Style};
 use pipemark_watch::sheet::timeline;
 
-use crate::sheet::experiment::Experiment;
+use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::watched;
 use crate::sheet::{claims, gains, marks, matrix, words};
 
@@ -17,7 +17,7 @@ pub fn document(document: &Document) -> Sheet {
     sheet.text(Style::Caution, words::partial(document));
     watched(document).iter().for_each(|watched| timeline(&mut sheet, watched));
     for about in &document.experiments {
-        let Some(experiment) = Experiment::of(document, about) else { continue };
+        let Some(experiment) = MeasuredExperiment::of(document, about) else { continue };
         sheet.heading(2, experiment.title());
         sheet.text(Style::Aside, experiment.shared());
         tables(&mut sheet, document, about, "");
@@ -41,7 +41,7 @@ pub(super) fn heading(document: &Document) -> String {
 
 /// The tables of one experiment with their notes, in the words of the run that they are of.
 pub(super) fn tables(sheet: &mut Sheet, document: &Document, about: &pipemark_model::Experiment, run: &str) {
-    let Some(experiment) = Experiment::of(document, about) else { return };
+    let Some(experiment) = MeasuredExperiment::of(document, about) else { return };
     let (mut grids, notes) = gains::grids(document, &experiment).unwrap_or_else(|| {
         let (grid, notes) = matrix::grid(&experiment).unwrap_or_else(|| experiment.grid());
         (vec![grid], notes)

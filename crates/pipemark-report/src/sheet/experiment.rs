@@ -6,14 +6,14 @@ use pipemark_model::{
     COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between, differing,
     digits, distinct, neutral, percent, shared, three_digits,
 };
-use pipemark_show::{Cell, Column, Fit, Grid, Note, Side, Style, Table};
+use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
 use crate::sheet::marks::{WARNED, marks, warnings_by_trial};
 use crate::sheet::words::{missing, ranked};
 
 /// One experiment of a document.
 #[derive(Debug)]
-pub(super) struct Experiment<'a> {
+pub(super) struct MeasuredExperiment<'a> {
     pub(super) about: &'a pipemark_model::Experiment,
     pub(super) records: Vec<&'a Record>,
     /// Where published figures come from, in the order of their first row.
@@ -22,12 +22,12 @@ pub(super) struct Experiment<'a> {
     copy: Option<f64>,
 }
 
-impl<'a> Experiment<'a> {
+impl<'a> MeasuredExperiment<'a> {
     /// An experiment of a document; `None` if it has no trials.
     pub(super) fn of(
         document: &'a pipemark_model::Document,
         about: &'a pipemark_model::Experiment,
-    ) -> Option<Experiment<'a>> {
+    ) -> Option<MeasuredExperiment<'a>> {
         let records: Vec<&Record> = document.trials.iter().filter(|record| record.experiment == about.name).collect();
         if records.is_empty() {
             return None;
@@ -37,7 +37,7 @@ impl<'a> Experiment<'a> {
         let is_base = |record: &&Record| records.iter().any(|other| other.baseline.as_ref() == Some(&record.id));
         let baselines = records.iter().copied().filter(is_base).collect();
         let copy = document.memory_copy.map(|estimate| estimate.median).filter(|median| *median > 0.0);
-        Some(Experiment { about, records, sources, baselines, copy })
+        Some(MeasuredExperiment { about, records, sources, baselines, copy })
     }
 
     pub(super) fn title(&self) -> &str {
@@ -95,7 +95,7 @@ impl<'a> Experiment<'a> {
         &'s self,
         table: &mut Table<'s, &'a Record>,
         heading: &str,
-        show: fn(&Estimates, &Experiment, &Record) -> Option<String>,
+        show: fn(&Estimates, &MeasuredExperiment, &Record) -> Option<String>,
     ) {
         table.push(Column::figures("", heading), |record| {
             let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
@@ -109,7 +109,7 @@ impl<'a> Experiment<'a> {
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
         // A wait policy makes groups.
         for key in self.varying().into_iter().filter(|key| *key != Key::Wait) {
-            let side = if key.unit() == Unit::Word { Side::Left } else { Side::Right };
+            let side = if key.unit() == Unit::Word { Align::Left } else { Align::Right };
             let column = Column { side, ..Column::words("", key.name()).fit(Fit::Elastic) };
             table.push(column, |record| Cell::shown(parameter(key, record)));
         }

@@ -494,8 +494,8 @@ pub fn gains() -> Document {
     };
     let elsewhere = "another system is needed";
     document.claims = vec![
-        claim("large-helps", Verdict::DoesntHold, "+165 % (+160 % to +170 %)", None),
-        claim("other-systems", Verdict::CantTell, elsewhere, Some(elsewhere)),
+        claim("large-helps", ClaimVerdict::DoesntHold, "+165 % (+160 % to +170 %)", None),
+        claim("other-systems", ClaimVerdict::CantTell, elsewhere, Some(elsewhere)),
     ];
     document.experiments[0].gains = Some(Gains {
         by: Key::Block,

@@ -2,22 +2,22 @@
 //! beside each.
 
 use pipemark_model::{Document, Gains, GainsBlock, GainsCell, Key, Record, counted, grouped};
-use pipemark_show::{Cell, Column, Grid, Group, Note, Row};
+use pipemark_show::{Cell, Column, Grid, Note, Row, RowGroup};
 use pipemark_stats::family::Family;
 
-use crate::sheet::experiment::Experiment;
+use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::matrix::{NONE, headline, short};
 use crate::sheet::words::missing;
 
 /// A table for each part, and what has to stand below them; `None` if the experiment repeats no such table.
-pub(super) fn grids(document: &Document, experiment: &Experiment) -> Option<(Vec<Grid>, Vec<Note>)> {
+pub(super) fn grids(document: &Document, experiment: &MeasuredExperiment) -> Option<(Vec<Grid>, Vec<Note>)> {
     let gains = experiment.about.gains.as_ref()?;
     let grids = gains.blocks.iter().map(|block| part(gains, block, experiment, document)).collect();
     Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
 }
 
-fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &Document) -> Grid {
+fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, document: &Document) -> Grid {
     let mut columns = vec![Column::words("", &gains.corner), Column::figures("", "base")];
     columns.extend(block.columns.iter().map(|column| Column::figures("", &column.name)));
     let row = |(index, label): (usize, &String)| {
@@ -35,7 +35,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &Experiment, document: &D
         Row::from(row)
     };
     let rows = gains.rows.iter().enumerate().map(row).collect();
-    Grid { labels: 1, columns, groups: vec![Group::new(&block.title, rows)] }
+    Grid { labels: 1, columns, groups: vec![RowGroup::new(&block.title, rows)] }
 }
 
 /// What the marks of a gain mean.
@@ -43,7 +43,7 @@ pub(super) const TIED: &str = "tied with the base, as far as all cells together 
 pub(super) const REVERSED: &str = "certainly the other sign than published";
 
 /// The baseline of a trial, if it was measured.
-fn base_of<'a>(trial: &str, experiment: &Experiment<'a>, document: &'a Document) -> Option<&'a Record> {
+fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a Document) -> Option<&'a Record> {
     let id = experiment.records.iter().find(|record| record.id == trial)?.baseline.as_ref()?;
     record(id, experiment.about, &document.trials)
 }
@@ -66,7 +66,7 @@ fn signed(percent: f64) -> String {
     }
 }
 
-fn notes(gains: &Gains, experiment: &Experiment, document: &Document) -> Vec<String> {
+fn notes(gains: &Gains, experiment: &MeasuredExperiment, document: &Document) -> Vec<String> {
     let cells =
         || gains.blocks.iter().flat_map(|block| &block.columns).flat_map(|column| column.cells.iter().flatten());
     let shown = experiment.records.iter().filter(|record| cells().any(|cell| cell.trial == record.id));

@@ -12,7 +12,7 @@ const MOST_NAMED: usize = 3;
 
 /// What a mark behind a figure says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum FigureMark {
     Read,
     Copied,
     Unseen,
@@ -25,37 +25,37 @@ enum Mark {
 pub(super) const WARNED: &str = "!";
 
 /// Each in its order, its sign, and what it means.
-const MARKS: [(Mark, &str, &str); 6] = [
-    (Mark::Read, "●", "reader looked at each byte"),
-    (Mark::Copied, "◐", "reader got the bytes and did not look at them"),
-    (Mark::Unseen, "○", "reader never saw the bytes"),
-    (Mark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
-    (Mark::Few, "?", "too few runs for an interval: a hint"),
-    (Mark::Warned, WARNED, "see the sentence below the table"),
+const MARKS: [(FigureMark, &str, &str); 6] = [
+    (FigureMark::Read, "●", "reader looked at each byte"),
+    (FigureMark::Copied, "◐", "reader got the bytes and did not look at them"),
+    (FigureMark::Unseen, "○", "reader never saw the bytes"),
+    (FigureMark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
+    (FigureMark::Few, "?", "too few runs for an interval: a hint"),
+    (FigureMark::Warned, WARNED, "see the sentence below the table"),
 ];
 
-impl Mark {
+impl FigureMark {
     fn applies(self, record: &Record) -> bool {
         let Some(estimates) = record.estimate.as_ref().filter(|_| missing(record).is_none()) else { return false };
         let job = &record.job;
         let arrives = job.ends().is_none_or(|ends| ends.recv.touches()) && job.link() != LinkKind::Null;
         match self {
-            Mark::Read | Mark::Copied | Mark::Unseen if job.lines().is_some() => false,
-            Mark::Read => record.touched,
-            Mark::Copied => !record.touched && arrives,
-            Mark::Unseen => !record.touched && !arrives,
+            FigureMark::Read | FigureMark::Copied | FigureMark::Unseen if job.lines().is_some() => false,
+            FigureMark::Read => record.touched,
+            FigureMark::Copied => !record.touched && arrives,
+            FigureMark::Unseen => !record.touched && !arrives,
             // The ends of the interval are more than a factor of two apart.
-            Mark::Wide => {
+            FigureMark::Wide => {
                 matches!(*estimates.headline(), Estimate { low: Some(low), high: Some(high), .. } if high > 2.0 * low)
             }
-            Mark::Few => estimates.headline().low.is_none(),
-            Mark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),
+            FigureMark::Few => estimates.headline().low.is_none(),
+            FigureMark::Warned => record.warnings.iter().any(|warning| !matches!(warning, Warning::Wide { .. })),
         }
     }
 }
 
 /// The signs that a row has, of some marks.
-fn signs(record: &Record, wanted: fn(Mark) -> bool) -> impl Iterator<Item = &'static str> {
+fn signs(record: &Record, wanted: fn(FigureMark) -> bool) -> impl Iterator<Item = &'static str> {
     MARKS.into_iter().filter(move |(mark, ..)| wanted(*mark) && mark.applies(record)).map(|(_, sign, _)| sign)
 }
 
@@ -66,12 +66,14 @@ pub(super) fn marks(record: &Record) -> String {
 
 /// The marks of a row that tell it from those that are otherwise of its kind: `~`.
 pub(super) fn doubts(record: &Record) -> String {
-    signs(record, |mark| matches!(mark, Mark::Wide | Mark::Few)).collect()
+    signs(record, |mark| matches!(mark, FigureMark::Wide | FigureMark::Few)).collect()
 }
 
 /// What became of the bytes: `●`.
 pub(super) fn of_bytes(record: &Record) -> &'static str {
-    signs(record, |mark| matches!(mark, Mark::Read | Mark::Copied | Mark::Unseen)).next().unwrap_or_default()
+    signs(record, |mark| matches!(mark, FigureMark::Read | FigureMark::Copied | FigureMark::Unseen))
+        .next()
+        .unwrap_or_default()
 }
 
 /// What the marks of a document's tables mean.

@@ -3,9 +3,9 @@
 use pipemark_model::{
     Better, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
 };
-use pipemark_show::{Cell, Column, Fit, Grid, Group, Note, Row, Style};
+use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
 
-use crate::sheet::experiment::Experiment;
+use crate::sheet::experiment::MeasuredExperiment;
 use crate::sheet::marks::warnings_by_trial;
 use crate::sheet::words::{missing, ranked};
 
@@ -16,7 +16,7 @@ pub(super) const NONE: &str = "–";
 const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
 /// The table and what has to stand below it; `None` if the experiment does not ask for it.
-pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
+pub(super) fn grid(experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
     let across = experiment.about.across?;
     let records = &experiment.records;
     let jobs: Vec<_> = records.iter().map(|record| &record.job).collect();
@@ -34,7 +34,7 @@ pub(super) fn grid(experiment: &Experiment) -> Option<(Grid, Vec<Note>)> {
         words.join(" · ")
     };
     let groups = grouped(records.iter().map(|&record| (caption(record), record)));
-    let groups = groups.iter().map(|(caption, own)| Group::new(caption, rows(own, across, &columns))).collect();
+    let groups = groups.iter().map(|(caption, own)| RowGroup::new(caption, rows(own, across, &columns))).collect();
     let headings = columns.iter().map(|column| Column::figures("", &short(column)));
     let labels = Column::words("", &format!("by {across}")).fit(Fit::Elastic);
     let grid = Grid { labels: 1, columns: [labels].into_iter().chain(headings).collect(), groups };

@@ -1,7 +1,7 @@
 //! A report: documents laid over one another, with charts above their tables; and the main charts alone.
 
 use pipemark_model::{Document, Finding, Nanos};
-use pipemark_show::{Block, Chart, Column, Fit, Grid, Group, Note, Row, Sheet, Style};
+use pipemark_show::{Block, Chart, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::diff::{Diff, Party};
 use pipemark_stats::verdict::Criterion;
 use pipemark_watch::sheet::timeline;
@@ -54,7 +54,7 @@ pub fn report(documents: &[Document]) -> Sheet {
         return sheet;
     }
     sheet.heading(2, "In brief");
-    let groups = runs().map(|(document, label)| Group {
+    let groups = runs().map(|(document, label)| RowGroup {
         caption: if several { label.clone() } else { String::new() },
         rows: summary::summary(document).into_iter().map(|cells| Row { cells, instead: None }).collect(),
     });

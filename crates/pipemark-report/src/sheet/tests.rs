@@ -2,8 +2,8 @@
 
 use pipemark_model::{Document, Record, Unit};
 use pipemark_show::{
-    Attachment, Axis, Block, Characters, Chart, Colour, Kind, Point, Role, Scale, Series, Sheet, Terminal, html, markdown,
-    width,
+    Attachment, Axis, Block, Characters, Chart, ChartKind, Colour, Point, Scale, Series, SeriesRole, Sheet, Terminal,
+    html, markdown, width,
 };
 use pipemark_stats::diff::{Diff, Party};
 use pipemark_stats::verdict::Criterion;
@@ -193,10 +193,10 @@ fn points_that_are_no_numbers_are_left_out() {
         panel: String::new(),
         caption: String::new(),
         below: String::new(),
-        kind: Kind::Curves,
+        kind: ChartKind::Curves,
         x: axis.clone(),
         y: axis,
-        series: vec![Series { label: "a\x1bb".to_owned(), role: Role::Measured, points }],
+        series: vec![Series { label: "a\x1bb".to_owned(), role: SeriesRole::Measured, points }],
     };
     let sheet = Sheet { blocks: vec![Block::Chart(Box::new(chart))] };
     for width in [0, 10, 80] {

@@ -5,7 +5,7 @@ mod machine;
 
 use pipemark_entrants::{Entrants, on_path};
 use pipemark_host::child::RunError;
-use pipemark_model::{Cpu, Entrant, Feed, Host, Job, Lines};
+use pipemark_model::{Cpu, Entrant, Feed, Host, Job, LinesJob};
 
 pub use machine::missing;
 
@@ -27,7 +27,7 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
     if let Some(Entrant { language, program, .. }) = job.entrant() {
         entrants.program(language, *program)?;
     }
-    if let Some(Lines { feed, filter, .. }) = job.lines() {
+    if let Some(LinesJob { feed, filter, .. }) = job.lines() {
         let tools: &[&str] = match feed {
             Feed::YesShort | Feed::YesMiddle | Feed::YesLong => &["yes"],
             Feed::File | Feed::Timed => &[],

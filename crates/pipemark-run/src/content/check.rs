@@ -2,7 +2,7 @@
 
 use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
-use crate::content::{Payload, Stream};
+use crate::content::{Payload, PayloadStream};
 
 /// What is wrong within so many bytes is wrong from the start.
 const FIRST: u64 = 8;
@@ -24,7 +24,7 @@ enum Against {
     /// Can tell where a misplaced piece belongs.
     Pattern(Checker),
     /// Makes the expected bytes again.
-    Stream(Box<Stream>),
+    Stream(Box<PayloadStream>),
 }
 
 impl Check {

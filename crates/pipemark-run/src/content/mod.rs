@@ -77,34 +77,34 @@ impl Payload {
     }
 
     /// The stream from its first byte on.
-    pub fn stream(&self) -> Stream {
+    pub fn stream(&self) -> PayloadStream {
         let (source, chunk) = match self {
             Payload::Line(line) => {
                 let line = [&line[..], b"\n"].concat();
-                (Source::Repeated, line.repeat((CHUNK / line.len()).max(1)))
+                (PayloadSource::Repeated, line.repeat((CHUNK / line.len()).max(1)))
             }
-            Payload::Counted => (Source::Repeated, (0..CHUNK).map(|at| at as u8).collect()),
-            Payload::Log { seed } => (Source::Log(LogLines::new(*seed)), Vec::new()),
-            Payload::Pattern { seed } => (Source::Pattern { seed: *seed, position: 0 }, Vec::new()),
+            Payload::Counted => (PayloadSource::Repeated, (0..CHUNK).map(|at| at as u8).collect()),
+            Payload::Log { seed } => (PayloadSource::Log(LogLines::new(*seed)), Vec::new()),
+            Payload::Pattern { seed } => (PayloadSource::Pattern { seed: *seed, position: 0 }, Vec::new()),
             Payload::Random { seed } => {
-                (Source::Random(Box::new(Xoshiro256PlusPlus::seed_from_u64(*seed))), Vec::new())
+                (PayloadSource::Random(Box::new(Xoshiro256PlusPlus::seed_from_u64(*seed))), Vec::new())
             }
         };
-        Stream { source, chunk, at: 0 }
+        PayloadStream { source, chunk, at: 0 }
     }
 }
 
 /// Bytes in their order, without end.
 #[derive(Debug, Clone)]
-pub struct Stream {
-    source: Source,
+pub struct PayloadStream {
+    source: PayloadSource,
     chunk: Vec<u8>,
     /// Bytes of the chunk which have been handed out.
     at: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum PayloadSource {
     /// The chunk again.
     Repeated,
     Log(LogLines),
@@ -115,7 +115,7 @@ enum Source {
     Random(Box<Xoshiro256PlusPlus>),
 }
 
-impl Stream {
+impl PayloadStream {
     /// The next bytes: at least one, at most `limit`, which is at least one.
     pub fn next(&mut self, limit: usize) -> &[u8] {
         if self.at == self.chunk.len() {
@@ -128,25 +128,25 @@ impl Stream {
 
     /// The bytes of a stream that is these over and over; none if it is not.
     pub fn repeated(&self) -> Option<&[u8]> {
-        matches!(self.source, Source::Repeated).then_some(&self.chunk)
+        matches!(self.source, PayloadSource::Repeated).then_some(&self.chunk)
     }
 
     fn refill(&mut self) {
         self.at = 0;
         match &mut self.source {
-            Source::Repeated => {}
-            Source::Log(lines) => {
+            PayloadSource::Repeated => {}
+            PayloadSource::Log(lines) => {
                 self.chunk.clear();
                 while self.chunk.len() < CHUNK {
                     lines.append(&mut self.chunk);
                 }
             }
-            Source::Pattern { seed, position } => {
+            PayloadSource::Pattern { seed, position } => {
                 self.chunk.resize(CHUNK, 0);
                 Pattern::endless(Rule::Position { seed: *seed }).fill(*position, &mut self.chunk);
                 *position += CHUNK as u64;
             }
-            Source::Random(generator) => {
+            PayloadSource::Random(generator) => {
                 self.chunk.resize(CHUNK, 0);
                 generator.fill_bytes(&mut self.chunk);
             }

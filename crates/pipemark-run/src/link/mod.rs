@@ -179,8 +179,8 @@ mod options {
         if params.fresh() { Content::Fresh } else { Content::Prepared }
     }
 
-    pub fn send(params: &Ends) -> send::Options {
-        send::Options {
+    pub fn send(params: &Ends) -> send::SendOptions {
+        send::SendOptions {
             block: params.block.as_usize(),
             align: params.align as usize,
             pages: pages(params.pages),
@@ -189,8 +189,8 @@ mod options {
         }
     }
 
-    pub fn recv(params: &Ends) -> recv::Options {
-        recv::Options {
+    pub fn recv(params: &Ends) -> recv::RecvOptions {
+        recv::RecvOptions {
             block: params.read_block().as_usize(),
             align: params.align as usize,
             pages: pages(params.pages),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use pipeio_harness::ring::{self, Access};
+use pipeio_harness::ring::{self, RingAccess};
 
 use pipemark_model::{Capacity, Ends, RecvMethod, SendMethod};
 
@@ -22,12 +22,12 @@ impl Link for Shm {
     }
 
     fn sender(&self, end: Handle, params: &Ends) -> io::Result<BoxSender> {
-        let access = if params.send == SendMethod::InPlace { Access::InPlace } else { Access::Copy };
+        let access = if params.send == SendMethod::InPlace { RingAccess::InPlace } else { RingAccess::Copy };
         ring::sender(end.fd()?, &options::send(params), access)
     }
 
     fn receiver(&self, end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
-        let access = if params.recv == RecvMethod::InPlace { Access::InPlace } else { Access::Copy };
+        let access = if params.recv == RecvMethod::InPlace { RingAccess::InPlace } else { RingAccess::Copy };
         ring::receiver(end.fd()?, &options::recv(params), access)
     }
 }

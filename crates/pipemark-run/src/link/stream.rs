@@ -16,10 +16,10 @@ pub fn sender(end: Handle, params: &Ends) -> io::Result<BoxSender> {
 
 pub fn receiver(end: Handle, params: &Ends) -> io::Result<BoxReceiver> {
     let method = match params.recv {
-        RecvMethod::Read => recv::Method::Read,
-        RecvMethod::Splice => recv::Method::Splice,
-        RecvMethod::Vmsplice => recv::Method::Vmsplice,
-        RecvMethod::IoUring => recv::Method::IoUring,
+        RecvMethod::Read => recv::ReceiveCall::Read,
+        RecvMethod::Splice => recv::ReceiveCall::Splice,
+        RecvMethod::Vmsplice => recv::ReceiveCall::Vmsplice,
+        RecvMethod::IoUring => recv::ReceiveCall::IoUring,
         RecvMethod::InPlace => return Err(io::ErrorKind::InvalidInput.into()),
     };
     recv::open(method, end.fd()?, &options::recv(params))

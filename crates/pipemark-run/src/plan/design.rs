@@ -30,7 +30,7 @@ impl From<Value> for Setting {
 
 /// A parameter that takes each of several values.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Axis {
+pub struct DesignAxis {
     /// The parameter.
     pub key: Key,
     /// Its values, at least one; each has `key`.
@@ -38,10 +38,10 @@ pub struct Axis {
     pub(super) at: Option<Range<usize>>,
 }
 
-impl Axis {
+impl DesignAxis {
     /// An axis of a suite or of a comma list on the command line.
-    pub fn new(key: Key, values: impl IntoIterator<Item = Value>) -> Axis {
-        Axis { key, values: values.into_iter().map(Setting::from).collect(), at: None }
+    pub fn new(key: Key, values: impl IntoIterator<Item = Value>) -> DesignAxis {
+        DesignAxis { key, values: values.into_iter().map(Setting::from).collect(), at: None }
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Design {
     /// What all its trials have.
     pub params: Vec<Setting>,
     /// What takes each of several values. The first axis changes slowest.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<DesignAxis>,
     /// Combinations that are no product: each goes with all values of the axes. A case may replace what `params` say.
     pub cases: Vec<Vec<Setting>>,
     /// Each trial is held against the one that differs from it in these only; it is added where it is not ordered.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use pipemark_model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing};
 
-use crate::plan::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
 use crate::plan::refusal::Refusal;
-use crate::plan::suite::{MAX_TRIALS, Scale, Suite};
+use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale};
 use crate::plan::{Plan, claims, gains};
 
-pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
+pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
     let count = suite.designs.iter().fold(0u128, |count, design| count.saturating_add(design.count()));
     // Asked before anything is expanded: a few lines can order more trials than fit in memory.
     if count > MAX_TRIALS as u128 {
@@ -43,7 +43,7 @@ pub(super) fn expand(suite: &Suite, scale: Scale) -> Result<Plan, Refusal> {
     }
 
     let (mut title, mut scaled) = (suite.title.clone(), String::new());
-    if scale != Scale::ONE {
+    if scale != VolumeScale::ONE {
         let totals = trials.iter().filter(|trial| matches!(trial.job.volume(), Volume::Total(_))).count();
         let what = match totals {
             0 => "times",
@@ -75,7 +75,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so leave out some values"), at)
 }
 
-fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<Trial>, Refusal> {
+fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
     check_axes(design)?;
     // Whoever typed flags knows of one experiment only, and not by its name.
     let refuse = |sentence: String| match &design.at {
@@ -100,7 +100,7 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: Scale) -> Result<Vec<
             }
             let job = checked(settings.clone())?;
             // Few blocks are few whatever the scale.
-            let scale = if settings.blocks.is_some() { Scale::ONE } else { scale };
+            let scale = if settings.blocks.is_some() { VolumeScale::ONE } else { scale };
             if !ids.insert(job.id()) {
                 let at = case.iter().find_map(|setting| setting.at.clone()).or(design.at.clone());
                 let sentence = format!("experiment '{}' has the trial '{}' twice", design.name, job.id());
@@ -144,7 +144,7 @@ fn trial(
     job: Job,
     baseline: Option<Job>,
     published: &mut PublishedTables,
-    scale: Scale,
+    scale: VolumeScale,
 ) -> Result<Trial, Refusal> {
     let figure = published.take(&job);
     let job = scaled(job, scale)?;
@@ -157,8 +157,8 @@ fn trial(
     })
 }
 
-fn scaled(job: Job, scale: Scale) -> Result<Job, Refusal> {
-    if scale == Scale::ONE {
+fn scaled(job: Job, scale: VolumeScale) -> Result<Job, Refusal> {
+    if scale == VolumeScale::ONE {
         return Ok(job);
     }
     let mut settings = job.settings();
@@ -210,7 +210,7 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
 
 /// All combinations of the values of some axes, the last axis's changing fastest; a single empty one for no axes. There
 /// are at most [`MAX_TRIALS`], which was checked before.
-fn combinations(axes: &[Axis]) -> Vec<Vec<&Setting>> {
+fn combinations(axes: &[DesignAxis]) -> Vec<Vec<&Setting>> {
     axes.iter().fold(vec![Vec::new()], |all, axis| {
         let with_each = |one: Vec<_>| axis.values.iter().map(move |value| [one.as_slice(), &[value]].concat());
         all.into_iter().flat_map(with_each).collect()

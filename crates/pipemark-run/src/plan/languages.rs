@@ -3,7 +3,7 @@
 use pipemark_model::{Key, Language, Value};
 
 use crate::plan::suite::Suite;
-use crate::plan::{Axis, Setting};
+use crate::plan::{DesignAxis, Setting};
 
 impl Suite {
     /// The languages that its axes name.
@@ -44,7 +44,7 @@ impl Suite {
                 let to_others = claim.to.as_ref().is_some_and(|to| to.iter().any(others));
                 claim.of.retain(|of| !to_others && !of.iter().any(others));
             }
-            *axis = Axis::new(Key::Language, values);
+            *axis = DesignAxis::new(Key::Language, values);
         }
         self.claims.retain(|claim| claim.claim.open.is_some() || !claim.of.is_empty());
     }
@@ -55,13 +55,13 @@ mod tests {
     use pipemark_model::{Verify, distinct};
 
     use super::*;
-    use crate::plan::{Scale, embedded};
+    use crate::plan::{VolumeScale, embedded};
 
     fn languages(wanted: &[&str]) -> Vec<String> {
         let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
         let wanted: Vec<Language> = wanted.iter().map(|word| word.parse().unwrap()).collect();
         suite.of_languages(&wanted);
-        let plan = suite.expand(Scale::ONE).unwrap();
+        let plan = suite.expand(VolumeScale::ONE).unwrap();
         let languages = plan.trials.iter().filter_map(|trial| trial.job.value(Key::Language));
         distinct(languages.map(|language| language.to_string()))
     }
@@ -70,7 +70,7 @@ mod tests {
     fn entrants_check_as_is_asked_and_other_experiments_as_they_say() {
         let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
         suite.verify(Value::Verify(Verify::Xor));
-        let plan = suite.expand(Scale::ONE).unwrap();
+        let plan = suite.expand(VolumeScale::ONE).unwrap();
         let (entrants, others): (Vec<_>, Vec<_>) = plan.trials.iter().partition(|trial| trial.job.entrant().is_some());
         assert!(entrants.len() > 50 && entrants.iter().all(|trial| trial.job.verify() == Verify::Xor));
         assert!(others.iter().any(|trial| trial.job.verify() == Verify::None));

@@ -18,11 +18,11 @@ mod tests;
 
 use pipemark_model::{Claim, Experiment, Trial};
 
-pub use design::{Axis, Design, Setting};
+pub use design::{Design, DesignAxis, Setting};
 pub use embedded::{EMBEDDED, embedded};
 pub use refusal::PlanError;
 pub use schedule::{Runs, Schedule, ScheduleChoices};
-pub use suite::{MAX_SUITE_BYTES, Scale, Suite};
+pub use suite::{MAX_SUITE_BYTES, Suite, VolumeScale};
 
 /// The experiment that [`Plan::precede_with_memory_copy`] adds.
 pub const MEMORY_COPY: &str = "memory-copy";
@@ -58,7 +58,7 @@ impl Plan {
             return;
         }
         let limit = Suite::parse("memory_copy.toml", include_str!("memory_copy.toml"));
-        let limit = limit.and_then(|suite| suite.expand(Scale::ONE)).expect("it is as all others");
+        let limit = limit.and_then(|suite| suite.expand(VolumeScale::ONE)).expect("it is as all others");
         self.experiments.splice(0..0, limit.experiments);
         self.trials.splice(0..0, limit.trials);
     }

@@ -34,12 +34,12 @@ pub struct Suite {
     pub designs: Vec<Design>,
     /// What the document behind it concludes.
     pub claims: Vec<ClaimDesign>,
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<SuiteSource>,
 }
 
 /// The file and its text, so that what is found wrong later can be pointed at.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Source {
+pub(super) struct SuiteSource {
     file: Arc<str>,
     text: Arc<str>,
 }
@@ -64,7 +64,7 @@ impl Suite {
             )));
         }
         let mut suite = toml_form::read(text).map_err(located)?;
-        suite.source = Some(Source { file: file.into(), text: text.into() });
+        suite.source = Some(SuiteSource { file: file.into(), text: text.into() });
         Ok(suite)
     }
 
@@ -73,7 +73,7 @@ impl Suite {
     /// # Errors
     /// When there would be more than [`MAX_TRIALS`], two trials of an experiment would be the same, parameters contradict
     /// each other or a published figure belongs to no trial.
-    pub fn expand(&self, scale: Scale) -> Result<Plan, PlanError> {
+    pub fn expand(&self, scale: VolumeScale) -> Result<Plan, PlanError> {
         expand::expand(self, scale).map_err(|refusal| match &self.source {
             Some(source) => PlanError::of_suite(refusal, &source.file, &source.text),
             None => PlanError::of_flags(refusal),
@@ -83,15 +83,15 @@ impl Suite {
 
 /// What totals and times are multiplied by: from a millionth to a thousand.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale(f64);
+pub struct VolumeScale(f64);
 
-impl Scale {
+impl VolumeScale {
     /// As written.
-    pub const ONE: Scale = Scale(1.0);
+    pub const ONE: VolumeScale = VolumeScale(1.0);
 
     /// `time` scaled, from a millisecond to an hour, the range of a run's time.
     pub(super) fn apply_to_time(self, time: Nanos) -> Nanos {
-        if self == Scale::ONE {
+        if self == VolumeScale::ONE {
             return time;
         }
         Nanos((time.0 as f64 * self.0).clamp(1e6, 3.6e12).round() as u64)
@@ -99,7 +99,7 @@ impl Scale {
 
     /// `total` scaled, in whole blocks and at least one.
     pub(super) fn apply(self, total: u64, block: u64) -> u64 {
-        if self == Scale::ONE {
+        if self == VolumeScale::ONE {
             return total;
         }
         let blocks = (total as f64 * self.0 / block as f64).round();
@@ -108,12 +108,12 @@ impl Scale {
     }
 }
 
-impl FromStr for Scale {
+impl FromStr for VolumeScale {
     type Err = BadValue;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.parse() {
-            Ok(factor) if (1e-6..=1e3).contains(&factor) => Ok(Scale(factor)),
+            Ok(factor) if (1e-6..=1e3).contains(&factor) => Ok(VolumeScale(factor)),
             _ => {
                 Err(BadValue::new(format!("'{text}' is not a scale; use a number from 0.000001 to 1000, such as 0.1")))
             }
@@ -121,7 +121,7 @@ impl FromStr for Scale {
     }
 }
 
-impl fmt::Display for Scale {
+impl fmt::Display for VolumeScale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

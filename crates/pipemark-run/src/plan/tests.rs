@@ -11,7 +11,7 @@ use crate::plan::refusal::PlanError;
 use crate::plan::suite::MAX_TRIALS;
 
 fn plan_of(text: &str) -> Result<Plan, PlanError> {
-    Suite::parse("x.toml", text)?.expand(Scale::ONE)
+    Suite::parse("x.toml", text)?.expand(VolumeScale::ONE)
 }
 
 fn embedded_plan(name: &str) -> Plan {
@@ -166,7 +166,7 @@ fn scale_keeps_whole_blocks_and_says_so() {
     assert_eq!(smallest.trials[7].job.volume(), Volume::Total(ByteSize(65536)), "never less than a block");
     let timed = Suite::parse("x", embedded("quick").unwrap()).unwrap();
     let half = timed.expand("0.5".parse().unwrap()).unwrap();
-    let whole = timed.expand(Scale::ONE).unwrap();
+    let whole = timed.expand(VolumeScale::ONE).unwrap();
     assert!(half.title.ends_with("(times × 0.5)"), "{}", half.title);
     assert_eq!(half.scaled, "times × 0.5", "for a run of several suites, whose title has no room for theirs");
     for (half, whole) in half.trials.iter().zip(&whole.trials) {
@@ -174,7 +174,7 @@ fn scale_keeps_whole_blocks_and_says_so() {
         assert_eq!(half.0 * 2, whole.0);
     }
     for text in ["0", "-1", "NaN", "inf", "1e9", "", "x"] {
-        assert!(text.parse::<Scale>().is_err(), "{text} was taken as a scale");
+        assert!(text.parse::<VolumeScale>().is_err(), "{text} was taken as a scale");
     }
 }
 
@@ -431,15 +431,15 @@ proptest! {
         let design = Design {
             name: "e".to_owned(),
             axes: vec![
-                Axis::new(Key::Block, settings(Key::Block, texts(blocks))),
-                Axis::new(Key::ReadBlock, settings(Key::ReadBlock, texts(reads))),
-                Axis::new(Key::Place, settings(Key::Place, places.iter().map(|p| p.to_string()).collect())),
+                DesignAxis::new(Key::Block, settings(Key::Block, texts(blocks))),
+                DesignAxis::new(Key::ReadBlock, settings(Key::ReadBlock, texts(reads))),
+                DesignAxis::new(Key::Place, settings(Key::Place, places.iter().map(|p| p.to_string()).collect())),
             ],
             cases: cases.iter().map(|send| settings(Key::Send, vec![send.to_string()]).into_iter().map(Setting::from).collect()).collect(),
             ..Design::default()
         };
         let counted = design.count();
-        let plan = Suite::of_flags("bw", ScheduleChoices::default(), design).expand(Scale::ONE).unwrap();
+        let plan = Suite::of_flags("bw", ScheduleChoices::default(), design).expand(VolumeScale::ONE).unwrap();
         prop_assert_eq!(plan.trials.len() as u128, counted);
         let ids: HashSet<&str> = plan.trials.iter().map(|trial| trial.id.as_str()).collect();
         prop_assert_eq!(ids.len(), plan.trials.len());
@@ -448,7 +448,7 @@ proptest! {
     #[test]
     fn counting_does_not_overflow(lengths in proptest::collection::vec(1usize..2000, 0..30)) {
         let setting = Value::parse(Key::Block, "1").unwrap();
-        let axes = lengths.iter().map(|&length| Axis::new(Key::Block, vec![setting.clone(); length])).collect();
+        let axes = lengths.iter().map(|&length| DesignAxis::new(Key::Block, vec![setting.clone(); length])).collect();
         let design = Design { axes, ..Design::default() };
         let product = lengths.iter().try_fold(1u128, |product, &length| product.checked_mul(length as u128));
         prop_assert_eq!(design.count(), product.unwrap_or(u128::MAX));
@@ -518,7 +518,7 @@ fn a_table_of_gains_fits_its_trials() {
                  [[experiment.gains.column]]\nblock = \"b\"\nname = \"LP\"\n{column}"
             )),
         )
-        .and_then(|suite| suite.expand(Scale::ONE))
+        .and_then(|suite| suite.expand(VolumeScale::ONE))
     };
     let good = "when = [{ capacity = \"32k\" }]\npublished = { 8k = 3.5 }";
     let plan = of(good).unwrap();
@@ -546,7 +546,7 @@ fn a_claim_fits_its_trials() {
             "x",
             &format!("{experiment}\n[[claim]]\nid = \"c\"\nwhere = \"a table\"\nsays = \"It helps.\"\n{claim}"),
         )
-        .and_then(|suite| suite.expand(Scale::ONE))
+        .and_then(|suite| suite.expand(VolumeScale::ONE))
     };
     let small = "of = [{ capacity = \"32k\" }]\nto = { capacity = \"64k\" }\n";
     let claim = &of(&format!("{small}about = 0.5")).unwrap().claims[0];

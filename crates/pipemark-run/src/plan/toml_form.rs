@@ -12,7 +12,7 @@ use toml::Spanned;
 use pipemark_model::{Claim, GIB, Key, Value, Which, did_you_mean};
 
 use crate::plan::claims::{self, ClaimDesign};
-use crate::plan::design::{Axis, Design, PublishedFigure, PublishedFigures, Setting};
+use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
 use crate::plan::refusal::Refusal;
 use crate::plan::schedule::ScheduleChoices;
@@ -27,7 +27,7 @@ const MAX_PUBLISHED: usize = 24;
 const MAX_CLAIM_CHARS: usize = 400;
 
 /// A table with the places of keys and values.
-type Table<T> = BTreeMap<Spanned<String>, Spanned<T>>;
+type SuiteTable<T> = BTreeMap<Spanned<String>, Spanned<T>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,7 +41,7 @@ struct SuiteForm {
     #[serde(default, deserialize_with = "schedule")]
     schedule: ScheduleChoices,
     #[serde(default)]
-    defaults: Table<Scalar>,
+    defaults: SuiteTable<Scalar>,
     experiment: Spanned<Vec<DesignForm>>,
     #[serde(default)]
     claim: Vec<ClaimForm>,
@@ -57,13 +57,13 @@ struct DesignForm {
     about: String,
     across: Option<Spanned<String>>,
     #[serde(default)]
-    params: Table<Scalar>,
+    params: SuiteTable<Scalar>,
     #[serde(default)]
-    axes: Table<Vec<Spanned<Scalar>>>,
+    axes: SuiteTable<Vec<Spanned<Scalar>>>,
     #[serde(default)]
-    cases: Vec<Table<Scalar>>,
+    cases: Vec<SuiteTable<Scalar>>,
     #[serde(default)]
-    baseline: Table<Scalar>,
+    baseline: SuiteTable<Scalar>,
     #[serde(default)]
     published: Vec<Spanned<PublishedForm>>,
     gains: Option<Spanned<GainsForm>>,
@@ -92,9 +92,9 @@ struct GainsColumnForm {
     #[serde(deserialize_with = "title")]
     block: String,
     name: Spanned<String>,
-    when: Vec<Table<Scalar>>,
+    when: Vec<SuiteTable<Scalar>>,
     #[serde(default)]
-    published: Table<f64>,
+    published: SuiteTable<f64>,
 }
 
 #[derive(Deserialize)]
@@ -113,8 +113,8 @@ struct ClaimForm {
     #[serde(default = "ratio")]
     figure: String,
     #[serde(default)]
-    of: Vec<Table<Scalar>>,
-    to: Option<Table<Scalar>>,
+    of: Vec<SuiteTable<Scalar>>,
+    to: Option<SuiteTable<Scalar>>,
     #[serde(default)]
     which: Which,
     low: Option<f64>,
@@ -135,46 +135,46 @@ struct PublishedForm {
     #[serde(deserialize_with = "title")]
     hardware: String,
     #[serde(deserialize_with = "unit")]
-    unit: Unit,
+    unit: SuiteUnit,
     /// Bytes that took the time, where the figures are seconds.
     total: Option<u64>,
     by: Spanned<String>,
-    values: Table<f64>,
+    values: SuiteTable<f64>,
     /// What else was published of each, by what it is.
     #[serde(default)]
-    figures: Table<Table<f64>>,
+    figures: SuiteTable<SuiteTable<f64>>,
     #[serde(default)]
-    when: Table<Scalar>,
+    when: SuiteTable<Scalar>,
 }
 
 /// The units that documents give throughput in, in bytes per second; the last is of times for a number of bytes that the
 /// document does not give.
-const UNITS: [(&str, Unit); 9] = [
-    ("B/s", Unit::Bytes(1.0)),
-    ("kB/s", Unit::Bytes(1e3)),
-    ("KiB/s", Unit::Bytes(1024.0)),
-    ("MB/s", Unit::Bytes(1e6)),
-    ("MiB/s", Unit::Bytes(1048576.0)),
-    ("GB/s", Unit::Bytes(1e9)),
-    ("GiB/s", Unit::Bytes(1073741824.0)),
-    ("s", Unit::Seconds),
-    ("s, total unknown", Unit::SecondsOfSomething),
+const UNITS: [(&str, SuiteUnit); 9] = [
+    ("B/s", SuiteUnit::Bytes(1.0)),
+    ("kB/s", SuiteUnit::Bytes(1e3)),
+    ("KiB/s", SuiteUnit::Bytes(1024.0)),
+    ("MB/s", SuiteUnit::Bytes(1e6)),
+    ("MiB/s", SuiteUnit::Bytes(1048576.0)),
+    ("GB/s", SuiteUnit::Bytes(1e9)),
+    ("GiB/s", SuiteUnit::Bytes(1073741824.0)),
+    ("s", SuiteUnit::Seconds),
+    ("s, total unknown", SuiteUnit::SecondsOfSomething),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Unit {
+enum SuiteUnit {
     Bytes(f64),
     Seconds,
     SecondsOfSomething,
 }
 
-impl Unit {
+impl SuiteUnit {
     /// Bytes per second; a time is for `total` bytes.
     fn throughput(self, figure: f64, total: Option<u64>) -> f64 {
         match self {
-            Unit::Bytes(bytes) => figure * bytes,
-            Unit::Seconds => total.unwrap_or(0) as f64 / figure,
-            Unit::SecondsOfSomething => GIB / figure,
+            SuiteUnit::Bytes(bytes) => figure * bytes,
+            SuiteUnit::Seconds => total.unwrap_or(0) as f64 / figure,
+            SuiteUnit::SecondsOfSomething => GIB / figure,
         }
     }
 }
@@ -199,7 +199,7 @@ impl fmt::Display for Scalar {
 }
 
 /// The entries of a table in the order of the file.
-fn entries<T>(table: &Table<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
+fn entries<T>(table: &SuiteTable<T>) -> Vec<(&Spanned<String>, &Spanned<T>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
@@ -229,7 +229,7 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
     for (word, values) in entries(&form.axes) {
         let key = key(word)?;
         let values = values.as_ref().iter().map(|value| setting(key, value)).collect::<Result<_, _>>()?;
-        axes.push(Axis { key, values, at: Some(word.span()) });
+        axes.push(DesignAxis { key, values, at: Some(word.span()) });
     }
     if let Some(table) = form.published.get(MAX_PUBLISHED) {
         let sentence = format!("an experiment takes at most {MAX_PUBLISHED} tables of published figures");
@@ -253,7 +253,7 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
 fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal> {
     let form = table.as_ref();
     let by = key(&form.by)?;
-    if (form.unit == Unit::Seconds) != form.total.is_some() {
+    if (form.unit == SuiteUnit::Seconds) != form.total.is_some() {
         let sentence =
             "total says how many bytes took a time in seconds: unit = \"s\" needs it, and no other unit takes it";
         return Err(Refusal::new(sentence, Some(table.span())));
@@ -277,7 +277,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
         if !(throughput.is_finite() && throughput > 0.0) {
             return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
         }
-        let of_value = |(what, table): (&Spanned<String>, &Spanned<Table<f64>>)| {
+        let of_value = |(what, table): (&Spanned<String>, &Spanned<SuiteTable<f64>>)| {
             let (_, figure) = table.as_ref().iter().find(|(value, _)| value.as_ref() == word.as_ref())?;
             Some((what.as_ref().clone(), *figure.as_ref()))
         };
@@ -290,7 +290,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     Ok(PublishedFigures {
         source: format!("{} ({})", form.source, form.hardware),
         when: settings(&form.when)?,
-        relative: form.unit == Unit::SecondsOfSomething,
+        relative: form.unit == SuiteUnit::SecondsOfSomething,
         figures,
     })
 }
@@ -341,7 +341,7 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     if form.open.is_none() == (low.is_none() && high.is_none()) {
         return Err(refuse("a claim needs low, high or about, or open with why it can't be measured".to_owned()));
     }
-    let all = |table: &Table<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
+    let all = |table: &SuiteTable<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
     Ok(ClaimDesign {
         of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
         to: form.to.as_ref().map(all).transpose()?,
@@ -362,7 +362,7 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
     })
 }
 
-fn settings(table: &Table<Scalar>) -> Result<Vec<Setting>, Refusal> {
+fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<Setting>, Refusal> {
     let mut settings: Vec<Setting> = Vec::new();
     for (word, value) in entries(table) {
         let key = key(word)?;
@@ -444,7 +444,7 @@ fn about<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
     Ok(text.trim().to_owned())
 }
 
-fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Unit, D::Error> {
+fn unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SuiteUnit, D::Error> {
     let word = String::deserialize(deserializer)?;
     let unit = UNITS.iter().find(|(name, _)| *name == word).map(|(_, unit)| *unit);
     unit.ok_or_else(|| D::Error::custom(unknown_word(&word, &UNITS.map(|(name, _)| name))))

@@ -32,7 +32,7 @@ const DESCRIPTORS: usize = 4;
 /// What an end does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum EndRole {
     /// Writes into the link.
     Source,
     /// Reads from the link.
@@ -43,14 +43,14 @@ pub enum Role {
     Keeper,
 }
 
-impl Role {
+impl EndRole {
     /// The word for people.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Source => "source",
-            Role::Sink => "sink",
-            Role::Copy => "copying process",
-            Role::Keeper => "keeper of the link",
+            EndRole::Source => "source",
+            EndRole::Sink => "sink",
+            EndRole::Copy => "copying process",
+            EndRole::Keeper => "keeper of the link",
         }
     }
 }
@@ -59,7 +59,7 @@ impl Role {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
     /// What to do.
-    pub role: Role,
+    pub role: EndRole,
     /// The process that waits for the reply.
     pub parent: u32,
     /// What is measured.
@@ -229,7 +229,7 @@ mod tests {
         let (ours, theirs) = pair().unwrap();
         let pipe = pipeio::pipe::Pipe::new().unwrap();
         let assignment = Assignment {
-            role: Role::Sink,
+            role: EndRole::Sink,
             parent: 1,
             pair: 3,
             line: 7,
@@ -241,7 +241,7 @@ mod tests {
         };
         send(&ours, &assignment, &[pipe.reader.as_fd(), pipe.writer.as_fd()]).unwrap();
         let (received, descriptors) = receive::<Assignment>(&theirs).unwrap().unwrap();
-        assert_eq!((received.role, received.job), (Role::Sink, Job::default()));
+        assert_eq!((received.role, received.job), (EndRole::Sink, Job::default()));
         assert_eq!(descriptors.len(), 2);
         rustix::io::write(&descriptors[1], b"x").unwrap();
         assert_eq!(pipeio::pipe::fill(&pipe.reader).unwrap(), 1);

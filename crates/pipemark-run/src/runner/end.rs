@@ -20,13 +20,13 @@ use pipemark_host::child;
 use pipemark_model::{Cpu, Delay, EndStats, Ends, Job, PageKind, Verify};
 
 use crate::link;
-use crate::runner::channel::{self, Assignment, Done, Reply, Role};
+use crate::runner::channel::{self, Assignment, Done, EndRole, Reply};
 use crate::runner::control::Control;
 use crate::runner::keeper;
 pub(super) use latency::{LONGEST_NS, summary};
 
 /// What every role works with.
-struct End {
+struct TrialEnd {
     assignment: Assignment,
     ends: Ends,
     control: Control,
@@ -47,7 +47,7 @@ pub fn main() -> u8 {
             return 2;
         }
     };
-    if assignment.role == Role::Keeper {
+    if assignment.role == EndRole::Keeper {
         return keeper::main(&assignment, socket);
     }
     // An end never outlives the one that started it: others of the run may never come.
@@ -72,19 +72,19 @@ fn take_part(assignment: Assignment, descriptors: Vec<OwnedFd>) -> io::Result<Do
     let ends = assignment.job.ends().ok_or_else(|| missing("the link"))?.clone();
     let mut handles = assignment.handles.clone().into_iter().map(|wire| wire.handle(&mut descriptors));
     let mut next = || handles.next().unwrap_or_else(|| Err(missing("an end of the link")));
-    let end = End { assignment, ends, control, pinned };
+    let end = TrialEnd { assignment, ends, control, pinned };
     let Some(link) = link::of(end.ends.link) else { return copy::run(&end) };
     match (end.assignment.role, &end.assignment.job) {
-        (Role::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
+        (EndRole::Source, Job::RoundTrip(trip)) => latency::ask(&end, trip.pace, link, next()?, next()?),
         (_, Job::RoundTrip(_)) => latency::answer(&end, link, next()?, next()?),
-        (Role::Source, _) if end.ends.writers > 1 => writers::write(&end, next()?.fd()?),
+        (EndRole::Source, _) if end.ends.writers > 1 => writers::write(&end, next()?.fd()?),
         (_, _) if end.ends.writers > 1 => writers::read(&end, next()?.fd()?),
-        (Role::Source, _) => source::run(&end, link, next()?),
+        (EndRole::Source, _) => source::run(&end, link, next()?),
         (_, _) => sink::run(&end, link, next()?),
     }
 }
 
-impl End {
+impl TrialEnd {
     /// Whether there are stages between source and sink. Then the whole stream is measured, to its end: stages may hold
     /// bytes back, or change their number.
     fn chained(&self) -> bool {

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-use pipemark_entrants::{Answer, Entrants, Runnable, Stream, judge, quoted};
+use pipemark_entrants::{ByteStream, Entrants, ProgramAnswer, Runnable, judge, quoted};
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
 use pipemark_model::{Entrant, EntrantStats, Sample};
 
 use crate::runner::keeper::Scratch;
-use crate::runner::pair::{Conditions, Measured};
+use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::process::Peer;
-use crate::runner::supervisor::{Completion, Order, SUPERVISOR_VERB};
+use crate::runner::supervisor::{Order, SUPERVISOR_VERB, StagesEnded};
 
 /// How long a supervisor may take to end what it has started.
 const CLEANING: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ pub fn run(
     conditions: &Conditions<'_>,
     entrants: &Entrants,
     proven: &mut BTreeSet<String>,
-) -> Result<Measured, RunError> {
+) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
     match (&runnable.prints, verify.looks()) {
         (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
@@ -42,10 +42,11 @@ pub fn run(
         (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
         (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
     }
-    let stream = Stream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
+    let stream =
+        ByteStream { bytes: total.0, block: block.0, verify: *verify, seed: conditions.seed as u32, flip: None };
     if proven.insert(format!("{language} {program} {}", stream.pattern())) {
         let (bytes, block, flip) = PROOF;
-        let proof = Stream { bytes, block, flip: Some(flip), ..stream };
+        let proof = ByteStream { bytes, block, flip: Some(flip), ..stream };
         once(&runnable, &proof, conditions).map_err(|error| match error {
             RunError::Unverified(reason) => {
                 RunError::Unverified(format!("a byte was changed on its way, and it did not notice: {reason}"))
@@ -56,7 +57,7 @@ pub fn run(
     let (answer, outcome) = once(&runnable, &stream, conditions)?;
     let measured = sample(answer.runtime, (answer.bytes, answer.ns), &outcome);
     let sample = Sample { capacity_after: answer.capacity, ..measured };
-    Ok(Measured { sample, notes: Vec::new() })
+    Ok(RunResult { sample, notes: Vec::new() })
 }
 
 /// Runs a benchmark of others, which prints a rate of its own and proves nothing.
@@ -65,7 +66,7 @@ fn printed(
     unit: &str,
     (block, total): (u64, u64),
     conditions: &Conditions<'_>,
-) -> Result<Measured, RunError> {
+) -> Result<RunResult, RunError> {
     let filled = |word: &String| word.replace("{block}", &block.to_string()).replace("{total}", &total.to_string());
     let words = runnable.words.iter().map(filled).collect();
     let outcome = supervised(runnable, words, conditions)?;
@@ -81,10 +82,10 @@ fn printed(
     })?;
     let ns = (total as f64 / (rate * per_second) * 1e9).max(1.0) as u64;
     let sample = sample(runnable.name.clone(), (total, ns), &outcome);
-    Ok(Measured { sample, notes: Vec::new() })
+    Ok(RunResult { sample, notes: Vec::new() })
 }
 
-fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &Completion) -> Sample {
+fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &StagesEnded) -> Sample {
     let used = outcome.used;
     Sample {
         bytes,
@@ -99,7 +100,11 @@ fn sample(runtime: String, (bytes, ns): (u64, u64), outcome: &Completion) -> Sam
     }
 }
 
-fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Result<(Answer, Completion), RunError> {
+fn once(
+    runnable: &Runnable,
+    stream: &ByteStream,
+    conditions: &Conditions<'_>,
+) -> Result<(ProgramAnswer, StagesEnded), RunError> {
     let mut words = runnable.words.clone();
     for (option, value) in [
         ("--bytes", stream.bytes.to_string()),
@@ -120,7 +125,7 @@ fn once(runnable: &Runnable, stream: &Stream, conditions: &Conditions<'_>) -> Re
     }
 }
 
-fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<Completion, RunError> {
+fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'_>) -> Result<StagesEnded, RunError> {
     let scratch = Scratch::new().map_err(RunError::failed("the program could not be run"))?;
     let order = Order {
         words,
@@ -134,7 +139,7 @@ fn supervised(runnable: &Runnable, words: Vec<String>, conditions: &Conditions<'
 }
 
 /// Whether it was started, ended well and alone, and printed no more than it may.
-fn check_end(outcome: &Completion) -> Result<(), RunError> {
+fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
     let trouble = match (&outcome.unstarted, outcome.code, outcome.signal) {
         (Some(reason), _, _) => reason.clone(),
         (_, Some(0), _) if outcome.left_behind > 0 => {
@@ -152,7 +157,7 @@ fn check_end(outcome: &Completion) -> Result<(), RunError> {
     Err(RunError::Failed(with_stderr(trouble, outcome)))
 }
 
-fn with_stderr(sentence: String, outcome: &Completion) -> String {
+fn with_stderr(sentence: String, outcome: &StagesEnded) -> String {
     match outcome.stderr.text.trim() {
         "" => sentence,
         said => format!("{sentence}; its stderr: {}", quoted(said, QUOTE)),
@@ -170,7 +175,7 @@ impl Supervisor {
     }
 
     /// Waits until the entrant has ended, or ends it when its time is over.
-    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<Completion, RunError> {
+    fn outcome(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<StagesEnded, RunError> {
         if let Some(outcome) = self.take(Instant::now() + limit, Some(interrupt))? {
             return Ok(outcome);
         }
@@ -181,7 +186,7 @@ impl Supervisor {
     }
 
     /// What it says once it was hung up on, whatever the entrant does to keep it from that.
-    fn last_word(&mut self) -> Result<Option<Completion>, RunError> {
+    fn last_word(&mut self) -> Result<Option<StagesEnded>, RunError> {
         let deadline = Instant::now() + CLEANING;
         while Instant::now() < deadline {
             self.0.resume();
@@ -193,7 +198,7 @@ impl Supervisor {
     }
 
     /// What came of the entrant; `None` if that isn't known until the deadline.
-    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<Completion>, RunError> {
+    fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<StagesEnded>, RunError> {
         if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);
         }

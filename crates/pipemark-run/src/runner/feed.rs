@@ -46,7 +46,7 @@ struct Log {
 }
 
 /// What a filter's input is to be.
-pub struct Input {
+pub struct FilterInput {
     /// What writes it; the filter reads the file itself where there is none.
     pub command: Option<Vec<String>>,
     /// What that reads, and how many bytes go into the filter; without it, input has no end.
@@ -58,13 +58,13 @@ impl Feeds {
     ///
     /// # Errors
     /// When there is no memory for a log, or it cannot be compressed.
-    pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<Input, RunError> {
+    pub fn input(&mut self, feed: Feed, total: ByteSize, interrupt: &Interrupt) -> Result<FilterInput, RunError> {
         let failed = |error: io::Error| RunError::Failed(format!("the log could not be made: {}", explained(&error)));
         let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
         let command = match feed {
-            Feed::YesShort => return Ok(Input { command: words(&["yes", SHORT_LINE]), file: None }),
-            Feed::YesMiddle => return Ok(Input { command: words(&["yes", MIDDLE_LINE]), file: None }),
-            Feed::YesLong => return Ok(Input { command: words(&["yes", LONG_LINE]), file: None }),
+            Feed::YesShort => return Ok(FilterInput { command: words(&["yes", SHORT_LINE]), file: None }),
+            Feed::YesMiddle => return Ok(FilterInput { command: words(&["yes", MIDDLE_LINE]), file: None }),
+            Feed::YesLong => return Ok(FilterInput { command: words(&["yes", LONG_LINE]), file: None }),
             Feed::File => None,
             Feed::Zcat => words(&["zcat"]),
             Feed::Timed => unreachable!("its lines are written here, not by another program"),
@@ -78,7 +78,7 @@ impl Feeds {
             log.packed = Some(log.pack(interrupt)?);
         }
         let file = log.packed.as_ref().filter(|_| command.is_some()).unwrap_or(&log.plain);
-        Ok(Input { file: Some((reopened(file).map_err(failed)?, log.bytes)), command })
+        Ok(FilterInput { file: Some((reopened(file).map_err(failed)?, log.bytes)), command })
     }
 }
 

@@ -14,11 +14,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child, wait_for_first};
-use pipemark_model::{ByteSize, Filter, Lines, Nanos, PipelineStats, ProcessStats, Sample, Volume};
+use pipemark_model::{ByteSize, Filter, LinesJob, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
 use crate::runner::counters::Counters;
-use crate::runner::feed::{Feeds, Input};
-use crate::runner::pair::{Conditions, Measured};
+use crate::runner::feed::{Feeds, FilterInput};
+use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 
 /// How long a program may take to become ready to begin.
@@ -32,11 +32,11 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// # Errors
 /// As for a pair: when there was no run, when a process of it failed, or when the filter's output is wrong.
 pub fn run(
-    Lines { feed, filter, volume, rate }: &Lines,
+    LinesJob { feed, filter, volume, rate }: &LinesJob,
     conditions: &Conditions<'_>,
     entrants: &Entrants,
-    state: &mut State,
-) -> Result<Measured, RunError> {
+    state: &mut FilterState,
+) -> Result<RunResult, RunError> {
     let (runnable, does) = entrants.filter(filter)?;
     if !state.proven.contains(filter.as_str()) {
         proof::prove(filter, does, &runnable.words, conditions)?;
@@ -48,7 +48,7 @@ pub fn run(
     let total = if let Volume::Total(total) = *volume { total } else { ByteSize(0) };
     let input = state.feeds.input(*feed, total, conditions.interrupt)?;
     let begin = Instant::now();
-    let mut pipeline = Pipeline::start(filter, &runnable.words, input)
+    let mut pipeline = FilterPipeline::start(filter, &runnable.words, input)
         .map_err(|error| RunError::Failed(format!("the pipeline could not be started: {}", explained(&error))))?;
     let deadline = begin + conditions.limit;
     let ready = Instant::now() + READY;
@@ -78,7 +78,7 @@ pub fn run(
         pipeline: Some(stats),
         ..Sample::default()
     };
-    Ok(Measured { sample, notes: Vec::new() })
+    Ok(RunResult { sample, notes: Vec::new() })
 }
 
 /// What a process used, as far as its usage tells.
@@ -94,23 +94,23 @@ pub fn used(usage: &Usage) -> ProcessStats {
 
 /// What all runs of a measurement share.
 #[derive(Default)]
-pub struct State {
+pub struct FilterState {
     feeds: Feeds,
     /// Programs that have shown that they do what they are timed for.
     pub proven: BTreeSet<String>,
 }
 
 /// The processes of a run. Dropping it ends them.
-struct Pipeline {
+struct FilterPipeline {
     filter: Child,
     feed: Option<Child>,
     /// The file that the filter or what feeds it reads, and how many bytes go into the filter.
     file: Option<(File, u64)>,
 }
 
-impl Pipeline {
+impl FilterPipeline {
     /// Starts the processes, held.
-    fn start(filter: &Filter, words: &[String], input: Input) -> io::Result<Pipeline> {
+    fn start(filter: &Filter, words: &[String], input: FilterInput) -> io::Result<FilterPipeline> {
         let null = || File::options().read(true).write(true).open("/dev/null");
         let stdin = input.file.as_ref().map_or_else(null, |(file, _)| file.try_clone())?.into();
         let (from, feed) = match input.command {
@@ -122,7 +122,7 @@ impl Pipeline {
         };
         let output = null()?.into();
         let filter = Child::start_foreign(filter.as_str(), words, (from, output), None, Begin::Held)?;
-        Ok(Pipeline { filter, feed, file: input.file })
+        Ok(FilterPipeline { filter, feed, file: input.file })
     }
 
     fn all(&self) -> impl Iterator<Item = &Child> {

@@ -13,8 +13,8 @@ use pipemark_host::child::guard;
 use pipemark_model::{Ends, Job};
 
 use crate::link::{self, Handle, Handles, Link, Naming};
-use crate::runner::channel::{self, Assignment, Granted, Reply, Role, Wire, descriptor};
-use crate::runner::process::Process;
+use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, descriptor};
+use crate::runner::process::EndProcess;
 
 /// How long a keeper may take to make a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub fn make(link: &'static dyn Link, job: &Job, ends: &Ends) -> io::Result<(Hand
 
 /// A running keeper. Dropping it removes what it made.
 pub struct Keeper {
-    process: Process,
+    process: EndProcess,
     link: &'static dyn Link,
     folder: PathBuf,
 }
@@ -45,7 +45,7 @@ impl Keeper {
             guard::remember(&format!("{} {}", ends.link, folder.display()));
         }
         let assignment = Assignment {
-            role: Role::Keeper,
+            role: EndRole::Keeper,
             parent: std::process::id(),
             job: job.clone(),
             pair: 0,
@@ -55,7 +55,7 @@ impl Keeper {
             handles: Vec::new(),
             folder: Some(folder.clone()),
         };
-        let process = Process::start(&assignment, &[]).map_err(io::Error::other)?;
+        let process = EndProcess::start(&assignment, &[]).map_err(io::Error::other)?;
         let mut keeper = Keeper { process, link, folder };
         let mut descriptors = keeper.process.wait_for_reply(PATIENCE).map_err(io::Error::other)?.into_iter();
         match keeper.process.reply.take() {

@@ -11,11 +11,11 @@ use pipemark_host::child::wait_readable;
 use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, StageStats, Verify, Warning};
 
 use crate::link::{self, Handle, Link};
-use crate::runner::channel::{Assignment, Done, Granted, Reply, Role, Wire, descriptor};
+use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, descriptor};
 use crate::runner::control::Control;
 use crate::runner::keeper::{self, Keeper};
 use crate::runner::pieces::{Passed, Sampler};
-use crate::runner::process::Process;
+use crate::runner::process::EndProcess;
 use crate::runner::stage::RunningStages;
 
 /// What a run is made with, besides its job.
@@ -33,7 +33,7 @@ pub struct Conditions<'a> {
 }
 
 /// What one run gave.
-pub struct Measured {
+pub struct RunResult {
     /// The figures; round and start are the schedule's to fill in.
     pub sample: Sample,
     /// What was different from what was asked for.
@@ -49,9 +49,9 @@ pub fn run(
     ends: &Ends,
     conditions: &Conditions<'_>,
     watch: &mut dyn FnMut(Passed),
-) -> Result<Measured, RunError> {
+) -> Result<RunResult, RunError> {
     let begin = Instant::now();
-    let mut run = Run::start(job, ends, conditions)?;
+    let mut run = PairRun::start(job, ends, conditions)?;
     let deadline = begin + conditions.limit;
     let mut sampler = Sampler::new(&run.processes, job.is_round_trip(), conditions.interval);
     let replies = match wait(&mut run, deadline, conditions, &mut sampler, watch) {
@@ -69,8 +69,8 @@ pub fn run(
 }
 
 /// A run on its way. Dropping it ends its processes and removes its links, in this order.
-struct Run {
-    processes: Vec<Process>,
+struct PairRun {
+    processes: Vec<EndProcess>,
     stages: RunningStages,
     keepers: Vec<Keeper>,
     control: Control,
@@ -78,16 +78,16 @@ struct Run {
     granted: Granted,
 }
 
-impl Run {
-    fn start(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<Run, RunError> {
+impl PairRun {
+    fn start(job: &Job, ends: &Ends, conditions: &Conditions<'_>) -> Result<PairRun, RunError> {
         let link = link::of(ends.link);
         let roles = match link {
-            Some(_) => [vec![Role::Source; ends.writers as usize], vec![Role::Sink]].concat(),
-            None => vec![Role::Copy],
+            Some(_) => [vec![EndRole::Source; ends.writers as usize], vec![EndRole::Sink]].concat(),
+            None => vec![EndRole::Copy],
         };
         let count = roles.len() * ends.pairs as usize;
         let (page, control) = Control::create(count).map_err(failed("no shared memory for the run"))?;
-        let mut run = Run {
+        let mut run = PairRun {
             processes: Vec::with_capacity(count),
             stages: RunningStages::default(),
             keepers: Vec::new(),
@@ -100,21 +100,21 @@ impl Run {
                 None => [Vec::new(), Vec::new()],
             };
             for &role in &roles {
-                let handles = &handles[usize::from(role == Role::Sink)];
+                let handles = &handles[usize::from(role == EndRole::Sink)];
                 let assignment = Assignment {
                     role,
                     parent: std::process::id(),
                     job: job.clone(),
                     pair,
                     line: run.processes.len(),
-                    pin: conditions.cpus.map(|(source, sink)| if role == Role::Sink { sink } else { source }),
+                    pin: conditions.cpus.map(|(source, sink)| if role == EndRole::Sink { sink } else { source }),
                     seed: conditions.seed,
                     handles: handles.iter().map(Wire::of).collect(),
                     folder: None,
                 };
                 let descriptors: Vec<_> =
                     std::iter::once(page.as_fd()).chain(handles.iter().filter_map(descriptor)).collect();
-                run.processes.push(Process::start(&assignment, &descriptors).map_err(RunError::Failed)?);
+                run.processes.push(EndProcess::start(&assignment, &descriptors).map_err(RunError::Failed)?);
             }
         }
         Ok(run)
@@ -155,13 +155,13 @@ fn failed(what: &str) -> impl FnOnce(io::Error) -> RunError {
 
 /// Waits for all replies.
 fn wait(
-    run: &mut Run,
+    run: &mut PairRun,
     deadline: Instant,
     conditions: &Conditions<'_>,
     sampler: &mut Sampler,
     watch: &mut dyn FnMut(Passed),
-) -> Result<Vec<(Role, Done)>, RunError> {
-    let Run { processes, control, .. } = run;
+) -> Result<Vec<(EndRole, Done)>, RunError> {
+    let PairRun { processes, control, .. } = run;
     while let Some(next) = next_reply(processes, deadline.min(sampler.next), Some(conditions.interrupt))? {
         let nth = match next {
             Some(nth) => nth,
@@ -188,7 +188,7 @@ fn wait(
 }
 
 /// When one end dies, the other fails a moment later, each link with an error of its own. The death is the news.
-fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
+fn reason_behind(reason: String, processes: &mut [EndProcess]) -> RunError {
     let patience = Duration::from_millis(100);
     while let Ok(Some(Some(nth))) = next_reply(processes, Instant::now() + patience, None) {
         match processes[nth].take_reply() {
@@ -206,7 +206,7 @@ fn reason_behind(reason: String, processes: &mut [Process]) -> RunError {
 /// Which process has a reply to take, or has ended without one; `Some(None)` at the deadline, and `None` when all have
 /// replied.
 fn next_reply(
-    processes: &[Process],
+    processes: &[EndProcess],
     deadline: Instant,
     interrupt: Option<&Interrupt>,
 ) -> Result<Option<Option<usize>>, RunError> {
@@ -223,7 +223,7 @@ fn next_reply(
 }
 
 /// Says how a hanging run looked: how far it was, how full the pipe, who waited on what.
-fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
+fn hang(processes: &[EndProcess], control: &Control, limit: Duration) -> String {
     let phase = match control.met() {
         0 => "getting ready",
         1 => "warming up",
@@ -233,7 +233,7 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
     for process in processes.iter().filter(|process| process.reply.is_none()).take(8) {
         let bytes = control.bytes(process.line);
         text.push_str(&format!("; the {} {} after {bytes} bytes", process.role.name(), process.doing()));
-        if process.role == Role::Sink
+        if process.role == EndRole::Sink
             && let Some((fill, capacity)) = process.pipe_fill()
         {
             text.push_str(&format!(", its pipe held {fill} of {capacity} bytes"));
@@ -247,13 +247,13 @@ fn hang(processes: &[Process], control: &Control, limit: Duration) -> String {
 fn measured(
     job: &Job,
     ends: &Ends,
-    replies: Vec<(Role, Done)>,
+    replies: Vec<(EndRole, Done)>,
     stages: Vec<StageStats>,
     granted: Granted,
     wall: Duration,
-) -> Result<Measured, RunError> {
-    let (sinks, sources): (Vec<_>, Vec<_>) = replies.into_iter().partition(|&(role, _)| role != Role::Source);
-    let done = |ends: Vec<(Role, Done)>| ends.into_iter().map(|(_, done)| done).collect();
+) -> Result<RunResult, RunError> {
+    let (sinks, sources): (Vec<_>, Vec<_>) = replies.into_iter().partition(|&(role, _)| role != EndRole::Source);
+    let done = |ends: Vec<(EndRole, Done)>| ends.into_iter().map(|(_, done)| done).collect();
     let (sources, sinks): (Vec<Done>, Vec<Done>) = (done(sources), done(sinks));
     verify(ends, &sources, &sinks)?;
     let mut notes = Vec::new();
@@ -308,7 +308,7 @@ fn measured(
     if sample.bytes == 0 || sample.ns == 0 {
         return Err(RunError::Failed("no byte arrived in the measured window".to_owned()));
     }
-    Ok(Measured { sample, notes })
+    Ok(RunResult { sample, notes })
 }
 
 pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<(), RunError> {

@@ -9,9 +9,9 @@ use pipeio_harness::usage::monotonic_ns;
 
 use pipemark_model::Pieces;
 
-use crate::runner::channel::Role;
+use crate::runner::channel::EndRole;
 use crate::runner::control::Control;
-use crate::runner::process::Process;
+use crate::runner::process::EndProcess;
 
 /// The most looks that are kept; from there on every second one.
 const MOST: usize = 600;
@@ -60,11 +60,11 @@ pub struct Sampler {
 
 impl Sampler {
     /// For these ends; of a conversation the source knows what has arrived.
-    pub fn new(processes: &[Process], conversation: bool, interval: Duration) -> Sampler {
+    pub fn new(processes: &[EndProcess], conversation: bool, interval: Duration) -> Sampler {
         let few = processes.len() <= MOST_ENDS;
-        let end = |process: &Process| {
+        let end = |process: &EndProcess| {
             let file = few.then(|| File::open(format!("/proc/{}/schedstat", process.pid())).ok()).flatten();
-            let source = process.role == Role::Source;
+            let source = process.role == EndRole::Source;
             (process.line, source == conversation, usize::from(!source), file)
         };
         let ends = processes.iter().map(end).collect();

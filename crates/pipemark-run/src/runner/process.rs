@@ -12,10 +12,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use pipemark_host::child::error::explained;
-use pipemark_host::child::{self, Child, Group};
+use pipemark_host::child::{self, Child, ProcessGroup};
 use pipemark_model::{Ends, Rseq};
 
-use crate::runner::channel::{self, Assignment, END_VERB, Reply, Role};
+use crate::runner::channel::{self, Assignment, END_VERB, EndRole, Reply};
 
 /// How long a process may take to be gone that has closed its socket.
 const ENDING: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ impl Peer {
         let (socket, theirs) = channel::pair().map_err(not_started)?;
         let mut command = child::ourselves(verb);
         command.envs(environment).stdin(theirs).stdout(Stdio::null());
-        let child = Child::start(name, &mut command, Group::Own).map_err(not_started)?;
+        let child = Child::start(name, &mut command, ProcessGroup::Own).map_err(not_started)?;
         // The other side of the socket: the process's own is to be the last.
         drop(command);
         let mut peer = Peer { child, socket };
@@ -94,10 +94,10 @@ impl Peer {
 }
 
 /// An end of a run, or the keeper of a link, as its parent sees it.
-pub struct Process {
+pub struct EndProcess {
     peer: Peer,
     /// What it does.
-    pub role: Role,
+    pub role: EndRole,
     /// Its line of the shared page.
     pub line: usize,
     /// The file number of its link, to find it among whatever else it has open.
@@ -106,17 +106,17 @@ pub struct Process {
     pub reply: Option<Reply>,
 }
 
-impl Process {
+impl EndProcess {
     /// Starts an end with its job and the descriptors: the shared page and its side of the link, if it has one.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had: a sentence.
-    pub fn start(assignment: &Assignment, descriptors: &[BorrowedFd<'_>]) -> Result<Process, String> {
+    pub fn start(assignment: &Assignment, descriptors: &[BorrowedFd<'_>]) -> Result<EndProcess, String> {
         let link = descriptors.get(1).and_then(|link| Some(rustix::fs::fstat(link).ok()?.st_ino));
         let tunables = assignment.job.ends().and_then(tunables);
         let environment = tunables.map(|tunables| (TUNABLES, tunables));
         let peer = Peer::start(assignment.role.name(), END_VERB, environment, assignment, descriptors)?;
-        Ok(Process { peer, role: assignment.role, line: assignment.line, link, reply: None })
+        Ok(EndProcess { peer, role: assignment.role, line: assignment.line, link, reply: None })
     }
 
     /// Its number.

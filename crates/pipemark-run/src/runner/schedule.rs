@@ -16,7 +16,7 @@ use pipemark_stats::estimate;
 use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
-use crate::runner::pair::{self, Conditions, Measured};
+use crate::runner::pair::{self, Conditions, RunResult};
 use crate::runner::{entrant, filter};
 
 /// How often a run is looked at, at most, unless that was asked for.
@@ -98,7 +98,7 @@ pub fn measure(
         Runs::Adaptive { min, .. } => (min, schedule.budget),
     };
     let mut random = SplitMix64::seed_from_u64(schedule.seed);
-    let mut lines = filter::State::default();
+    let mut lines = filter::FilterState::default();
     let mut partial = false;
     let mut done = 0;
     let words = names(&turns.iter().map(|turn| &turn.outcome.trial.job).collect::<Vec<_>>(), &[]);
@@ -131,7 +131,7 @@ pub fn measure(
                 }
             };
             match run {
-                Ok(Measured { sample, notes }) => {
+                Ok(RunResult { sample, notes }) => {
                     turn.outcome.samples.push(Sample { round, started_ns, ..sample });
                     latest = so_far(&words[i], job, &turn.outcome.samples);
                     for note in notes {

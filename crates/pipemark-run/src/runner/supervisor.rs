@@ -17,7 +17,7 @@ use pipeio_harness::reap::Reap;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use serde::{Deserialize, Serialize};
 
-use pipemark_host::child::{self, Child, Group, wait_readable};
+use pipemark_host::child::{self, Child, ProcessGroup, wait_readable};
 use pipemark_model::{Cpu, StageStats};
 
 use crate::runner::channel;
@@ -53,7 +53,7 @@ pub struct Order {
 
 /// What came of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Completion {
+pub struct StagesEnded {
     /// Why it could not be started.
     pub unstarted: Option<String>,
     /// The exit code, if it ended by itself.
@@ -98,14 +98,14 @@ pub fn main() -> u8 {
         return 2;
     };
     let completion = supervise(&order)
-        .unwrap_or_else(|error| Completion { unstarted: Some(error.to_string()), ..Completion::default() });
+        .unwrap_or_else(|error| StagesEnded { unstarted: Some(error.to_string()), ..StagesEnded::default() });
     match channel::send(socket, &completion, &[]) {
         Ok(()) => 0,
         Err(_) => 1,
     }
 }
 
-fn supervise(order: &Order) -> io::Result<Completion> {
+fn supervise(order: &Order) -> io::Result<StagesEnded> {
     // Whoever loses its parent below becomes our child, so that it is counted and cannot get away.
     set_child_subreaper(Some(getpid()))?;
     if let Some(cpu) = order.pin {
@@ -118,13 +118,13 @@ fn supervise(order: &Order) -> io::Result<Completion> {
     command.args(arguments).current_dir(&order.folder).env("TMPDIR", &order.scratch);
     command.stdin(Stdio::null()).stdout(their_stdout).stderr(their_stderr);
     // In our group, which the parent kills should we be killed.
-    let main = Child::start(program, &mut command, Group::Inherited)
+    let main = Child::start(program, &mut command, ProcessGroup::Inherited)
         .map_err(|error| io::Error::new(error.kind(), format!("'{program}' could not be started: {error}")))?;
     drop(command);
-    let mut tree = Tree {
+    let mut tree = ProcessTree {
         pidfd: main.pidfd()?,
         main,
-        completion: Completion::default(),
+        completion: StagesEnded::default(),
         seen_rss: None,
         // A child's peak is never below what we had when it was started: there, only looking tells.
         own_rss: peak_rss("self").unwrap_or(0),
@@ -138,16 +138,16 @@ fn supervise(order: &Order) -> io::Result<Completion> {
 }
 
 /// The processes of a run while they run.
-struct Tree {
+struct ProcessTree {
     main: Child,
     /// Readable when `main` has ended.
     pidfd: OwnedFd,
-    completion: Completion,
+    completion: StagesEnded,
     seen_rss: Option<u64>,
     own_rss: u64,
 }
 
-impl Tree {
+impl ProcessTree {
     fn wait_until_gone(&mut self) -> io::Result<()> {
         // When those that outlive the one that was started are killed, and when those that were killed are given up on.
         let (mut linger_until, mut kill_until) = (None, None);

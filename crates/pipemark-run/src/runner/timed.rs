@@ -22,7 +22,7 @@ use pipemark_host::child::{Begin, Child, wait_readable};
 use pipemark_model::{Filter, Latency, Nanos, PipelineStats, Sample};
 
 use crate::runner::filter::used;
-use crate::runner::pair::{Conditions, Measured};
+use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{end, proof};
 
 /// Bytes of a line, its newline included.
@@ -46,7 +46,7 @@ pub fn run(
     (filter, does, words): (&Filter, Does, &[String]),
     (rate, time): (u32, Nanos),
     conditions: &Conditions<'_>,
-) -> Result<Measured, RunError> {
+) -> Result<RunResult, RunError> {
     if does == Does::Count {
         return Err(RunError::NotHere(format!("{filter} passes no lines on that could be timed")));
     }
@@ -91,7 +91,7 @@ pub fn run(
         pipeline: Some(PipelineStats { filter: used(&usage), feed: None }),
         ..Sample::default()
     };
-    Ok(Measured { sample, notes: Vec::new() })
+    Ok(RunResult { sample, notes: Vec::new() })
 }
 
 /// What was written in the window.

@@ -33,7 +33,7 @@ pub struct Diff {
     /// The same is what is neither, with the whole interval within this, a fraction.
     pub same_within: f64,
     /// The experiments, in the order of BASE; one that has trials of throughput and of latency is two.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ChangeGroup>,
     /// Trials of one side only, and those that were not measured on both.
     pub missing: Vec<Missing>,
 }
@@ -65,7 +65,7 @@ pub struct Origin {
 /// The trials of an experiment that were measured on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Group {
+pub struct ChangeGroup {
     /// The experiment's name.
     pub experiment: String,
     /// Its heading.

@@ -13,7 +13,7 @@ const FASTEST: f64 = 9_007_199_254_740_992.0;
 const SLOWEST: u64 = 86_400_000_000_000;
 
 /// Bytes per second, or in latency mode the median round trip in nanoseconds, of each round.
-pub(super) type Figures = BTreeMap<u32, f64>;
+pub(super) type SidesFigures = BTreeMap<u32, f64>;
 
 /// Why a trial has no figures, if it was not measured or did not go well.
 pub(super) fn unmeasured(record: &Record) -> Option<String> {
@@ -31,7 +31,7 @@ pub(super) fn unmeasured(record: &Record) -> Option<String> {
 }
 
 /// The figures of a trial that was measured. `whose` names it in a refusal.
-pub(super) fn figures(record: &Record, whose: &str) -> Result<Figures, Refusal> {
+pub(super) fn figures(record: &Record, whose: &str) -> Result<SidesFigures, Refusal> {
     let damaged = |what: String| Refusal(format!("{whose}: {what}; the file is damaged"));
     if record.samples.len() > MOST_RUNS {
         return Err(Refusal(format!(
@@ -39,7 +39,7 @@ pub(super) fn figures(record: &Record, whose: &str) -> Result<Figures, Refusal> 
             record.samples.len()
         )));
     }
-    let mut figures = Figures::new();
+    let mut figures = SidesFigures::new();
     for sample in &record.samples {
         let figure = match record.job.mode() {
             Mode::Throughput => throughput(sample),

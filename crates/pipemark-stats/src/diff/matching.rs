@@ -8,7 +8,7 @@ use pipemark_model::{Key, Record, Value};
 use crate::diff::{Party, Refusal, Side};
 
 /// The experiment, and the id of the parameters with those that were chosen made equal.
-type Place<'a> = (&'a str, String);
+type MatchPlace<'a> = (&'a str, String);
 
 /// The trials of both sides.
 pub(super) struct Matches<'a> {
@@ -53,7 +53,7 @@ fn chosen<'a>(base: &'a [Value], new: &'a [Value]) -> Vec<&'a Value> {
     base.iter().chain(new).filter(|setting| keys.insert(setting.key())).collect()
 }
 
-fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Place<'a>, &'a Record)>, Refusal> {
+fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(MatchPlace<'a>, &'a Record)>, Refusal> {
     let of_links = chosen.iter().any(|setting| setting.key() == Key::Link);
     let mut seen = BTreeSet::new();
     let mut places = Vec::new();

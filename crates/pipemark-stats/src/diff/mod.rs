@@ -14,7 +14,7 @@ mod tests;
 
 use pipemark_model::{Document, Value};
 
-pub use change::{Change, Diff, Group, Missing, Origin, Side};
+pub use change::{Change, ChangeGroup, Diff, Missing, Origin, Side};
 pub use circumstances::disturbances;
 
 /// One side of a comparison: a document for each session, or the part of it that has certain parameters.

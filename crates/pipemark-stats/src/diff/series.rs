@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipemark_model::Estimate;
 
 use crate::compare::{Comparison, Pairing, compare, geometric_means};
-use crate::diff::figures::Figures;
+use crate::diff::figures::SidesFigures;
 use crate::family::Family;
 use crate::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
 use crate::verdict::{Criterion, Verdict};
@@ -15,21 +15,21 @@ const FEWEST_ROUNDS: usize = 6;
 
 /// The runs of both sides, by session.
 #[derive(Debug, Default)]
-pub(super) struct Series {
-    pub base: Vec<Figures>,
-    pub new: Vec<Figures>,
+pub(super) struct SidesSeries {
+    pub base: Vec<SidesFigures>,
+    pub new: Vec<SidesFigures>,
     /// Sessions of the history, in groups that should not differ.
-    pub others: Vec<Vec<Figures>>,
+    pub others: Vec<Vec<SidesFigures>>,
     /// Whether the sessions of the two sides are the same ones.
     pub together: bool,
 }
 
-impl Series {
+impl SidesSeries {
     /// The geometric means of the trials, round by round, of the sessions that have all of them.
-    pub fn mean(trials: &[&Series]) -> Option<Series> {
+    pub fn mean(trials: &[&SidesSeries]) -> Option<SidesSeries> {
         let together = trials.first()?.together;
         // In one measurement the rounds of both sides are the same ones.
-        let sides = |side: fn(&Series) -> &Vec<Figures>| -> Option<Vec<Figures>> {
+        let sides = |side: fn(&SidesSeries) -> &Vec<SidesFigures>| -> Option<Vec<SidesFigures>> {
             let sessions = side(trials[0]).len();
             // Otherwise one of them was not measured in all sessions.
             if trials.iter().any(|series| side(series).len() != sessions) {
@@ -37,7 +37,7 @@ impl Series {
             }
             (0..sessions).map(|at| means(&trials.iter().map(|series| &side(series)[at]).collect::<Vec<_>>())).collect()
         };
-        let mut mean = Series {
+        let mut mean = SidesSeries {
             base: sides(|series| &series.base)?,
             new: sides(|series| &series.new)?,
             others: Vec::new(),
@@ -45,7 +45,7 @@ impl Series {
         };
         // The history's are those in which every trial was measured, or it says nothing of the mean.
         if trials.iter().all(|series| series.others.iter().map(Vec::len).eq(trials[0].others.iter().map(Vec::len))) {
-            let group = |at: usize| -> Option<Vec<Figures>> {
+            let group = |at: usize| -> Option<Vec<SidesFigures>> {
                 let session = |n| means(&trials.iter().map(|series| &series.others[at][n]).collect::<Vec<_>>());
                 (0..trials[0].others[at].len()).map(session).collect()
             };
@@ -72,12 +72,12 @@ impl Series {
         self.rounds().into_iter().map(ratios).collect()
     }
 
-    pub fn runs(side: &[Figures]) -> Vec<f64> {
-        side.iter().flat_map(Figures::values).copied().collect()
+    pub fn runs(side: &[SidesFigures]) -> Vec<f64> {
+        side.iter().flat_map(SidesFigures::values).copied().collect()
     }
 
     fn sessions(&self) -> Sessions {
-        let of = |side: &[Figures]| {
+        let of = |side: &[SidesFigures]| {
             side.iter().filter_map(|f| Session::of(&f.values().copied().collect::<Vec<_>>())).collect()
         };
         Sessions {
@@ -106,7 +106,7 @@ impl Series {
         criterion: Criterion,
     ) -> Result<(Comparison, Option<String>), String> {
         let ratios = self.ratios();
-        let (base, new) = (Series::runs(&self.base), Series::runs(&self.new));
+        let (base, new) = (SidesSeries::runs(&self.base), SidesSeries::runs(&self.new));
         let by_session = match ratios.len() {
             0 => self.sessions().compare(together, criterion),
             1 => None,
@@ -160,14 +160,14 @@ fn estimate(comparison: &Comparison) -> Option<Estimate> {
 }
 
 /// The runs of the rounds that all have, one list for each.
-fn in_common(all: &[&Figures]) -> Vec<Vec<f64>> {
+fn in_common(all: &[&SidesFigures]) -> Vec<Vec<f64>> {
     let Some((first, others)) = all.split_first() else { return Vec::new() };
     let rounds: Vec<&u32> = first.keys().filter(|round| others.iter().all(|other| other.contains_key(round))).collect();
     all.iter().map(|figures| rounds.iter().map(|round| figures[round]).collect()).collect()
 }
 
 /// The geometric mean of each round that all have; `None` where there is none.
-fn means(all: &[&Figures]) -> Option<Figures> {
+fn means(all: &[&SidesFigures]) -> Option<SidesFigures> {
     let means = geometric_means(&in_common(all)).ok()?;
     let rounds = all[0].keys().filter(|round| all.iter().all(|other| other.contains_key(round)));
     Some(BTreeMap::from_iter(rounds.copied().zip(means)))

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pipemark_model::{Better, Document, Job, Key, Mode, Record, Status, names};
 
 use crate::compare::Comparison;
-use crate::diff::change::{COMPARISON_SCHEMA, Change, Diff, Group, Missing, Origin, Side};
+use crate::diff::change::{COMPARISON_SCHEMA, Change, ChangeGroup, Diff, Missing, Origin, Side};
 use crate::diff::circumstances::{differences, disturbed, granted};
-use crate::diff::figures::{Figures, figures, unmeasured};
+use crate::diff::figures::{SidesFigures, figures, unmeasured};
 use crate::diff::matching::matches;
-use crate::diff::series::Series;
+use crate::diff::series::SidesSeries;
 use crate::diff::{Party, Refusal};
 use crate::estimate::median;
 use crate::family::Family;
@@ -58,11 +58,11 @@ impl Diff {
                 continue;
             }
             warnings.extend(granted(one, other, &chosen).into_iter().map(|what| format!("{}: {what}", one.job.id())));
-            let side = |side: Side, party: Party, record: &Record| -> Result<Vec<Figures>, Refusal> {
+            let side = |side: Side, party: Party, record: &Record| -> Result<Vec<SidesFigures>, Refusal> {
                 let of = |record| figures(record, &format!("{side} ({}), trial '{}'", party.name, record.job.id()));
                 party.documents.iter().filter_map(|document| find(document, record)).map(of).collect()
             };
-            let series = Series {
+            let series = SidesSeries {
                 base: side(Side::Base, base, one)?,
                 new: side(Side::New, new, other)?,
                 others: groups.iter().map(|group| figures_in_history(group, one, other)).collect(),
@@ -80,7 +80,7 @@ impl Diff {
         let group = |((name, mode), pairs): ((&str, Mode), Vec<Pair>)| {
             let (_, better) = mode.figure();
             let titled = base.first().experiments.iter().find(|own| own.name == name && !own.title.is_empty());
-            let mut group = Group {
+            let mut group = ChangeGroup {
                 experiment: name.to_owned(),
                 title: titled.map_or(name, |own| &own.title).to_owned(),
                 mode,
@@ -137,7 +137,7 @@ fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
 struct Pair<'a> {
     base: &'a Record,
     new: &'a Record,
-    series: Series,
+    series: SidesSeries,
 }
 
 impl Pair<'_> {
@@ -172,7 +172,7 @@ fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a D
 }
 
 /// The figures of either trial in sessions of the history; damaged ones are left out.
-fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<Figures> {
+fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<SidesFigures> {
     let record = |document: &&Document| {
         let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
         (own.status == Status::Ok && unmeasured(own).is_none()).then(|| figures(own, "").ok()).flatten()
@@ -204,7 +204,7 @@ fn changes(pairs: &[Pair], chosen: &[Key], judged: &Judged, criterion: Criterion
     let jobs: Vec<&Job> = pairs.iter().map(|pair| &pair.base.job).collect();
     let names = names(&jobs, chosen);
     let change = |(pair, name): (&Pair, String)| {
-        let (base, new) = (Series::runs(&pair.series.base), Series::runs(&pair.series.new));
+        let (base, new) = (SidesSeries::runs(&pair.series.base), SidesSeries::runs(&pair.series.new));
         let compared = pair.series.compare(&judged.family, judged.together, criterion);
         let (comparison, why) =
             compared.map_err(|error| Refusal(format!("trial '{}': {error}", pair.base.job.id())))?;
@@ -247,11 +247,11 @@ fn typical(medians: [f64; 2], runs: &[(f64, f64)], change: f64) -> Option<(f64, 
 
 /// The geometric mean of the trials in each round, BASE against NEW.
 fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Comparison> {
-    let series: Vec<&Series> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
+    let series: Vec<&SidesSeries> = pairs.iter().filter(|pair| !pair.is_reference()).map(|pair| &pair.series).collect();
     if series.len() < 2 {
         return None;
     }
     // What is usual in single trials is not in their mean.
     let together = Together { usual: None, ..judged.together };
-    Some(Series::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
+    Some(SidesSeries::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
 }

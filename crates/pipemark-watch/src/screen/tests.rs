@@ -3,12 +3,12 @@ use std::time::Duration;
 use pipemark_show::{Characters, Colour};
 
 use super::*;
-use crate::report::{Access, PipelineVerdict, StageFigures};
-use crate::{Manner as Looking, Subject, Timeline, Watcher};
+use crate::report::{PipelineVerdict, ProcFile, StageFigures};
+use crate::{SamplingOptions, Subject, Timeline, Watcher};
 
 /// Of one stage.
 fn report() -> PipelineReport {
-    let manner = Looking { touch: false, access: Access::Syscall, period: Duration::from_millis(1) };
+    let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
     let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), manner);
     let mut timeline = Timeline::default();
     (0..30).for_each(|_| watcher.sample());
@@ -19,7 +19,7 @@ fn report() -> PipelineReport {
     report
 }
 
-fn drawn(manner: Manner, width: usize, height: usize) -> Vec<String> {
+fn drawn(manner: ScreenOptions, width: usize, height: usize) -> Vec<String> {
     let terminal = Terminal { width, colour: Colour::Never, characters: Characters::Unicode };
     picture(&report(), &[vec![0.0, 0.5, 1.0]], manner, terminal, height)
 }
@@ -27,12 +27,12 @@ fn drawn(manner: Manner, width: usize, height: usize) -> Vec<String> {
 #[test]
 fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
     for (width, height) in [(80, 24), (40, 10), (200, 60), (10, 3), (1, 1)] {
-        let lines = drawn(Manner::default(), width, height);
+        let lines = drawn(ScreenOptions::default(), width, height);
         assert_eq!(lines.len(), height);
         let about = lines[0].replace("\u{1b}[7m", "").replace("\u{1b}[0m", "");
         assert!(about.chars().count() <= width && lines[height - 1].chars().count() <= width, "{width}: {lines:?}");
     }
-    let text = drawn(Manner { busiest_first: true, frozen: true }, 80, 24);
+    let text = drawn(ScreenOptions { busiest_first: true, frozen: true }, 80, 24);
     assert!(text[0].contains("samples/s") && text[0].contains("a | b"), "{}", text[0]);
     let rest = text.concat().replacen("\u{1b}[7m", "", 1).replacen("\u{1b}[0m", "", 1);
     assert!(!rest.contains('\u{1b}'), "nothing from elsewhere that a terminal would act on");
@@ -44,14 +44,14 @@ fn the_screen_fits_any_terminal_and_ends_with_the_keys() {
 #[test]
 fn a_narrow_screen_has_what_stages_do_and_no_rates() {
     for (width, height) in [(40, 10), (60, 24)] {
-        let lines = drawn(Manner::default(), width, height);
+        let lines = drawn(ScreenOptions::default(), width, height);
         assert!(lines[1].ends_with("busy  starved  blocked") && lines[2].starts_with("1 yes"), "{lines:?}");
     }
 }
 
 #[test]
 fn keys_do_what_the_last_line_says() {
-    let mut manner = Manner::default();
+    let mut manner = ScreenOptions::default();
     let pressed: [(&[u8], _); 6] = [
         (b"q", Some(Key::Quit)),
         (b"\x1b", Some(Key::Quit)),

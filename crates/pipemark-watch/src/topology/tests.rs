@@ -5,7 +5,7 @@ type Line<'l> = (u32, u32, u32, &'l [(u32, u64, Way)]);
 
 fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
     let process = |&(pid, parent, group, ends): &Line<'_>| {
-        let ends = ends.iter().map(|&(fd, pipe, way)| End { fd, pipe: PipeId(0, pipe), way }).collect();
+        let ends = ends.iter().map(|&(fd, pipe, way)| PipeEnd { fd, pipe: PipeId(0, pipe), way }).collect();
         let (comm, start) = (format!("p{pid}"), u64::from(pid));
         let (state, threads, of_kernel, ends) = ('S', 1, false, Some(ends));
         Process { pid, parent, group, start, state, threads, of_kernel, ticks: 0, reaped: 0, comm, ends }

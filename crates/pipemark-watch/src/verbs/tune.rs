@@ -11,7 +11,7 @@ use pipemark_show::{Note, Sheet, Style};
 use crate::report::PipelineReport;
 use crate::screen::Key;
 use crate::tuning::{LOOKS, Tuning};
-use crate::verbs::why::{self, Keep, Live, Wanted, WatchedOptions, wanted};
+use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, wanted};
 use crate::{Timeline, Watcher};
 
 /// What the long help ends with.
@@ -45,11 +45,11 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         return Err(Stop::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
-    let mut trial = Trial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
+    let mut trial = TuneTrial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
     match wanted(watched)? {
-        Wanted::Live => why::list(watched, "tune"),
-        Wanted::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
-        Wanted::Processes(pids) => {
+        WatchTarget::Live => why::list(watched, "tune"),
+        WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
+        WatchTarget::Processes(pids) => {
             trial.quits = true;
             let (report, key) = why::look(watched, &pids, None, &mut trial, keep)?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
@@ -66,13 +66,13 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
     }
 }
 
-struct Trial {
+struct TuneTrial {
     tuning: Tuning,
     /// When it is over, so is the watching: the pipeline isn't ours.
     quits: bool,
 }
 
-impl Live for Trial {
+impl WatchView for TuneTrial {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if let Some(turn) = timeline.intervals.last() {
             self.tuning.step(watcher, turn);

@@ -11,7 +11,7 @@ use pipemark_show::json_line;
 
 use crate::report::PipelineReport;
 use crate::screen::{Key, Screen};
-use crate::verbs::why::{self, Keep, Live, Wanted, WatchedOptions, ended, wanted};
+use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, ended, wanted};
 use crate::{Timeline, Watcher, live};
 
 /// What the long help ends with.
@@ -37,7 +37,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
         return Err(Stop::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
     }
     match wanted(watched)? {
-        Wanted::Start(command, text) => {
+        WatchTarget::Start(command, text) => {
             let mut live = Shown::new(options, why::is_free())?;
             let ending = why::start(watched, command, &text, options.time, &mut live, keep);
             if let Some(error) = live.broken {
@@ -45,8 +45,8 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
             }
             ending
         }
-        Wanted::Processes(pids) => follow(options, Some(pids), keep),
-        Wanted::Live => follow(options, None, keep),
+        WatchTarget::Processes(pids) => follow(options, Some(pids), keep),
+        WatchTarget::Live => follow(options, None, keep),
     }
 }
 
@@ -106,7 +106,7 @@ impl Shown {
     }
 }
 
-impl Live for Shown {
+impl WatchView for Shown {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
         /// Intervals of half a second that a picture is about, and that its history is.
         const RECENT: usize = 4;

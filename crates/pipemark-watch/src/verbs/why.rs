@@ -15,15 +15,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use pipemark_console::{
-    Choice, Destination, Ending, FormatOption, Progress, Stop, destination, exit, one_of, say_error, terminal_of,
+    Destination, Ending, FormatOption, Progress, Stop, WordChoice, destination, exit, one_of, say_error, terminal_of,
 };
-use pipemark_host::child::{Child, Group, Interrupt, RunError, wait_readable};
+use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, wait_readable};
 use pipemark_model::{neutral, parse_duration};
 use pipemark_show::{Sheet, json_line};
 
-use crate::report::{Access, PipelineReport};
+use crate::report::{PipelineReport, ProcFile};
 use crate::screen::Key;
-use crate::{Figures, Manner, Subject, Timeline, Watcher, live, sheet, verdict};
+use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
 /// How long an interval is.
 pub const INTERVAL: Duration = Duration::from_millis(500);
@@ -72,24 +72,24 @@ pub struct WatchedOptions {
     pub no_touch: bool,
     /// Judge threads by this file of /proc/PID, or by the next one below where it can't be read
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
-    access: Access,
+    access: ProcFile,
 }
 
 /// The choices of `--access`: files in /proc/PID.
-const FILES: [Choice<Access>; 3] = [
-    ("syscall", Access::Syscall, "The system call that a thread waits in"),
-    ("wchan", Access::Wchan, "The kernel's function that it waits in"),
-    ("stat", Access::Stat, "Whether it runs or sleeps"),
+const FILES: [WordChoice<ProcFile>; 3] = [
+    ("syscall", ProcFile::Syscall, "The system call that a thread waits in"),
+    ("wchan", ProcFile::Wchan, "The kernel's function that it waits in"),
+    ("stat", ProcFile::Stat, "Whether it runs or sleeps"),
 ];
 
 impl WatchedOptions {
-    pub fn manner(&self) -> Manner {
-        Manner { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
+    pub fn manner(&self) -> SamplingOptions {
+        SamplingOptions { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
     }
 }
 
 /// What was asked for.
-pub enum Wanted {
+pub enum WatchTarget {
     /// Nothing: what runs is listed.
     Live,
     Processes(Vec<u32>),
@@ -98,7 +98,7 @@ pub enum Wanted {
 }
 
 /// What the words ask for.
-pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
+pub fn wanted(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     let usage = |sentence: &str| Stop::with(FAILED, sentence);
     // Before a pipeline runs for hours.
     if let Some(destination) = &options.json {
@@ -109,7 +109,7 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
         if found.is_empty() {
             return Err(Stop::failed(format_args!("there is no process called '{}'", neutral(name))));
         }
-        return Ok(Wanted::Processes(found));
+        return Ok(WatchTarget::Processes(found));
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
@@ -121,10 +121,10 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
         {
             return Ok(in_shell(pipeline));
         }
-        return Ok(Wanted::Start(started(&options.command), options.command.join(OsStr::new(" "))));
+        return Ok(WatchTarget::Start(started(&options.command), options.command.join(OsStr::new(" "))));
     }
     if options.words.is_empty() {
-        return Ok(Wanted::Live);
+        return Ok(WatchTarget::Live);
     }
     let joined = options.words.join(OsStr::new(" "));
     if joined.as_encoded_bytes().trim_ascii().is_empty() {
@@ -137,15 +137,17 @@ pub fn wanted(options: &WatchedOptions) -> Result<Wanted, Stop> {
         word.parse().map_err(|_| refused())
     };
     match (numbers, options.words.len()) {
-        (Some(numbers), _) => Ok(Wanted::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?)),
+        (Some(numbers), _) => {
+            Ok(WatchTarget::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?))
+        }
         (None, 1) => Ok(in_shell(&joined)),
         _ => Err(usage("put the pipeline in quotes, or its command after --")),
     }
 }
 
-fn in_shell(pipeline: &OsStr) -> Wanted {
+fn in_shell(pipeline: &OsStr) -> WatchTarget {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into());
-    Wanted::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
+    WatchTarget::Start(started(&[shell, "-c".into(), pipeline.to_owned()]), pipeline.to_owned())
 }
 
 /// The command of these words. Where SIGPIPE is ignored it stays so, which Rust would undo.
@@ -162,7 +164,7 @@ fn started(words: &[OsString]) -> Command {
 pub type Keep<'a> = &'a dyn Fn(&PipelineReport);
 
 /// What is shown while a pipeline is watched.
-pub trait Live {
+pub trait WatchView {
     /// Called twice a second with what was counted so far.
     fn show(&mut self, _: &Watcher, _: &Timeline) {}
 
@@ -189,8 +191,8 @@ pub trait Live {
 pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
     let watched = &options.watched;
     match wanted(watched)? {
-        Wanted::Live => list(watched, "why"),
-        Wanted::Processes(pids) => {
+        WatchTarget::Live => list(watched, "why"),
+        WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
             let (report, key) = look(watched, &pids, Some(time), &mut Quiet, keep)?;
             if report.stages.is_empty() && key.is_none() {
@@ -200,10 +202,10 @@ pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
             write(watched, &Quiet, &report, || print(&Quiet.sheet(&report)))?;
             ended(key)
         }
-        Wanted::Start(command, text) if is_free() => {
+        WatchTarget::Start(command, text) if is_free() => {
             start(watched, command, &text, options.time, &mut Brief(Progress::new(false)), keep)
         }
-        Wanted::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep),
+        WatchTarget::Start(command, text) => start(watched, command, &text, options.time, &mut Quiet, keep),
     }
 }
 
@@ -230,15 +232,15 @@ pub fn print(sheet: &Sheet) -> Ending {
 /// Shows nothing.
 struct Quiet;
 
-impl Live for Quiet {}
+impl WatchView for Quiet {}
 
 /// Shows the verdict of the last moment on one line.
 struct Brief(Progress);
 
-impl Live for Brief {
+impl WatchView for Brief {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if let Some(last) = timeline.intervals.last() {
-            self.0.show(&neutral(&verdict(&Figures::of(watcher, last)).text));
+            self.0.show(&neutral(&verdict(&PipelineFigures::of(watcher, last)).text));
         }
     }
 
@@ -261,7 +263,7 @@ pub fn is_free() -> bool {
 /// Watches until `ended` says so, which waits until the moment that it is given, or the person has asked for something.
 fn watch(
     watcher: &mut Watcher,
-    live: &mut dyn Live,
+    live: &mut dyn WatchView,
     mut ended: impl FnMut(&Watcher, Instant) -> bool,
 ) -> (Timeline, Option<Key>) {
     let mut timeline = Timeline::default();
@@ -293,7 +295,7 @@ pub fn look(
     options: &WatchedOptions,
     pids: &[u32],
     time: Option<Duration>,
-    live: &mut dyn Live,
+    live: &mut dyn WatchView,
     keep: Keep<'_>,
 ) -> Result<(PipelineReport, Option<Key>), Stop> {
     if let Some(reason) = pids.iter().find_map(|&pid| live::refusal(pid)) {
@@ -331,7 +333,7 @@ fn record(options: &WatchedOptions, report: &mut PipelineReport, timeline: &Time
 /// Writes what was asked for, and prints the rest unless that takes its place.
 pub fn write(
     options: &WatchedOptions,
-    live: &dyn Live,
+    live: &dyn WatchView,
     report: &PipelineReport,
     print: impl FnOnce() -> Ending,
 ) -> Ending {
@@ -376,13 +378,13 @@ pub fn start(
     mut command: Command,
     text: &OsStr,
     time: Option<Duration>,
-    live: &mut dyn Live,
+    live: &mut dyn WatchView,
     keep: Keep<'_>,
 ) -> Ending {
     let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
     let signals = Signals::catch().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
-    let mut child = Child::start(&program, &mut command, Group::Inherited).map_err(|error| {
+    let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
         Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
     })?;

@@ -41,7 +41,7 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     }
 }
 
-fn line(stages: Vec<StageFigures>) -> Figures {
+fn line(stages: Vec<StageFigures>) -> PipelineFigures {
     let pipe = |number: usize, stages: &[StageFigures]| PipeFigures {
         number,
         from: number,
@@ -52,7 +52,7 @@ fn line(stages: Vec<StageFigures>) -> Figures {
         bytes_per_second: None,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
-    Figures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, places: Vec::new() }
+    PipelineFigures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, places: Vec::new() }
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_pipe_with_both_ends_waiting_is_too_small() {
     let advice = found.advice.join("\n");
     assert!(advice.contains("a larger pipe from s1 to s2 may help too, 1.2 times as fast at most"), "{advice}");
     // Two looks of twenty are no share, nor is all of the little time for which it was there.
-    let few = Figures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
+    let few = PipelineFigures { samples: 20, ..line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0)]) };
     assert_eq!((verdict(&few).kind, verdict(&few).reason.as_str()), (VerdictKind::Unknown, "short"));
     let mut brief = line(vec![stage(1, 60, 0, 40), stage(2, 62, 38, 0), stage(3, 60, 40, 0)]);
     brief.stages[..2].iter_mut().for_each(|stage| stage.present = 0.1);

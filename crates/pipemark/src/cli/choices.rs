@@ -5,7 +5,7 @@ use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};
 
 /// Something that can be chosen.
 #[derive(Debug, Clone)]
-pub struct Choice {
+pub struct ListedChoice {
     /// Its name on the command line.
     pub name: String,
     /// What it is.
@@ -15,10 +15,10 @@ pub struct Choice {
 }
 
 /// Choices below headings, such as `Links (--link)`, the first word of which is what programs call their kind.
-pub fn choices(sections: &[(String, Vec<Choice>)]) -> Sheet {
+pub fn choices(sections: &[(String, Vec<ListedChoice>)]) -> Sheet {
     let all = sections.iter().flat_map(|(heading, choices)| choices.iter().map(move |choice| (heading, choice)));
-    let all: Vec<(&String, &Choice)> = all.collect();
-    let shown = |choice: &Choice| match &choice.missing {
+    let all: Vec<(&String, &ListedChoice)> = all.collect();
+    let shown = |choice: &ListedChoice| match &choice.missing {
         None => choice.about.clone(),
         Some(reason) => format!("{} (not here: {reason})", choice.about),
     };

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Choice, Ending, ExportOptions, Format, Stop, exit, one_of, say};
+use pipemark_console::{Ending, ExportOptions, Format, Stop, WordChoice, exit, one_of, say};
 use pipemark_model::{Better, Settings, Value, neutral};
 use pipemark_report::sheet;
 use pipemark_stats::diff::{Diff, Party};
@@ -51,7 +51,7 @@ pub struct CompareOptions {
 }
 
 /// What may end a comparison with a code of its own, the most urgent first; what is missing has no verdict.
-const FAIL_ON: [Choice<Option<Verdict>>; 5] = [
+const FAIL_ON: [WordChoice<Option<Verdict>>; 5] = [
     ("worse", Some(Verdict::Worse), "A trial is worse: code 10"),
     ("missing", None, "A trial is on one side only, or was not measured on both: code 11"),
     ("cant-tell", Some(Verdict::CantTell), "It can't be told whether a trial changed: code 12"),

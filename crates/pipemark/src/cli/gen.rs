@@ -13,7 +13,7 @@ use rustix::fs::FileType;
 
 use pipemark_console::{Ending, Stop, check_stdout};
 use pipemark_model::{ByteSize, bounded};
-use pipemark_run::content::{Payload, Stream};
+use pipemark_run::content::{Payload, PayloadStream};
 
 /// What `gen` takes.
 #[derive(Debug, Clone, Args)]
@@ -46,7 +46,7 @@ pub fn run(options: &GenOptions) -> Ending {
     })
 }
 
-fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option<ByteSize>) -> io::Result<()> {
+fn generate(output: BorrowedFd<'_>, mut stream: PayloadStream, total: u64, rate: Option<ByteSize>) -> io::Result<()> {
     let mut left = total;
     if rate.is_none()
         && let Some(mut sender) = sender(output, &stream)?
@@ -66,14 +66,14 @@ fn generate(output: BorrowedFd<'_>, mut stream: Stream, total: u64, rate: Option
 
 /// For the same bytes over and over into a pipe: their pages are given to it again and again. They never change, so it
 /// does not matter how long a reader holds them. None where that can't be done.
-fn sender(output: BorrowedFd<'_>, stream: &Stream) -> io::Result<Option<Box<dyn Sender + Send>>> {
+fn sender(output: BorrowedFd<'_>, stream: &PayloadStream) -> io::Result<Option<Box<dyn Sender + Send>>> {
     let Some(repeated) = stream.repeated() else { return Ok(None) };
     let stat = rustix::fs::fstat(output)?;
     let granted = pipeio_harness::probe::vmsplice().is_ok();
     if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo || !granted {
         return Ok(None);
     }
-    let options = send::Options {
+    let options = send::SendOptions {
         block: repeated.len(),
         align: 0,
         pages: Pages::Base,

@@ -11,7 +11,7 @@ use pipemark_console::{Ending, FormatOption, Progress, Stop, exit};
 use pipemark_entrants::{Entrants, Rebuild, Step};
 use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Key, Language, Program, Value, neutral};
-use pipemark_run::plan::{Plan, Scale};
+use pipemark_run::plan::{Plan, VolumeScale};
 
 use crate::cli::choices::{self, LanguageChoice};
 use crate::cli::output::OutputOptions;
@@ -39,12 +39,12 @@ pub struct LanguagesOptions {
 #[derive(Debug, Clone, Subcommand)]
 enum Action {
     /// Show the languages, their tools' versions, and what is missing
-    List(ListOptions),
+    List(LanguagesListOptions),
     /// Build their programs
     Build(Chosen),
     /// Measure them: the suite 'languages'
     #[command(after_long_help = examples!("languages"))]
-    Run(Box<RunOptions>),
+    Run(Box<LanguagesRunOptions>),
 }
 
 /// Which languages.
@@ -58,7 +58,7 @@ struct Chosen {
 }
 
 #[derive(Debug, Clone, Args)]
-struct ListOptions {
+struct LanguagesListOptions {
     #[command(flatten)]
     chosen: Chosen,
     #[command(flatten)]
@@ -66,12 +66,12 @@ struct ListOptions {
 }
 
 #[derive(Debug, Clone, Args)]
-struct RunOptions {
+struct LanguagesRunOptions {
     #[command(flatten)]
     chosen: Chosen,
     /// Multiply the totals by F: 0.1 streams 1 GiB instead of 10
     #[arg(long, value_name = "F")]
-    scale: Option<Scale>,
+    scale: Option<VolumeScale>,
     /// What is checked: full is a checksum that sees lost and moved blocks, xor the document's XOR over 0 to 255
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], default_value = "full")]
     verify: String,
@@ -102,7 +102,7 @@ fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
     Ok((entrants, wanted))
 }
 
-fn list(options: &ListOptions) -> Ending {
+fn list(options: &LanguagesListOptions) -> Ending {
     let (entrants, languages) = found(&options.chosen)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
@@ -154,7 +154,7 @@ fn build(chosen: &Chosen) -> Ending {
     if failed { Err(Stop::code(exit::FAILED)) } else { Ok(told?) }
 }
 
-fn measured(options: &RunOptions) -> Ending {
+fn measured(options: &LanguagesRunOptions) -> Ending {
     options.output.targets().check()?;
     let (_, mut languages) = found(&options.chosen)?;
     let mut suite = suite_file::find(SUITE)?;
@@ -166,7 +166,7 @@ fn measured(options: &RunOptions) -> Ending {
     suite.of_languages(&languages);
     suite.verify(Value::parse(Key::Verify, &options.verify).map_err(|error| error.to_string())?);
     suite.schedule = options.schedule.choices().or(suite.schedule);
-    let mut plan = suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(Stop::usage)?;
+    let mut plan = suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?;
     plan.precede_with_memory_copy();
     let plans = [plan];
     let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;

@@ -16,7 +16,7 @@ use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
 use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
-use pipemark_console::{Choice, Ending, Stop, check_stdout, one_of, say};
+use pipemark_console::{Ending, Stop, WordChoice, check_stdout, one_of, say};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded, did_you_mean};
 
 /// What `lines` takes.
@@ -31,7 +31,7 @@ pub struct LinesOptions {
     #[command(subcommand)]
     transform: Option<TransformName>,
     #[command(flatten)]
-    files: Files,
+    files: InputFiles,
     /// Use at most N threads; auto is up to four for a file, and one for anything else
     #[arg(long, value_name = "N|auto", default_value = "auto", global = true)]
     threads: Threads,
@@ -57,7 +57,7 @@ pub struct LinesOptions {
 
 /// What is read.
 #[derive(Debug, Clone, Default, Args)]
-struct Files {
+struct InputFiles {
     /// Files to read one after the other; - is standard input, which is also read without any
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -66,21 +66,21 @@ struct Files {
 #[derive(Debug, Clone, Subcommand)]
 enum TransformName {
     /// [spaces: N] before each line, N its number of spaces, or >6 (the default)
-    Spaces(Files),
+    Spaces(InputFiles),
     /// The line's number, counted from 1, and a tab before each line
     Number {
         /// The number of the first line, such as that of a range
         #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1 << 62))]
         start: u64,
         #[command(flatten)]
-        files: Files,
+        files: InputFiles,
     },
     /// The length of each line in bytes, in its place
-    Length(Files),
+    Length(InputFiles),
     /// a to z as A to Z; other bytes stay
-    Upper(Files),
+    Upper(InputFiles),
     /// Each line unchanged
-    Identity(Files),
+    Identity(InputFiles),
     /// The N-th field of each line, counted from 1, in its place; empty if there is none
     Field {
         /// Which field
@@ -90,11 +90,11 @@ enum TransformName {
         #[arg(long, short, value_name = "C", default_value = "\t", hide_default_value = true, value_parser = delimiter)]
         delimiter: u8,
         #[command(flatten)]
-        files: Files,
+        files: InputFiles,
     },
 }
 
-const SENDS: [Choice<SendMethod>; 2] = [
+const SENDS: [WordChoice<SendMethod>; 2] = [
     ("write", SendMethod::Write, "write(2): the kernel copies"),
     (
         "give-away",

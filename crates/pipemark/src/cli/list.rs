@@ -7,7 +7,7 @@ use pipemark_model::{Host, Job, Key, LinkKind, Place, Settings, Value};
 use pipemark_run::available::missing;
 use pipemark_run::plan::{EMBEDDED, Suite};
 
-use crate::cli::choices::{Choice, choices};
+use crate::cli::choices::{ListedChoice, choices};
 
 /// The parameters whose words are listed.
 const LISTED: [(Key, &str); 6] = [
@@ -39,12 +39,12 @@ pub fn run(options: &ListOptions) -> Ending {
     Ok(options.format.print(&choices(&sections(&pipemark_host::survey(), suites)), None)?)
 }
 
-fn choice(name: &str, about: &str, missing: Option<String>) -> Choice {
-    Choice { name: name.to_owned(), about: about.to_owned(), missing }
+fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
+    ListedChoice { name: name.to_owned(), about: about.to_owned(), missing }
 }
 
 /// Every choice with what it does, and where it cannot be used on `host`, why.
-fn sections(host: &Host, suites: Vec<Choice>) -> Vec<(String, Vec<Choice>)> {
+fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedChoice>)> {
     let section = |(key, heading): (Key, &str)| {
         let words = key.words().into_iter();
         let words = words.map(|(word, about)| choice(word, about, missing_here(key, word, host)));

@@ -11,7 +11,7 @@ use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
 use pipemark_model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
 use pipemark_report::findings;
-use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Scale, Suite};
+use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
 use crate::cli::history::tables::sessions as sessions_sheet;
 use crate::cli::output::{OutputOptions, document_as, keep, printed};
@@ -36,7 +36,7 @@ impl<K: KeySet> FlagOptions<K> {
     pub fn plan(&self, design: Design) -> Result<Plan, Stop> {
         self.output.targets().check()?;
         let verb = design.name.clone();
-        Suite::of_flags(&verb, self.schedule.choices(), design).expand(Scale::ONE).map_err(Stop::usage)
+        Suite::of_flags(&verb, self.schedule.choices(), design).expand(VolumeScale::ONE).map_err(Stop::usage)
     }
 
     /// Measures a plan without entrants.

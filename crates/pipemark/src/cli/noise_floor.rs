@@ -7,7 +7,7 @@ use pipemark_console::verdict::{interval, verdict_in_words};
 use pipemark_console::{Ending, ExportOptions, Stop, catch_interrupts, count, exit};
 use pipemark_entrants::Entrants;
 use pipemark_model::{Host, Sample, Status, Value, digits, signed_percent};
-use pipemark_run::plan::{Design, Plan, Runs, Scale, ScheduleChoices, Suite};
+use pipemark_run::plan::{Design, Plan, Runs, ScheduleChoices, Suite, VolumeScale};
 use pipemark_show::{Cell, Column, Note, Sheet, Style, Table};
 use pipemark_stats::compare::{CompareError, Comparison, Pairing, compare};
 use pipemark_stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
@@ -44,7 +44,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
     let mut design = Design::new("a", "");
     design.params = options.with.iter().cloned().map(Into::into).collect();
     let suite = Suite::of_flags("compare --aa", ScheduleChoices::default(), design);
-    let mut plan = suite.expand(Scale::ONE).map_err(Stop::usage)?;
+    let mut plan = suite.expand(VolumeScale::ONE).map_err(Stop::usage)?;
     let mut again = plan.trials[0].clone();
     again.experiment = "b".to_owned();
     // Trials with one id are measured once.

@@ -7,7 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use pipemark_model::{Key, Value};
-use pipemark_run::plan::{Axis, Design};
+use pipemark_run::plan::{Design, DesignAxis};
 
 /// The parameters that a verb takes, as it is typed by people.
 pub trait KeySet: Clone + Send + Sync + 'static {
@@ -46,7 +46,7 @@ impl<K: KeySet> ParameterFlags<K> {
             match &values[..] {
                 [] => {}
                 [one] => design.params.push(one.clone().into()),
-                _ => design.axes.push(Axis::new(key, values)),
+                _ => design.axes.push(DesignAxis::new(key, values)),
             }
         }
         design

@@ -17,7 +17,7 @@ const MOST_BYTES: u64 = 512 << 20;
 
 /// What has to be right before the rest is looked at.
 #[derive(Deserialize)]
-struct Form {
+struct SchemaOnly {
     schema: Option<String>,
 }
 
@@ -149,7 +149,7 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let wrong = |what: &str| format!("{shown} does not hold results of pipemark: {what}; use a file that --json wrote");
     let damaged = |error: serde_json::Error| wrong(&neutral(&error.to_string()));
     let json = String::from_utf8(bytes).map_err(|error| wrong(&error.to_string()))?;
-    let mut forms = serde_json::Deserializer::from_str(&json).into_iter::<Form>();
+    let mut forms = serde_json::Deserializer::from_str(&json).into_iter::<SchemaOnly>();
     let (mut documents, mut start) = (Vec::new(), 0);
     while let Some(form) = forms.next() {
         let form = form.map_err(damaged)?;

@@ -26,7 +26,7 @@ pub struct RelayOptions {
     stats: bool,
 }
 
-const METHODS: [pipemark_console::Choice<Choice>; 2] = [
+const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
     ("fastest", Choice::Fastest, "The fastest way between the two that the kernel permits"),
     ("read-write", Choice::ReadWrite, "Only read and write: every byte is copied"),
 ];

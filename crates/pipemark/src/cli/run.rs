@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::Args;
 
 use pipemark_console::{Ending, Stop};
-use pipemark_run::plan::{Plan, Scale};
+use pipemark_run::plan::{Plan, VolumeScale};
 
 use crate::cli::languages::{self, EntrantOptions};
 use crate::cli::output::OutputOptions;
@@ -22,7 +22,7 @@ pub struct RunOptions {
     ///
     /// A run then moves F times the bytes that the suite says, in whole blocks, or takes F times as long.
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
-    scale: Option<Scale>,
+    scale: Option<VolumeScale>,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -45,7 +45,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
-        plans.push(suite.expand(options.scale.unwrap_or(Scale::ONE)).map_err(Stop::usage)?);
+        plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?);
     }
     // Records and baselines are found by the experiment's name.
     let mut names = HashSet::new();

@@ -9,11 +9,11 @@ use std::{process, thread};
 
 use clap::Args;
 use pipeio_harness::buffer::{Bytes, Pages};
-use pipeio_harness::recv::{self, Method, Receiver};
+use pipeio_harness::recv::{self, ReceiveCall, Receiver};
 use pipeio_harness::wait::Wait;
 use rustix::fs::FileType;
 
-use pipemark_console::{Choice, Ending, Format, FormatOption, Progress, Stop, catch_interrupts, exit, one_of};
+use pipemark_console::{Ending, Format, FormatOption, Progress, Stop, WordChoice, catch_interrupts, exit, one_of};
 use pipemark_model::{ByteSize, Nanos, Throughput, bounded};
 use pipemark_run::content::{Check, Payload};
 use pipemark_show::{Cell, Column, Grid, Sheet, Style};
@@ -34,14 +34,14 @@ pub struct SinkOptions {
     block: ByteSize,
     /// How to receive
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
-    recv: Method,
+    recv: ReceiveCall,
     #[command(flatten)]
     format: FormatOption,
 }
 
-const METHODS: [Choice<Method>; 2] = [
-    ("read", Method::Read, "read(2): the bytes are copied to memory of the sink"),
-    ("splice", Method::Splice, "splice(2) to /dev/null: a pipe's pages are dropped, nobody sees the bytes"),
+const METHODS: [WordChoice<ReceiveCall>; 2] = [
+    ("read", ReceiveCall::Read, "read(2): the bytes are copied to memory of the sink"),
+    ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: a pipe's pages are dropped, nobody sees the bytes"),
 ];
 
 /// Between two looks at what has arrived.
@@ -52,7 +52,7 @@ const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 
 /// Takes all of standard input, or what comes until Ctrl-C.
 pub fn run(options: &SinkOptions) -> Ending {
-    if options.recv == Method::Splice && options.verify.is_some() {
+    if options.recv == ReceiveCall::Splice && options.verify.is_some() {
         return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
@@ -146,10 +146,11 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
 
 fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let method = options.recv;
-    if method == Method::Splice && FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode) != FileType::Fifo {
+    if method == ReceiveCall::Splice && FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode) != FileType::Fifo {
         return Err(io::Error::other("--recv splice takes pages from a pipe, and this is none; use --recv read"));
     }
-    let options = recv::Options { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };
+    let options =
+        recv::RecvOptions { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };
     recv::open(method, input.try_clone_to_owned()?, &options)
 }
 

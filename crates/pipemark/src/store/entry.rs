@@ -38,7 +38,7 @@ impl FromStr for Id {
 
 /// How a run ended, on the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum EntryOutcome {
     /// All that can run here was measured.
     Ok,
     /// It was ended early.
@@ -49,7 +49,7 @@ pub enum Outcome {
     NotVerified,
 }
 
-pipemark_model::named!(Outcome: Ok Partial Failed NotVerified);
+pipemark_model::named!(EntryOutcome: Ok Partial Failed NotVerified);
 
 /// A run, as listings show it.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +77,7 @@ pub struct Entry {
     /// How many of them have figures.
     pub measured: u32,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: EntryOutcome,
     /// Its best figures, in words.
     pub headline: String,
 }
@@ -119,18 +119,18 @@ impl Entry {
     }
 }
 
-fn outcome(document: &Document) -> Outcome {
+fn outcome(document: &Document) -> EntryOutcome {
     let any = |test: fn(&Record) -> bool| document.trials.iter().any(test);
     if any(|record| record.verified == Some(false)) {
-        Outcome::NotVerified
+        EntryOutcome::NotVerified
     } else if any(|record| record.status == Status::Failed)
         || !any(|record| record.status == Status::Ok) && document.watched.is_none()
     {
-        Outcome::Failed
+        EntryOutcome::Failed
     } else if document.partial {
-        Outcome::Partial
+        EntryOutcome::Partial
     } else {
-        Outcome::Ok
+        EntryOutcome::Ok
     }
 }
 

@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags, Params, Row, TransactionBehavior, params};
 use pipemark_model::{Document, Job};
 use pipemark_watch::PipelineReport;
 
-pub use entry::{Entry, Filter, Id, Outcome};
+pub use entry::{Entry, EntryOutcome, Filter, Id};
 pub use error::HistoryError;
 pub use file::usual_path;
 
@@ -252,7 +252,7 @@ fn entry(row: &Row) -> rusqlite::Result<Entry> {
         version: row.get(8)?,
         trials: row.get(9)?,
         measured: row.get(10)?,
-        outcome: row.get::<_, String>(11)?.parse().unwrap_or(Outcome::Failed),
+        outcome: row.get::<_, String>(11)?.parse().unwrap_or(EntryOutcome::Failed),
         headline: row.get(12)?,
     })
 }

@@ -111,7 +111,7 @@ const fn room_for(words: usize) -> usize {
 #[inline(always)]
 unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut Output<'b>) -> io::Result<()> {
     let (bytes, terminator) = (batch.bytes(), batch.terminator());
-    let mut line = Line::begin(false, output)?;
+    let mut line = SpacesLine::begin(false, output)?;
     let mut at = 0;
     // A word is gone through only if another follows, of which a line that begins in the first may copy a part.
     while bytes.len() - at >= 2 * WORD {
@@ -147,14 +147,14 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
 ///
 /// Its header is stored first, with the digit left open and of the length which the last line's header had. If that
 /// turns out wrong, the line is moved by a byte.
-struct Line {
+struct SpacesLine {
     many: bool,
     spaces: u64,
     /// Bytes of it, header included, that lie behind the output's end.
     filled: usize,
 }
 
-impl Line {
+impl SpacesLine {
     fn begin(many: bool, output: &mut Output<'_>) -> io::Result<Self> {
         let header = guess(many);
         output.spare(header.len())?[..header.len()].copy_from_slice(header);

@@ -6,7 +6,7 @@ use pipemark_model::{Capacity, Figure, Key, Record, Throughput, Unit, grouped, n
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
-use crate::sheet::experiment::{Experiment, published_real, times};
+use crate::sheet::experiment::{MeasuredExperiment, published_real, times};
 use crate::sheet::marks::{doubts, of_bytes};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
@@ -17,7 +17,7 @@ const FEWEST_COLUMNS: usize = 5;
 const MOST_COLUMNS: usize = 12;
 
 /// What tells a trial from the others of its experiment.
-pub(super) fn label(experiment: &Experiment, record: &Record) -> String {
+pub(super) fn label(experiment: &MeasuredExperiment, record: &Record) -> String {
     let keys = experiment.varying();
     let granted = record.samples.first().and_then(|sample| sample.capacity_granted);
     match (&keys[..], record.job.ends().map(|ends| ends.capacity), granted) {
@@ -34,7 +34,7 @@ pub(super) fn label(experiment: &Experiment, record: &Record) -> String {
 pub(super) type Sweep<'a> = (Vec<String>, Vec<(String, Vec<&'a Record>)>);
 
 /// Throughput or round trips by a number, where every combination of the others was measured with each.
-pub(super) fn sweep<'a>(experiment: &Experiment<'a>) -> Option<Sweep<'a>> {
+pub(super) fn sweep<'a>(experiment: &MeasuredExperiment<'a>) -> Option<Sweep<'a>> {
     let cut = |record: &Record| record.estimate.as_ref().is_some_and(|own| own.get(Figure::Interleaved).is_some());
     if experiment.records.iter().any(|record| record.published.is_some() || cut(record)) {
         return None;
@@ -99,7 +99,7 @@ fn sparkline(records: &[&Record]) -> String {
 }
 
 /// The rows that are shown: what ratios are taken to, and the best.
-fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
+fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a Record> {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let speed = |record: &&Record| {
         let (unit, figure) = headline(record);
@@ -115,7 +115,7 @@ fn rows_shown<'a>(experiment: &Experiment<'a>, most: usize) -> Vec<&'a Record> {
 }
 
 /// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
-pub(super) fn as_bars(experiment: &Experiment, most: usize, signs: &mut String) -> Grid {
+pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));

@@ -2,7 +2,7 @@
 
 use pipemark_entrants::{Does, does};
 use pipemark_model::{Figure, Key, Unit, capitalised, distinct, grouped};
-use pipemark_show::{Axis, Chart, Kind, Point, Role, Scale, Series};
+use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, published};
 
@@ -64,7 +64,7 @@ fn bar_chart(
     let best = |trials: &[&Trial]| trials.iter().map(|trial| rank(trial)).fold(f64::INFINITY, f64::min);
     // In the order of the suite, whichever is faster.
     let labels = distinct(context.ranked().map(series_of));
-    let measured = |label| Series { label, role: Role::Measured, points: Vec::new() };
+    let measured = |label| Series { label, role: SeriesRole::Measured, points: Vec::new() };
     let mut series: Vec<Series> = labels.into_iter().map(measured).collect();
     let mut rows = grouped(context.ranked().map(|trial| (row_of(trial), trial)));
     rows.sort_by(|one, other| best(&one.1).total_cmp(&best(&other.1)));
@@ -79,7 +79,7 @@ fn bar_chart(
             if let Some(figure) = figure {
                 let point = published(&figure.source, axis.unit, figure.throughput, "");
                 let points = vec![Point { x: figure.throughput, y: row as f64, ..point }];
-                elsewhere.push(Series { label, role: Role::Published, points });
+                elsewhere.push(Series { label, role: SeriesRole::Published, points });
             }
         }
     }
@@ -94,8 +94,8 @@ fn bar_chart(
     series.extend(elsewhere);
     series.extend(limit.map(|(label, x)| {
         let points = vec![Point { x, ..Point::default() }];
-        Series { label: label.to_owned(), role: Role::Limit, points }
+        Series { label: label.to_owned(), role: SeriesRole::Limit, points }
     }));
     let y = Axis::named("", rows.into_iter().map(|row| row.0).collect());
-    Chart { below: left_out, ..Chart::new(title, Kind::Bars, axis, y, series) }
+    Chart { below: left_out, ..Chart::new(title, ChartKind::Bars, axis, y, series) }
 }

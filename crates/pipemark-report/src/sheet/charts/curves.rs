@@ -6,9 +6,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
 use pipemark_model::{Estimate, Figure, GIB, Key, Sample, Unit, capitalised};
-use pipemark_show::{Axis, Chart, Kind, Point, Role, Scale, Series};
+use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 use pipemark_stats::estimate::median;
-use pipemark_stats::fit::{Line, Weighting};
+use pipemark_stats::fit::{FittedLine, Weighting};
 
 use crate::sheet::charts::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
 use crate::sheet::experiment::published_real;
@@ -27,7 +27,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
         .into_iter()
         .map(|(label, trials)| {
             let points = trials.iter().filter_map(|trial| Some(context.point(trial, number(trial, key)? as f64)));
-            Series { label, role: Role::Measured, points: thinned(sorted(points.collect())) }
+            Series { label, role: SeriesRole::Measured, points: thinned(sorted(points.collect())) }
         })
         .collect();
     let unit = context.unit();
@@ -45,7 +45,7 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     let up = if spread(points().map(|point| point.y)) { Scale::Log } else { Scale::Linear };
     let title = format!("{} against {}", capitalised(context.measure()), title_of(key));
     let (x, y) = (Axis::new(&title_of(key), key.unit(), across), Axis::new(context.measure(), unit, up));
-    Chart { below: left_out, ..Chart::new(&title, Kind::Curves, x, y, series) }
+    Chart { below: left_out, ..Chart::new(&title, ChartKind::Curves, x, y, series) }
 }
 
 /// The real time of chains against their length, with a line through it, and the published chains beside ours.
@@ -66,7 +66,7 @@ pub(super) fn chains(context: &Context) -> Chart {
         }
         let points = sorted(points);
         let line = fit(&label, &points);
-        series.push(Series { label, role: Role::Measured, points });
+        series.push(Series { label, role: SeriesRole::Measured, points });
         series.extend(line);
     }
     let fits: Vec<Series> = elsewhere.iter().filter_map(|curve| fit(&curve.label, &curve.points)).collect();
@@ -74,7 +74,7 @@ pub(super) fn chains(context: &Context) -> Chart {
     let title = "Real time by length of the chain; the thin lines are fits";
     let x = Axis::new(&title_of(Key::Length), Unit::Count, Scale::LogWithZero(1.0));
     let y = Axis::new("real time", Unit::Nanoseconds, Scale::Log);
-    Chart { below: left_out, ..Chart::new(title, Kind::Curves, x, y, series) }
+    Chart { below: left_out, ..Chart::new(title, ChartKind::Curves, x, y, series) }
 }
 
 /// The filter's own CPU time for each line, against the length of the lines.
@@ -89,13 +89,13 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
     let (groups, left_out) = at_most(context.grouped(&[Key::Feed]), MOST_CURVES, "curves");
     let curve = |(label, trials): (String, Vec<&Trial>)| {
         let points: Vec<Point> = trials.into_iter().filter_map(point).collect();
-        (points.len() > 1).then(|| Series { label, role: Role::Measured, points: sorted(points) })
+        (points.len() > 1).then(|| Series { label, role: SeriesRole::Measured, points: sorted(points) })
     };
     let series: Vec<Series> = groups.into_iter().filter_map(curve).collect();
     let x = Axis::new("length of a line", Unit::Bytes, Scale::Log);
     let y = Axis::new("the filter's CPU time per line", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
-    let chart = Chart::new("Cost of a line by its length", Kind::Curves, x, y, series);
+    let chart = Chart::new("Cost of a line by its length", ChartKind::Curves, x, y, series);
     drawn.then_some(Chart { below: left_out, ..chart })
 }
 
@@ -103,7 +103,7 @@ pub(super) fn lines(context: &Context) -> Option<Chart> {
 fn fit(label: &str, points: &[Point]) -> Option<Series> {
     let column = |of: fn(&Point) -> f64| points.iter().map(of).collect::<Vec<f64>>();
     let (lengths, times) = (column(|point| point.x), column(|point| point.y));
-    let line = Line::fit(&lengths, &times, Weighting::Relative).filter(|line| line.points > 2)?;
+    let line = FittedLine::fit(&lengths, &times, Weighting::Relative).filter(|line| line.points > 2)?;
     let longest = lengths.last().copied()?;
     let time = |ns: f64| Unit::Nanoseconds.show(ns.max(0.0));
     let name = format!("fit: {} and {} for each stage", time(line.intercept.value), time(line.slope.value));
@@ -111,7 +111,7 @@ fn fit(label: &str, points: &[Point]) -> Option<Series> {
     let at = (0..=steps).map(|step| (f64::from(step) / f64::from(steps) * longest.ln_1p()).exp_m1());
     let points = at.map(|x| (x, line.at(x))).filter(|(_, y)| *y > 0.0);
     let point = |(x, y)| Point { x, y, name: name.clone(), figure: time(y), ..Point::default() };
-    Some(Series { label: label.to_owned(), role: Role::Fit, points: points.map(point).collect() })
+    Some(Series { label: label.to_owned(), role: SeriesRole::Fit, points: points.map(point).collect() })
 }
 
 /// How round trips are distributed. Each run has its own percentiles, and what is drawn is the median of the runs: they are
@@ -124,14 +124,14 @@ pub(super) fn distributions(context: &Context) -> Option<Chart> {
         .map(|trial| {
             let runs = trial.record.samples.iter().take(MOST_RUNS).filter_map(unpacked).collect::<Vec<_>>();
             let label = context.label(trial, &[]);
-            Series { points: quantiles(&label, &runs), label, role: Role::Distribution }
+            Series { points: quantiles(&label, &runs), label, role: SeriesRole::Distribution }
         })
         .filter(|series| series.points.len() > 2)
         .collect();
     let x = Axis::new("share of round trips that were at most this long", Unit::Count, Scale::Nines);
     let y = Axis::new("round trip", Unit::Nanoseconds, Scale::Log);
     let drawn = !series.is_empty();
-    let chart = Chart::new("How round trips are distributed", Kind::Curves, x, y, series);
+    let chart = Chart::new("How round trips are distributed", ChartKind::Curves, x, y, series);
     drawn.then_some(Chart { below: left_out, ..chart })
 }
 
@@ -171,7 +171,7 @@ fn add(curves: &mut Vec<Series>, point: Point) {
             curve.points.push(point);
             curve.points.sort_by(|one, other| one.x.total_cmp(&other.x));
         }
-        None => curves.push(Series { label: point.name.clone(), role: Role::Published, points: vec![point] }),
+        None => curves.push(Series { label: point.name.clone(), role: SeriesRole::Published, points: vec![point] }),
     }
 }
 

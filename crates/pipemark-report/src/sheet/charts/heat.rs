@@ -1,7 +1,7 @@
 //! Rows by columns, coloured by the figure; or, where there is a baseline, by how many times as fast.
 
 use pipemark_model::{Experiment, GainsBlock, GainsCell, Key, Unit, capitalised, distinct, grouped, neutral};
-use pipemark_show::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
+use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, is_null, number, title_of};
 use crate::sheet::gains::{REVERSED, TIED, gain};
@@ -45,8 +45,8 @@ pub(super) fn charts(context: &Context, across: Key) -> Vec<Chart> {
     let title = format!("{} by {}", capitalised(measure), title_of(across).split(" (").next().unwrap_or_default());
     let chart = |(panel, rows, points): (String, Vec<String>, Vec<Point>)| {
         let (x, y) = (Axis::named(&title_of(across), columns.clone()), Axis::named("", rows));
-        let series = vec![Series { label: String::new(), role: Role::Measured, points }];
-        Chart { panel, below: left_out.clone(), ..Chart::new(&title, Kind::Heat(colouring), x, y, series) }
+        let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
+        Chart { panel, below: left_out.clone(), ..Chart::new(&title, ChartKind::Heat(colouring), x, y, series) }
     };
     panels.into_iter().map(chart).collect()
 }
@@ -72,8 +72,8 @@ pub(super) fn gains(context: &Context) -> Vec<Chart> {
                     true => "Gain over the base in per cent, in brackets as published",
                     false => "Gain over the base in per cent",
                 };
-                let series = vec![Series { label: String::new(), role: Role::Measured, points }];
-                let chart = Chart::new(title, Kind::Heat(Colouring::Diverging { most }), x, y, series);
+                let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
+                let chart = Chart::new(title, ChartKind::Heat(Colouring::Diverging { most }), x, y, series);
                 let panel = context.with_run(part.title.clone(), run);
                 let first = charts.last().is_none_or(|last: &Chart| last.title != title);
                 let below = if first { below.clone() } else { String::new() };

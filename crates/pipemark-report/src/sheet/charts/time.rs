@@ -1,7 +1,7 @@
 //! Speed over time of trials that have two speeds: a strip for each run.
 
 use pipemark_model::{Pieces, Unit, Warning, neutral};
-use pipemark_show::{Axis, Chart, Colouring, Kind, Point, Role, Series, extent};
+use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
 
 use crate::sheet::charts::{Section, at_most};
 
@@ -53,12 +53,12 @@ fn strips(runs: &[&Pieces], panel: &str) -> Option<Chart> {
         }));
     }
     let (low, high) = extent(points.iter().filter_map(|point| point.value))?;
-    let kind = Kind::Heat(Colouring::Sequential { low, high, more_is_better: true });
+    let kind = ChartKind::Heat(Colouring::Sequential { low, high, more_is_better: true });
     let rows = (1..=runs.len()).map(|run| format!("run {run}")).collect();
     let last = points.iter().map(|point| point.x as u64).max()?;
     let columns = (0..=last).map(|nth| format!("{} ms", nth * step / 1_000_000)).collect();
     let (x, y) = (Axis::named("time in the run", columns), Axis::named("", rows));
-    let series = vec![Series { label: String::new(), role: Role::Measured, points }];
+    let series = vec![Series { label: String::new(), role: SeriesRole::Measured, points }];
     let title = "Speed over time, run by run: the stronger the colour, the faster; empty where nothing arrived";
     Some(Chart { panel: panel.to_owned(), below: left_out, ..Chart::new(title, kind, x, y, series) })
 }

@@ -8,9 +8,9 @@ use pipeio_harness::usage::monotonic_ns;
 
 use crate::link;
 use crate::runner::end::meter::{Meter, is_over};
-use crate::runner::end::{Done, End};
+use crate::runner::end::{Done, TrialEnd};
 
-pub(super) fn run(end: &End) -> io::Result<Done> {
+pub(super) fn run(end: &TrialEnd) -> io::Result<Done> {
     let ends = &end.ends;
     let block = ends.block.as_usize();
     let buffer = || Buffer::new(block, ends.align as usize, link::pages(ends.pages));

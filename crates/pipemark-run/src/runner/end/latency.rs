@@ -13,12 +13,12 @@ use pipeio_harness::recv::Receiver;
 use pipeio_harness::send::{Content, Sender};
 use pipeio_harness::usage::monotonic_ns;
 
-use pipemark_model::{Ends, Latency, Nanos, Pace, Verify};
+use pipemark_model::{Ends, Latency, MessagePace, Nanos, Verify};
 use pipemark_stats::percentile;
 
 use crate::link::{self, Handle, Link, stream};
 use crate::runner::end::meter::{Meter, is_over, own_ns};
-use crate::runner::end::{Done, End, ended_early};
+use crate::runner::end::{Done, TrialEnd, ended_early};
 
 /// The warm-up: at least so long and so many.
 const WARM_UP_NS: u64 = 2_000_000;
@@ -35,7 +35,7 @@ pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
 const WATCH_NS: u64 = 100_000;
 
 /// One side of a conversation: a link to the other side and one back.
-struct Side<S: ?Sized, R: ?Sized> {
+struct LatencySide<S: ?Sized, R: ?Sized> {
     sender: Box<S>,
     receiver: Box<R>,
     block: usize,
@@ -51,15 +51,15 @@ struct Side<S: ?Sized, R: ?Sized> {
     calls: u32,
 }
 
-impl<S: Sender + ?Sized, R: Receiver + ?Sized> Side<S, R> {
-    fn new(end: &End, (mut sender, receiver): (Box<S>, Box<R>), ours: u64, theirs: u64) -> io::Result<Self> {
+impl<S: Sender + ?Sized, R: Receiver + ?Sized> LatencySide<S, R> {
+    fn new(end: &TrialEnd, (mut sender, receiver): (Box<S>, Box<R>), ours: u64, theirs: u64) -> io::Result<Self> {
         let ends = &end.ends;
         let ours = end.pattern(ours);
         let fresh = link::content(ends) == Content::Fresh;
         if !fresh {
             sender.prepare(&mut |position, bytes| ours.fill(position, bytes))?;
         }
-        Ok(Side {
+        Ok(LatencySide {
             sender,
             receiver,
             block: ends.block.as_usize(),
@@ -129,7 +129,7 @@ impl<S: Sender + ?Sized, R: Receiver + ?Sized> Side<S, R> {
     }
 
     /// The warm-up is always compared: that proves the path at no cost to the window.
-    fn begin_window(&mut self, end: &End) {
+    fn begin_window(&mut self, end: &TrialEnd) {
         self.check = end.ends.touched();
         self.calls = 0;
     }
@@ -154,16 +154,16 @@ macro_rules! with_ends {
 }
 
 /// The source: asks, and keeps the clock.
-pub(super) fn ask(end: &End, pace: Pace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+pub(super) fn ask(end: &TrialEnd, pace: MessagePace, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     with_ends!(ask_through(end, pace), link, there, back)
 }
 
 fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
-    end: &End,
+    end: &TrialEnd,
     opened: (Box<S>, Box<R>),
-    pace: Pace,
+    pace: MessagePace,
 ) -> io::Result<Done> {
-    let mut side = Side::new(end, opened, THERE, BACK)?;
+    let mut side = LatencySide::new(end, opened, THERE, BACK)?;
     let ends = &end.ends;
     let mut busy = end.busy(ends.write_delay);
     // By default the kernel may wake a sleeper 50 µs late.
@@ -184,7 +184,7 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     let released_ns = end.control.meet(2)?;
 
     // What is paced has no step to fall out of.
-    let run_in_ns = if pace == Pace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
+    let run_in_ns = if pace == MessagePace::Gap(Nanos(0)) { RUN_IN_NS } else { 0 };
     let mut flows = false;
     while !end.control.begun() {
         if !flows && monotonic_ns() - released_ns >= run_in_ns {
@@ -228,12 +228,15 @@ fn ask_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
 }
 
 /// The sink: answers.
-pub(super) fn answer(end: &End, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
+pub(super) fn answer(end: &TrialEnd, link: &dyn Link, there: Handle, back: Handle) -> io::Result<Done> {
     with_ends!(answer_through(end), link, back, there)
 }
 
-fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(end: &End, opened: (Box<S>, Box<R>)) -> io::Result<Done> {
-    let mut side = Side::new(end, opened, BACK, THERE)?;
+fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
+    end: &TrialEnd,
+    opened: (Box<S>, Box<R>),
+) -> io::Result<Done> {
+    let mut side = LatencySide::new(end, opened, BACK, THERE)?;
     let ends = &end.ends;
     let mut busy = end.busy(ends.read_delay);
 
@@ -268,11 +271,11 @@ fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(end: &End, opened: (
 }
 
 /// What a round trip takes besides the link: looks at the clock, the histogram, counting.
-fn own_cost(end: &End, pace: Pace) -> io::Result<f64> {
+fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
-    let mut timer = Timer::new(Pace::Gap(Nanos(0)), 0);
-    let looks = if pace == Pace::Gap(Nanos(0)) { 1 } else { 2 };
+    let mut timer = Timer::new(MessagePace::Gap(Nanos(0)), 0);
+    let looks = if pace == MessagePace::Gap(Nanos(0)) { 1 } else { 2 };
     Ok(own_ns(|| {
         let started_ns = timer.start();
         let arrived_ns = (0..looks).map(|_| monotonic_ns()).max().unwrap_or_default();
@@ -301,11 +304,11 @@ enum Pacing {
 }
 
 impl Timer {
-    fn new(pace: Pace, first_ns: u64) -> Timer {
+    fn new(pace: MessagePace, first_ns: u64) -> Timer {
         let pace = match pace {
-            Pace::Rate(rate) => Pacing::Open { interval: 1e9 / f64::from(rate), first_ns, nth: 0 },
-            Pace::Gap(gap) if gap.0 > 0 => Pacing::Gap(gap.into()),
-            Pace::Gap(_) => Pacing::Closed { next_ns: monotonic_ns() },
+            MessagePace::Rate(rate) => Pacing::Open { interval: 1e9 / f64::from(rate), first_ns, nth: 0 },
+            MessagePace::Gap(gap) if gap.0 > 0 => Pacing::Gap(gap.into()),
+            MessagePace::Gap(_) => Pacing::Closed { next_ns: monotonic_ns() },
         };
         Timer { pace, watched_ns: 0 }
     }

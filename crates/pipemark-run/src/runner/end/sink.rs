@@ -11,7 +11,7 @@ use pipemark_model::{Ends, Verify, Volume};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
-use crate::runner::end::{Done, End, ended_early};
+use crate::runner::end::{Done, TrialEnd, ended_early};
 
 /// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
 const CALLS_PER_LOOK: u32 = 16;
@@ -22,7 +22,7 @@ const BYTES_PER_LOOK: u64 = 64 << 10;
 const RUN_IN_NS: u64 = 10_000_000;
 const UNPINNED_RUN_IN_NS: u64 = 70_000_000;
 
-struct Sink {
+struct SinkEnd {
     receiver: Box<dyn Receiver + Send>,
     proof: Proof,
     received: u64,
@@ -60,7 +60,7 @@ impl Proof {
     }
 }
 
-pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
+pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result<Done> {
     let ends = &end.ends;
     let observed = if let Handle::Fd(fd) = &handle { Some(fd.try_clone()?) } else { None };
     let capacity = || pipeio::pipe::capacity(observed.as_ref()?).ok().map(|bytes| bytes as u64);
@@ -68,7 +68,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     let mut busy = end.busy(ends.read_delay);
     let stats = end.stats(alone(ends, end.pattern(0), &busy));
     let capacity_before = capacity();
-    let mut sink = Sink { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
+    let mut sink = SinkEnd { receiver, proof: Proof::new(end.pattern(0), ends), received: 0 };
     let check = sink.proof.check;
     // The warm-up is always compared: that proves the path at no cost to the window.
     sink.proof.check = ends.verify != Verify::None && ends.link.transfers();
@@ -150,10 +150,10 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     })
 }
 
-impl Sink {
+impl SinkEnd {
     /// Takes what comes until all pairs flow as they will: the gate has put the ends in step, and the first blocks are faster
     /// or slower than the rest.
-    fn run_in(&mut self, end: &End, released_ns: u64) -> io::Result<()> {
+    fn run_in(&mut self, end: &TrialEnd, released_ns: u64) -> io::Result<()> {
         let mut flows = false;
         let run_in_ns = if end.pinned.is_some() { RUN_IN_NS } else { UNPINNED_RUN_IN_NS };
         while !end.control.begun() {
@@ -170,7 +170,7 @@ impl Sink {
     }
 
     /// What a round of the loop takes besides receiving and looking at the bytes.
-    fn own_ns(&self, end: &End) -> f64 {
+    fn own_ns(&self, end: &TrialEnd) -> f64 {
         let (mut meter, mut goal) = (Meter::new(), Goal::new(&end.ends, u64::MAX));
         own_ns(|| {
             meter.count(1);

@@ -8,15 +8,15 @@ use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
-use crate::runner::end::{Done, End, text};
+use crate::runner::end::{Done, TrialEnd, text};
 
 /// The warm-up, which is compared and proves the path.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_BLOCKS: u64 = 4;
 const WARM_UP_BYTES: u64 = 64 << 20;
 
-struct Source<'a> {
-    end: &'a End,
+struct SourceEnd<'a> {
+    end: &'a TrialEnd,
     sender: Box<dyn Sender + Send>,
     pattern: Pattern,
     content: Content,
@@ -27,7 +27,7 @@ struct Source<'a> {
     made: u64,
 }
 
-pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done> {
+pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result<Done> {
     let ends = &end.ends;
     let content = link::content(ends);
     let mut sender = link.sender(handle, ends)?;
@@ -41,7 +41,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
         })?;
     }
     let (block, busy) = (ends.block.as_usize(), end.busy(ends.write_delay));
-    let mut source = Source { end, sender, pattern, content, block, busy, position: 0, made: 0 };
+    let mut source = SourceEnd { end, sender, pattern, content, block, busy, position: 0, made: 0 };
     let stats = end.stats(source.alone()?);
     source.made = 0;
 
@@ -93,7 +93,7 @@ pub(super) fn run(end: &End, link: &dyn Link, handle: Handle) -> io::Result<Done
     Ok(Done { stats, note, huge_bytes, made, ..Done::default() })
 }
 
-impl Source<'_> {
+impl SourceEnd<'_> {
     /// What the source could do if the transfer cost nothing; `None` if it makes no content and does no work.
     fn alone(&mut self) -> io::Result<Option<f64>> {
         if self.content == Content::Prepared && self.busy.seconds() == 0.0 {

@@ -95,9 +95,9 @@ fn run(job: &Job, left: Left) -> Option<Result<(), String>> {
             handles: Vec::new(),
             folder: None,
         };
-        End { assignment, ends: ends.clone(), control: Control::open(&page).unwrap(), pinned: None }
+        TrialEnd { assignment, ends: ends.clone(), control: Control::open(&page).unwrap(), pinned: None }
     };
-    let (source_end, sink_end) = (end(Role::Source, 0), end(Role::Sink, 1));
+    let (source_end, sink_end) = (end(EndRole::Source, 0), end(EndRole::Sink, 1));
     let (source, sink) = thread::scope(|scope| {
         let source = scope.spawn(|| source::run(&source_end, &link, handles.source));
         let sink = scope.spawn(|| sink::run(&sink_end, &link, handles.sink));

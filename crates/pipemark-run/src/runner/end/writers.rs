@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use pipeio_harness::usage::monotonic_ns;
 
 use crate::runner::end::meter::{Meter, is_over};
-use crate::runner::end::{Done, End, ended_early};
+use crate::runner::end::{Done, TrialEnd, ended_early};
 
 /// Each byte of a record says whose it is, in its low bits, and which one, in those above: more writers don't fit.
 const WRITER_BITS: u32 = pipemark_model::MAX_WRITERS.ilog2();
@@ -16,7 +16,7 @@ fn mark(writer: usize, number: u64) -> u8 {
 }
 
 /// Writes records of one block each, with one call, until the sink has enough.
-pub(super) fn write(end: &End, pipe: OwnedFd) -> io::Result<Done> {
+pub(super) fn write(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut record = vec![0; end.ends.block.as_usize()];
     let stats = end.stats(None);
     end.control.meet(1)?;
@@ -43,7 +43,7 @@ pub(super) fn write(end: &End, pipe: OwnedFd) -> io::Result<Done> {
 }
 
 /// Reads what all of them write, to the end.
-pub(super) fn read(end: &End, pipe: OwnedFd) -> io::Result<Done> {
+pub(super) fn read(end: &TrialEnd, pipe: OwnedFd) -> io::Result<Done> {
     let mut buffer = vec![0; end.ends.read_block().as_usize().max(64 << 10)];
     let capacity = || pipeio::pipe::capacity(&pipe).ok().map(|bytes| bytes as u64);
     let before = capacity();

@@ -25,17 +25,17 @@ pub struct HistoryOptions {
     #[command(subcommand)]
     verb: Option<HistoryVerb>,
     #[command(flatten)]
-    list: ListOptions,
+    list: HistoryListOptions,
 }
 
 #[derive(Debug, Clone, Subcommand)]
 enum HistoryVerb {
     /// List measurements, the newest first (the default)
-    List(ListOptions),
+    List(HistoryListOptions),
     /// Print one measurement again [default: the newest]
     Show(ShowOptions),
     /// Write one measurement as the JSON that --json writes [default: the newest]
-    Export(ExportOptions),
+    Export(HistoryExportOptions),
     /// Import measurements that --json or export wrote, here or elsewhere
     Import(ImportOptions),
     /// Delete measurements
@@ -45,7 +45,7 @@ enum HistoryVerb {
 }
 
 #[derive(Debug, Clone, Args)]
-struct ListOptions {
+struct HistoryListOptions {
     #[command(flatten)]
     filter: FilterOptions,
     /// List the newest N; 0 lists all
@@ -102,7 +102,7 @@ struct ShowOptions {
 }
 
 #[derive(Debug, Clone, Args)]
-struct ExportOptions {
+struct HistoryExportOptions {
     /// Its number in the list, or its label
     #[arg(value_name = "RUN")]
     run: Option<String>,
@@ -161,7 +161,7 @@ fn present(db: &DbOption) -> Result<History, Stop> {
     opened(db)?.ok_or_else(|| Stop::code(exit::FAILED))
 }
 
-fn list(options: &ListOptions) -> Ending {
+fn list(options: &HistoryListOptions) -> Ending {
     let filter = options.filter.filter(options.limit);
     let (entries, all) = match opened(&options.db)? {
         Some(history) => (history.list(&filter)?, history.count()?),
@@ -178,7 +178,7 @@ fn show(options: &ShowOptions) -> Ending {
     Ok(Destination::Stdout.write(format.name(), printed(format, options.all, &document, Some(id)))?)
 }
 
-fn export(options: &ExportOptions) -> Ending {
+fn export(options: &HistoryExportOptions) -> Ending {
     let history = present(&options.db)?;
     let id = read::run(&history, options.run.as_deref())?;
     let json = history.json(id)?.ok_or_else(|| read::no_run(id))?;

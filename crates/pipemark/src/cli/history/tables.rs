@@ -12,7 +12,7 @@ use pipemark_stats::compare::Comparison;
 use pipemark_stats::sessions::Spread;
 use pipemark_stats::verdict::Verdict;
 
-use crate::store::{Entry, Id, KnownTrial, Outcome};
+use crate::store::{Entry, EntryOutcome, Id, KnownTrial};
 
 /// A line for each measurement, of `all` that there are.
 pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
@@ -22,9 +22,9 @@ pub fn measurements(entries: &[Entry], all: usize) -> Sheet {
     };
     let outcome = |entry: &Entry| match (entry.outcome, Cell::text(entry.outcome.to_string())) {
         // What is as it should be needs no word.
-        (Outcome::Ok, _) => Cell::data(Some("ok")),
-        (Outcome::Partial, outcome) => outcome.style(Style::Caution),
-        (Outcome::Failed | Outcome::NotVerified, outcome) => outcome.style(Style::Failure),
+        (EntryOutcome::Ok, _) => Cell::data(Some("ok")),
+        (EntryOutcome::Partial, outcome) => outcome.style(Style::Caution),
+        (EntryOutcome::Failed | EntryOutcome::NotVerified, outcome) => outcome.style(Style::Failure),
     };
     let elastic = |key, heading| Column::words(key, heading).fit(Fit::Elastic);
     let table = Table::of(entries)

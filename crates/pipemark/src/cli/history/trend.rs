@@ -43,7 +43,7 @@ pub(super) struct TrendOptions {
 }
 
 pub(super) fn trend(options: &TrendOptions) -> Ending {
-    let wanted = Wanted::of(&options.trial)?;
+    let wanted = TrendRequest::of(&options.trial)?;
     let history = present(&options.db)?;
     let filter = options.filter.filter(options.limit);
     let trials = wanted.of_all(history.trials(&filter)?);
@@ -94,19 +94,19 @@ fn verdict(text: &str) -> Result<Verdict, String> {
 }
 
 /// Which trial was asked for.
-enum Wanted {
+enum TrendRequest {
     Key(String),
     Params(Vec<Value>),
 }
 
-impl Wanted {
+impl TrendRequest {
     /// A trial's key has blanks in it, and a parameter has none.
-    fn of(words: &[String]) -> Result<Wanted, String> {
+    fn of(words: &[String]) -> Result<TrendRequest, String> {
         match words {
-            [word] if word.contains(' ') => Ok(Wanted::Key(word.clone())),
+            [word] if word.contains(' ') => Ok(TrendRequest::Key(word.clone())),
             _ => {
                 let settings = words.iter().map(|word| Value::parse_pair(word)).collect::<Result<_, _>>();
-                settings.map(Wanted::Params).map_err(|error| error.to_string())
+                settings.map(TrendRequest::Params).map_err(|error| error.to_string())
             }
         }
     }
@@ -114,8 +114,8 @@ impl Wanted {
     /// Those of the trials that were asked for. What is not named is as by default, where that leaves any.
     fn of_all(&self, mut trials: Vec<KnownTrial>) -> Vec<KnownTrial> {
         match self {
-            Wanted::Key(key) => trials.retain(|trial| trial.key == *key),
-            Wanted::Params(values) => {
+            TrendRequest::Key(key) => trials.retain(|trial| trial.key == *key),
+            TrendRequest::Params(values) => {
                 trials.retain(|trial| values.iter().all(|value| trial.job.settings().has(value)));
                 let asked = Settings::of(values.iter().cloned());
                 let usual = trials.iter().filter(|trial| trial.job.settings().is_like(&asked));
@@ -208,7 +208,7 @@ mod tests {
         ];
         let found = |words: &str| {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            Wanted::of(&words).unwrap().of_all(all.to_vec())
+            TrendRequest::of(&words).unwrap().of_all(all.to_vec())
         };
         assert_eq!(found("block=64k send=write place=cross"), [plain]);
         assert_eq!(found("link=socketpair"), [all[3].clone()]);
