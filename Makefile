@@ -8,7 +8,7 @@
 #   make bench-spark  what the line job promises there; takes 10 GiB of memory for files
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
-#   make size    the lines of code of each module
+#   make size    the lines of code of each crate; at most 7,000
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
 #   make api     what a release of pipeio would break; needs cargo-semver-checks, and the last release as BASE=v0.1.0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the lines of code of each module under crates/, the total last.
+"""Prints the lines of code of each crate and its modules; fails where a crate has more than 7,000.
 
 Neither blanks, nor comments, nor what is compiled for tests only: files under tests/, examples/ and benches/, modules and
 items behind #[cfg(test)], attributes for tests. Build scripts and the bodies of macros count.
@@ -8,8 +8,11 @@ items behind #[cfg(test)], attributes for tests. Build scripts and the bodies of
 import collections
 import pathlib
 import re
+import signal
 import subprocess
+import sys
 
+MOST = 7000
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TEST = re.compile(r"\s*#\[cfg\(test\)\]")
 TEST_ATTRIBUTE = re.compile(r"\s*#\[cfg_attr\(test,")
@@ -56,9 +59,19 @@ def main():
         inner = path.parts[3:] if path.parts[2] == "src" else path.parts[2:]
         module = pathlib.Path(inner[0]).stem if inner else ""
         count[f"{path.parts[1]}/{module}"] += len(lines)
-    for module, lines in sorted(count.items(), key=lambda one: (-one[1], one[0])):
-        print(f"{lines:7} {module}")
+    crates = collections.Counter()
+    for module, lines in count.items():
+        crates[module.split("/")[0]] += lines
+    for crate, lines in crates.most_common():
+        print(f"{lines:7} {crate}")
+        own = [(name.split("/", 1)[1], size) for name, size in count.items() if name.startswith(crate + "/")]
+        for module, size in sorted(own, key=lambda one: (-one[1], one[0])):
+            print(f"{size:15} {module}")
     print(f"{count.total():7} in all")
+    large = [crate for crate, lines in crates.items() if lines > MOST]
+    if large:
+        sys.exit(f"more than {MOST} lines, which is more than one can hold in mind: {', '.join(large)}")
 
 
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 main()

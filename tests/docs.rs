@@ -136,7 +136,7 @@ fn examples_work_as_they_stand() {
 /// Rules of findings are words of the program's own, which the page has to know.
 #[test]
 fn every_rule_of_findings_is_explained() {
-    let folder = root().join("crates/pipemark/src/findings");
+    let folder = root().join("crates/pipemark-report/src/findings");
     let page = fs::read_to_string(root().join("docs/outputs.md")).unwrap();
     let mut rules = HashSet::new();
     for file in fs::read_dir(folder).unwrap() {

@@ -1,6 +1,7 @@
-//! The layout of the code is what docs/architecture.md says: every module is named there, and each uses only those above it.
+//! What the compiler can't say of the layout: docs/architecture.md names every crate and module, no crate but the program
+//! uses the program, and files of different folders do not use each other in a circle.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,64 +9,244 @@ fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
 }
 
-/// The modules in the order of the page's table.
-fn described() -> Vec<String> {
+fn crates() -> Vec<PathBuf> {
+    let mut crates: Vec<PathBuf> =
+        fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    crates.sort();
+    crates
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().unwrap().to_string_lossy().into_owned()
+}
+
+/// A module by its path within the crate; the root is empty.
+type Module = Vec<String>;
+
+/// The modules of a crate with their code, without comments and tests.
+fn modules(source: &Path) -> BTreeMap<Module, String> {
+    fn add(folder: &Path, module: &Module, found: &mut BTreeMap<Module, String>) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let mut own = module.clone();
+            match name(&path).as_str() {
+                // For tests only.
+                "tests" | "fixture" | "simulations" => continue,
+                "lib" | "main" | "mod" => {}
+                name => own.push(name.to_owned()),
+            }
+            if path.is_dir() {
+                add(&path, &own, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.insert(own, code(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    add(source, &Vec::new(), &mut found);
+    found
+}
+
+/// A file without comments and without its tests.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// The paths of a `use` tree: `a::{b, c::{self, d as e}}` is a::b, a::c, a::c::d.
+fn paths(tree: &str) -> Vec<Vec<String>> {
+    let (head, group) = match tree.split_once('{') {
+        Some((head, rest)) => (head, Some(rest.trim_end().strip_suffix('}').unwrap_or(rest))),
+        None => (tree, None),
+    };
+    let words = head.split("::").map(|word| word.split(" as ").next().unwrap().trim());
+    let head: Vec<String> =
+        words.filter(|word| !word.is_empty() && *word != "self" || head.trim() == "self").map(str::to_owned).collect();
+    let Some(group) = group else { return vec![head] };
+    let (mut depth, mut parts, mut part) = (0, Vec::new(), String::new());
+    for c in group.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        match c {
+            ',' if depth == 0 => parts.push(std::mem::take(&mut part)),
+            _ => part.push(c),
+        }
+    }
+    parts.push(part);
+    let whole = |part: &String| match part.trim() {
+        "self" => vec![head.clone()],
+        part => paths(part).into_iter().map(|rest| [head.clone(), rest].concat()).collect(),
+    };
+    parts.iter().filter(|part| !part.trim().is_empty()).flat_map(whole).collect()
+}
+
+/// The `use` trees of a file and the paths in its other code, and whether each only passes names on (`pub use`).
+fn used(code: &str) -> Vec<(Vec<String>, bool)> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some((before, after)) = rest.split_once("use ") {
+        let (tree, next) = after.split_once(';').unwrap_or((after, ""));
+        let line = before.rsplit('\n').next().unwrap().trim();
+        if line.is_empty() || line.starts_with("pub") {
+            found.extend(paths(tree).into_iter().map(|path| (path, line.starts_with("pub"))));
+            rest = next;
+        } else {
+            rest = after;
+        }
+    }
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    for start in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(start) {
+            if code[..at].ends_with(|c: char| word(c) || c == '$') {
+                continue;
+            }
+            let path = code[at..].split(|c| !word(c)).next().unwrap();
+            found.push((path.split("::").filter(|word| !word.is_empty()).map(str::to_owned).collect(), false));
+        }
+    }
+    found
+}
+
+/// The path within the crate, if it leads into it.
+fn absolute(module: &Module, path: &[String], modules: &BTreeMap<Module, String>) -> Option<Module> {
+    let supers = path.iter().take_while(|word| *word == "super").count();
+    match path.first()?.as_str() {
+        "crate" => Some(path[1..].to_vec()),
+        "self" => Some([module, &path[1..]].concat()),
+        "super" => Some([&module[..module.len().checked_sub(supers)?], &path[supers..]].concat()),
+        first => {
+            let child = [&module[..], &[first.to_owned()]].concat();
+            modules.contains_key(&child).then(|| [module, path].concat())
+        }
+    }
+}
+
+/// Who uses whom: the module in which a name is defined, whoever passes it on.
+fn uses(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut passed_on = BTreeMap::new();
+    for (module, code) in modules {
+        for (path, _) in used(code).into_iter().filter(|(_, passes_on)| *passes_on) {
+            if let Some(from) = absolute(module, &path, modules)
+                && let Some(name) = from.last()
+            {
+                passed_on.insert([&module[..], std::slice::from_ref(name)].concat(), from.clone());
+            }
+        }
+    }
+    let defined = |path: Module| {
+        let mut path = path;
+        for _ in 0..4 {
+            let known = (1..=path.len()).rev().find_map(|length| Some((length, passed_on.get(&path[..length])?)));
+            let Some((length, from)) = known else { break };
+            path = [&from[..], &path[length..]].concat();
+        }
+        (0..=path.len()).rev().map(|length| path[..length].to_vec()).find(|module| modules.contains_key(module))
+    };
+    let of = |(module, code): (&Module, &String)| {
+        let paths = used(code).into_iter().filter(|(_, passes_on)| !passes_on);
+        let targets = paths.filter_map(|(path, _)| defined(absolute(module, &path, modules)?));
+        (module.clone(), targets.filter(|target| target != module).collect())
+    };
+    modules.iter().map(of).collect()
+}
+
+/// All that can be reached.
+fn reach(from: &Module, uses: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<Module> {
+    let (mut found, mut left) = (BTreeSet::new(), vec![from.clone()]);
+    while let Some(module) = left.pop() {
+        for next in uses.get(&module).into_iter().flatten() {
+            if found.insert(next.clone()) {
+                left.push(next.clone());
+            }
+        }
+    }
+    found
+}
+
+/// The folder of a module's files: that of `a/b.rs` and of `a.rs` with a folder `a` is `a`.
+fn folder(module: &Module, modules: &BTreeMap<Module, String>) -> Module {
+    let has_children = modules.keys().any(|other| other.len() > module.len() && other.starts_with(module));
+    if has_children { module.clone() } else { module[..module.len().saturating_sub(1)].to_vec() }
+}
+
+/// Pairs of files of different folders that use each other, by others too.
+fn circles(modules: &BTreeMap<Module, String>) -> Vec<String> {
+    let uses = uses(modules);
+    let mut found = Vec::new();
+    for module in modules.keys().filter(|module| !module.is_empty()) {
+        for other in reach(module, &uses).into_iter().filter(|other| !other.is_empty() && other > module) {
+            let apart = folder(module, modules) != folder(&other, modules);
+            if apart && reach(&other, &uses).contains(module) {
+                found.push(format!("{} and {}", module.join("::"), other.join("::")));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_crate_and_module_is_described() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let (_, table) = page.split_once("| module | what it holds |").expect("the table of modules");
-    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
-    rows.map(|row| row.split('`').nth(1).unwrap().to_owned()).collect()
-}
-
-fn modules() -> BTreeSet<String> {
-    let entries = fs::read_dir(root().join("crates/pipemark/src")).unwrap().map(|entry| entry.unwrap().path());
-    let stem = |path: PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
-    entries.map(stem).filter(|name| name != "main").collect()
-}
-
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        match path.is_dir() {
-            true => sources(&path, found),
-            false if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
-            false => {}
-        }
+    let mut missing = Vec::new();
+    for folder in crates() {
+        let own = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let section = page.split("\n### ").find(|section| section.starts_with(&format!("`{own}`")));
+        let Some(section) = section else {
+            missing.push(own);
+            continue;
+        };
+        let top: BTreeSet<String> =
+            modules(&folder.join("src")).into_keys().filter_map(|module| module.first().cloned()).collect();
+        missing.extend(
+            top.into_iter().filter(|top| !section.contains(&format!("`{top}`"))).map(|top| format!("{own}: {top}")),
+        );
     }
-}
-
-/// The words after `crate::` in the part of a file that is no test.
-fn used(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]").next().unwrap();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let code = lines.collect::<Vec<_>>().join("\n");
-    let after = code.split("crate::").skip(1).map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
-    after.flatten().map(str::to_owned).collect()
+    assert_eq!(missing, [""; 0], "docs/architecture.md does not name them");
 }
 
 #[test]
-fn every_module_is_described() {
-    assert_eq!(described().into_iter().collect::<BTreeSet<_>>(), modules());
+fn only_the_program_uses_the_program() {
+    for folder in crates().into_iter().filter(|folder| !folder.ends_with("pipemark")) {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(
+            !manifest.lines().any(|line| line.starts_with("pipemark.") || line.starts_with("pipemark ")),
+            "{folder:?}"
+        );
+    }
 }
 
 #[test]
-fn modules_use_only_those_above_them() {
-    let order = described();
-    let place = |name: &str| order.iter().position(|module| module == name);
-    let source = root().join("crates/pipemark/src");
-    let mut wrong = Vec::new();
-    for module in &order {
-        let mut files = Vec::new();
-        let folder = source.join(module);
-        match folder.is_dir() {
-            true => sources(&folder, &mut files),
-            false => files.push(source.join(format!("{module}.rs"))),
-        }
-        let tests =
-            |path: &PathBuf| ["tests.rs", "fixture.rs", "simulations.rs"].iter().any(|name| path.ends_with(name));
-        for file in files.iter().filter(|path| !tests(path)) {
-            let below = |name: &String| place(name) > place(module);
-            let used = used(&fs::read_to_string(file).unwrap());
-            wrong.extend(used.into_iter().filter(below).map(|name| format!("{} uses {name}", file.display())));
-        }
+fn no_circles_between_folders() {
+    for folder in crates() {
+        assert_eq!(circles(&modules(&folder.join("src"))), [""; 0], "{}", folder.display());
     }
-    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn no_circles_in_the_model() {
+    let modules = modules(&root().join("crates/pipemark-model/src"));
+    let uses = uses(&modules);
+    let in_circle = |module: &&Module| !module.is_empty() && reach(module, &uses).contains(*module);
+    assert_eq!(modules.keys().filter(in_circle).collect::<Vec<_>>(), Vec::<&Module>::new());
+}
+
+/// The checks above see every form of use.
+#[test]
+fn each_form_of_use_is_seen() {
+    let seen = |tree: &str| paths(tree).iter().map(|path| path.join("::")).collect::<Vec<_>>().join(" ");
+    assert_eq!(seen("crate::{a, b::{self, C as D}}"), "crate::a crate::b crate::b::C");
+    assert_eq!(seen("super::super::x::{Y, z::*}"), "super::super::x::Y super::super::x::z::*");
+    let file = |path: &str, text: &str| (path.split("::").map(str::to_owned).collect::<Module>(), code(text));
+    let circle = |a: &str, b: &str| circles(&BTreeMap::from([file("one::a", a), file("two::b", b)])).len();
+    for (a, b) in [
+        ("use crate::two::b;", "use crate::one::a::A;"),
+        ("use crate::{two::b::B, other};", "use super::super::one::a;"),
+        ("fn f() { crate::two::b::g() }", "pub use self::x;\nuse crate::{\n    one::a::{self, A},\n};"),
+        ("fn f() { super::super::two::b::g() }", "use crate::one::a as other;"),
+    ] {
+        assert_eq!(circle(a, b), 1, "{a}\n{b}");
+        assert_eq!(circle(a, "// use crate::one::a;"), 0, "{a}");
+    }
 }

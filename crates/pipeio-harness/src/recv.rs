@@ -116,7 +116,7 @@ pub fn open(
     })
 }
 
-/// What [`open`] gives for [`Method::Read`], by its type; see [`crate::send::write`].
+/// What [`open`] gives for [`ReceiveCall::Read`], by its type; see [`crate::send::write`].
 ///
 /// # Errors
 /// For a block of 0 bytes (`InvalidInput`), or when the memory cannot be had.

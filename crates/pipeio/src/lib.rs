@@ -31,6 +31,8 @@
 //! # }
 //! ```
 
+#![deny(missing_docs)]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "pipeio is for Linux: it uses splice(2), vmsplice(2) and capacities of pipes; elsewhere use std::io::copy"

@@ -3,23 +3,8 @@
 //! Estimates, table columns, CSV, JSON, its schema, OpenMetrics and the axes of charts come from here. A new figure is one
 //! row and its use.
 
-use serde::{Deserialize, Serialize};
-
 use crate::sample::Sample;
-use crate::units::{GIB, Unit};
-
-/// Whether more or less of a figure is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// More is better.
-    Higher,
-    /// Less is better.
-    Lower,
-    /// Neither: it explains others.
-    Neither,
-}
+use crate::units::{Better, GIB, Unit};
 
 macro_rules! figures {
     ($(

@@ -5,6 +5,7 @@
 
 mod bad_value;
 mod capacity;
+mod choices;
 mod claim;
 mod digits;
 mod document;
@@ -29,15 +30,16 @@ mod text;
 mod trial;
 mod units;
 mod value;
+mod warning;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
 pub use claim::{Answer, Claim, ClaimVerdict, Evidence, Which};
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
-pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Warning, Watched};
+pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Watched};
 pub use entrant::{EntrantStats, Language, Program};
 pub use estimate::{Estimate, Estimates};
-pub use figure::{Better, Figure};
+pub use figure::Figure;
 pub use filter::{Feed, Filter, PipelineStats, ProcessStats};
 pub use gains::{Gains, GainsBlock, GainsCell, GainsColumn};
 pub use host::{Cache, CpuTopology, Host, Permission, Pressure};
@@ -52,7 +54,8 @@ pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use text::{capitalised, counted, hides, neutral, without_number};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{ByteSize, Delay, GIB, Nanos, Throughput, Unit, parse_duration};
+pub use units::{Better, ByteSize, Delay, GIB, Nanos, Throughput, Unit, parse_duration};
 #[doc(hidden)]
 pub use value::kebab_case;
 pub use value::{bounded, did_you_mean, nearest};
+pub use warning::Warning;

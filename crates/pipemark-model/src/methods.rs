@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Better;
-use crate::units::Unit;
+use crate::units::{Better, Unit};
 use crate::value::word_enum;
 
 word_enum! {

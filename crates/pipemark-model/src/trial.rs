@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::Warning;
 use crate::estimate::Estimates;
 use crate::job::Job;
 use crate::methods::Verify;
 use crate::parameter::Key;
 use crate::sample::Sample;
 use crate::value::word_enum;
+use crate::warning::Warning;
 
 /// One fully specified pipeline, as the plan orders it.
 #[derive(Debug, Clone, PartialEq)]

@@ -290,6 +290,19 @@ impl Unit {
     }
 }
 
+/// Whether more or less of a figure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+    /// Neither: it explains others.
+    Neither,
+}
+
 /// A budget or a limit: 1 ms to a day.
 ///
 /// # Errors

@@ -4,14 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::bad_value::BadValue;
-use crate::capacity::{Capacity, SocketBuffer};
-use crate::entrant::Language;
-use crate::filter::Filter;
-use crate::methods::Rate;
-use crate::parameter::Key;
-use crate::place::Place;
-use crate::stage::Stages;
-use crate::units::{ByteSize, Delay, Nanos};
 
 /// Serialises a type as the text it is shown as and reads it back through `FromStr`.
 macro_rules! serde_as_text {
@@ -102,16 +94,6 @@ pub(super) trait Words {
     }
 }
 
-macro_rules! words {
-    ($($type:ty: $all:expr;)*) => {$(
-        impl Words for $type {
-            fn words() -> Vec<Word> {
-                $all
-            }
-        }
-    )*};
-}
-
 /// `vmsplice-gift` of `VmspliceGift`, and how many bytes that is.
 #[doc(hidden)]
 pub const fn kebab_case(ident: &[u8]) -> ([u8; 32], usize) {
@@ -192,26 +174,6 @@ macro_rules! word_enum {
     };
 }
 pub(super) use word_enum;
-
-words! {
-    Key: Key::iter().map(|key| (key.name(), "")).collect();
-    Place: vec![
-        ("free", "wherever the scheduler puts the ends"),
-        ("same", "both ends on one CPU, the first allowed"),
-        ("cross", "on two cores, of one package if there are two"),
-    ];
-    Capacity: vec![("default", "what the system gives"), ("quota", "what a user over the system's limit gets")];
-    SocketBuffer: vec![("default", "what the system gives")];
-    Rate: vec![("closed", "the next message when the last is back")];
-}
-
-/// These take no words.
-macro_rules! wordless {
-    ($($type:ty)*) => {$(
-        impl Words for $type {}
-    )*};
-}
-wordless!(Language Filter Stages ByteSize Nanos Delay u32 u8);
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-//! Results as people and programs see them: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown`] and
-//! [`html`] lay out. It knows no trials: the crates that make sheets do.
+//! Results as people and programs see them: a [`Sheet`] is a list of [`Block`]s, which [`Terminal`], [`markdown()`] and
+//! [`html()`] lay out. It knows no trials: the crates that make sheets do.
 #![forbid(unsafe_code)]
 
 mod block;

@@ -134,7 +134,7 @@ impl Linearity {
     /// should be medians of runs and the tolerance at least three times their noise. A bend smaller than the tolerance
     /// is not seen, and one just above it may be seen a point late.
     ///
-    /// `x` must rise. `None` if it doesn't, if [`Line::fit`] refuses the points, or if not even the first three are in
+    /// `x` must rise. `None` if it doesn't, if [`FittedLine::fit`] refuses the points, or if not even the first three are in
     /// line.
     pub fn of(x: &[f64], y: &[f64], tolerance: f64) -> Option<Linearity> {
         if x.len() != y.len() || !x.is_sorted_by(|before, after| before < after) {

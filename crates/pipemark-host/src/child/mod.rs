@@ -1,6 +1,6 @@
 //! A process that pipemark started. Only here are processes started, waited for and reaped.
 //!
-//! [`Child::start`] takes a command, which is this program itself ([`ourselves`]) or any other, and the [`Group`] that it
+//! [`Child::start`] takes a command, which is this program itself ([`ourselves`]) or any other, and the [`ProcessGroup`] that it
 //! is to belong to. [`Child::start_foreign`] starts a foreign program so that it never outlives pipemark, on one CPU if
 //! asked for, and keeps the beginning of its standard error; it may be held before its first instruction, to be counted
 //! and timed from there ([`Child::wait_until_held`], [`Child::release`]).

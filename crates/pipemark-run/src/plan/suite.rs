@@ -71,7 +71,7 @@ impl Suite {
     /// All trials, with their totals and times multiplied by `scale`.
     ///
     /// # Errors
-    /// When there would be more than [`MAX_TRIALS`], two trials of an experiment would be the same, parameters contradict
+    /// When there would be more than `MAX_TRIALS`, two trials of an experiment would be the same, parameters contradict
     /// each other or a published figure belongs to no trial.
     pub fn expand(&self, scale: VolumeScale) -> Result<Plan, PlanError> {
         expand::expand(self, scale).map_err(|refusal| match &self.source {

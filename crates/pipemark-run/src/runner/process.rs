@@ -142,7 +142,7 @@ impl EndProcess {
     /// Waits for the reply, and takes it.
     ///
     /// # Errors
-    /// As [`Process::take_reply`], and when it takes longer than `patience`.
+    /// As [`EndProcess::take_reply`], and when it takes longer than `patience`.
     pub fn wait_for_reply(&mut self, patience: Duration) -> Result<Vec<OwnedFd>, String> {
         match child::wait_readable(&[self.socket()], Instant::now() + patience, None) {
             Ok(Some(_)) => self.take_reply(),

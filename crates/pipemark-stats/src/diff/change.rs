@@ -17,7 +17,7 @@ pub const COMPARISON_SCHEMA: &str = "pipemark-compare/1";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diff {
-    /// Always [`COMPARISON_SCHEMA`].
+    /// Always `COMPARISON_SCHEMA`.
     pub schema: String,
     /// Where the figures of BASE are from.
     pub base: Origin,

@@ -66,7 +66,7 @@ impl SidesSeries {
         both.filter(|(base, _)| self.base.len() > 1 && !base.is_empty() || base.len() >= FEWEST_ROUNDS).collect()
     }
 
-    /// The ratios of [`Series::rounds`].
+    /// The ratios of [`SidesSeries::rounds`].
     pub fn ratios(&self) -> Vec<Vec<f64>> {
         let ratios = |(base, new): (Vec<f64>, Vec<f64>)| base.iter().zip(new).map(|(base, new)| new / base).collect();
         self.rounds().into_iter().map(ratios).collect()

@@ -455,7 +455,7 @@ impl Shape {
 ///
 /// # Safety
 ///
-/// As for [`Line::words`]; the line in progress lies from `start` to `to`, with a header for `many` spaces or not.
+/// As for [`SpacesLine::words`]; the line in progress lies from `start` to `to`, with a header for `many` spaces or not.
 #[inline(always)]
 unsafe fn plain<L: Lanes>(
     word: *const u8,

@@ -1,0 +1,115 @@
+//! What a reader of a figure has to keep in mind, and what to do about it: one sentence for each kind.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::Throughput;
+
+/// What a reader has to keep in mind, and what to do about it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Warning {
+    /// The figure is within 10 % of what the source or the sink can do alone.
+    #[error(
+        "within 10 % of what the {end} can do alone: the {end}, not the link, may be what was measured; use a lighter --verify"
+    )]
+    NearCeiling { end: String, ceiling: f64 },
+    /// Runs are above what the source or the sink can do alone; all of them, where documents do not say how many.
+    #[error("{}", match self.spoils() {
+        true => format!("above what the {end} can do alone: an error of pipemark, so take no figure from this row; please report it"),
+        false => format!("{above} of {runs} runs {} above what the {end} can do alone, so one of the two is wrong; measure again", if *above == 1 { "is" } else { "are" }),
+    })]
+    AboveCeiling {
+        end: String,
+        ceiling: f64,
+        #[serde(default)]
+        above: u32,
+        #[serde(default)]
+        runs: u32,
+    },
+    /// The harness took much of the time.
+    #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
+    Harness { percent: f64 },
+    /// The trial has two speeds, bytes per second, and does not stay in one.
+    #[error("two speeds: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
+    Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
+    /// A fixed rate was not reached.
+    #[error(
+        "only {sent} of {due} messages or lines that were due were sent, so their times are left out; lower --rate"
+    )]
+    Behind { sent: u64, due: u64 },
+    /// A filter kept lines until the end of its input.
+    #[error(
+        "{held} of {lines} lines came out only when the input ended: it holds lines back until more come, so their times are left \
+         out; raise --rate or --time"
+    )]
+    Held { held: u64, lines: u64 },
+    /// Some runs are outliers.
+    #[error("{count} of {runs} runs {}; close other programs or use more --runs", if *count == 1 { "is an outlier" } else { "are outliers" })]
+    Outliers { count: u32, runs: u32 },
+    /// Later runs are faster or slower than earlier ones.
+    #[error("the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again", change * 100.0)]
+    Drift { change: f64 },
+    /// The interval is still wider than asked when the budget was spent.
+    #[error("the interval is still ±{:.0} % wide; raise --budget or --time", relative * 100.0)]
+    Wide { relative: f64 },
+    /// The kernel granted another capacity than was asked for.
+    #[error("the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}")]
+    CapacityDiffers { asked: u64, granted: u64 },
+    /// A block is larger than a message of the link may be.
+    #[error("a message of this link has at most {limit} bytes; larger blocks were split")]
+    Split { limit: u64 },
+    /// The sender's bytes went another way than its name says.
+    #[error("{text}")]
+    Sender { text: String },
+    /// The capacity changed while the trial ran.
+    #[error(
+        "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"
+    )]
+    CapacityChanged { before: u64, after: u64 },
+    /// An end was seen on a CPU that it was not placed on.
+    #[error("an end was seen on CPU {cpu}, which it was not placed on")]
+    Misplaced { cpu: u16 },
+    /// Huge pages were asked for and the system did not give them.
+    #[error("no huge pages here ({reason}); base pages were used")]
+    NoHugePages { reason: String },
+    /// The hypervisor took CPU time away.
+    #[error("the hypervisor took {percent:.1} % of the CPU time away; measure when the host is quieter")]
+    Steal { percent: f64 },
+    /// Other processes wanted the CPUs.
+    #[error("other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")]
+    Load { busy: f64 },
+    /// The kernel saw tasks wait for a CPU.
+    #[error("the CPUs were overloaded at the start (pressure {percent:.0} %); wait for idle CPUs")]
+    CpuPressure { percent: f64 },
+    /// The control group's CPU limit held our processes back.
+    #[error(
+        "the control group's CPU limit held the processes back {percent:.1} % of the CPUs' time; raise the limit (docker run --cpus)"
+    )]
+    Throttled {
+        percent: f64,
+        /// How often: nr_throttled.
+        #[serde(default)]
+        times: u64,
+    },
+    /// Each look at the clock takes long.
+    #[error(
+        "the kernel tells the time by '{clock}', which takes a microsecond or more to ask: short round trips hold as much; use tsc"
+    )]
+    SlowClock { clock: String },
+    /// The ends ran on different NUMA nodes.
+    #[error(
+        "the writer ran on NUMA node {writer} and the reader on node {reader}: what they share crosses between the two"
+    )]
+    Nodes { writer: u32, reader: u32 },
+    /// The frequency governor may change the clock while measuring.
+    #[error("the frequency governor is '{governor}'; 'performance' gives steadier figures")]
+    Governor { governor: String },
+}
+
+impl Warning {
+    /// Whether it leaves no figure of the row to be used.
+    pub fn spoils(&self) -> bool {
+        matches!(self, Warning::AboveCeiling { above, runs, .. } if 2 * above > *runs || *runs == 0)
+    }
+}
