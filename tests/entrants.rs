@@ -25,7 +25,7 @@ fn pipemark(words: &[&str]) -> (Option<i32>, String) {
 
 /// The languages that can take part here. What `make test` has installed has to be among them.
 fn languages() -> Vec<String> {
-    let (code, text) = pipemark(&["languages", "list", "--format", "json"]);
+    let (code, text) = pipemark(&["list", "languages", "--format", "json"]);
     assert_eq!(code, Some(0));
     let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
     let here = listed.iter().filter(|one| one["missing"].is_null());

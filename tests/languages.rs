@@ -218,10 +218,10 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
         assert!(words.iter().all(|word| reason.contains(word)), "{way}: {reason}");
     }
 
-    let output = fakes.command(&["languages", "list"]).output().unwrap();
+    let output = fakes.command(&["list", "languages"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("honest") && text.contains("Not here\nabsent "), "{text}");
-    let output = fakes.command(&["languages", "list", "--format", "json"]).output().unwrap();
+    let output = fakes.command(&["list", "languages", "--format", "json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let missing = |name: &str| {
         let one = listed.as_array().unwrap().iter().find(|one| one["language"] == name).expect("it is listed");
@@ -229,7 +229,7 @@ fn what_is_missing_is_skipped_and_what_does_not_build_has_failed() {
     };
     assert!(missing("absent") && !missing("honest"), "{listed}");
 
-    let output = fakes.command(&["languages", "build"]).output().unwrap();
+    let output = fakes.command(&["run", "languages", "--build"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{text}");
     for line in ["honest: nothing to build", "absent: skipped: ", "unbuilt: failed: it does not build"] {
@@ -265,14 +265,14 @@ fn a_build_is_made_again_when_something_changed() {
     fs::write(fakes.path("entrants/honest/source"), "new").unwrap();
     run();
     assert_eq!(built(), 2);
-    assert!(fakes.command(&["languages", "build"]).output().unwrap().status.success());
+    assert!(fakes.command(&["run", "languages", "--build"]).output().unwrap().status.success());
     assert_eq!(built(), 3, "who asks for a build gets one");
 }
 
 #[test]
 fn a_strangers_language_takes_part_in_the_suite() {
     let fakes = Fakes::new(&["honest", "c"]);
-    let words = ["languages", "run", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
+    let words = ["run", "languages", "--only", "honest", "--scale", "0.000001", "--runs", "1", "--json", "-"];
     let output = fakes.command(&words).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
@@ -284,7 +284,7 @@ fn a_strangers_language_takes_part_in_the_suite() {
     let wanted = honest["baseline"].as_str().unwrap();
     assert!(wanted.contains("language=c"), "{wanted}");
     for (words, expected) in [
-        (&["languages", "run", "--only", "honst"][..], "did you mean honest?"),
+        (&["run", "languages", "--only", "honst"][..], "did you mean honest?"),
         (&["run", "quick"], "--entrants has no place here"),
     ] {
         let output = fakes.command(words).output().unwrap();
@@ -296,7 +296,7 @@ fn a_strangers_language_takes_part_in_the_suite() {
 #[test]
 fn without_a_folder_of_entrants_the_reader_is_told() {
     let folder = TempDir::new().unwrap();
-    for words in [&["run", "languages"][..], &["languages", "list"]] {
+    for words in [&["run", "languages"][..], &["list", "languages"]] {
         let output = Command::new(PIPEMARK).args(words).current_dir(&folder).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(2) && error.contains("no folder 'entrants' here"), "{error}");

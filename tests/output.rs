@@ -105,6 +105,20 @@ fn documents_are_as_the_schema_says() {
     }
 }
 
+/// What a script takes first is what was asked for.
+#[test]
+fn reference_rows_come_last() {
+    let document = small(&["--json", "-"]).measured();
+    let reference: Vec<bool> =
+        document["trials"].as_array().unwrap().iter().map(|trial| trial["reference"] == true).collect();
+    assert_eq!(reference, [false, false, true]);
+    let text = small(&["--csv", "-", "--quiet"]).stdout;
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let place = reader.headers().unwrap().iter().position(|name| name == "reference").unwrap();
+    let column: Vec<String> = reader.records().map(|row| row.unwrap()[place].to_owned()).collect();
+    assert_eq!(column, ["false", "false", "true"]);
+}
+
 #[test]
 fn the_table_is_for_people_and_the_rest_for_machines() {
     let ended = small(&[]);
@@ -307,7 +321,7 @@ fn nothing_does_anything_to_a_terminal() {
         (&["history", "show", HOSTILE], 1),
         (&["ab", "--runs", "1", "--", &format!("exit 3 #{HOSTILE}"), "--", "true"], 1),
         (&["chain", "--stage", &stage, "--length", "1", "--runs", "1", "--total", "1m"], 1),
-        (&["languages", "list", "--only", HOSTILE], 2),
+        (&["list", "languages", "--only", HOSTILE], 2),
     ] {
         let ended = pipemark(words);
         let said = format!("{}{}", ended.stdout, ended.stderr);

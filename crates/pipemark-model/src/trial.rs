@@ -121,6 +121,9 @@ pub struct Record {
     pub name: String,
     /// The experiment of the suite that it belongs to.
     pub experiment: String,
+    /// Whether nobody asked for it: it is measured to compare the others with, and comes after them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reference: bool,
     /// What was asked for.
     #[serde(rename = "params")]
     pub job: Job,

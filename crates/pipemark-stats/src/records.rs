@@ -42,6 +42,7 @@ pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
                 written: trial.job.ends().map(|ends| ends.work().written),
                 id: trial.id,
                 experiment: trial.experiment,
+                reference: false,
                 job: trial.job,
                 status,
                 reason,

@@ -31,11 +31,12 @@ type Fact = fn(&Document, &Record) -> String;
 /// What is neither a parameter nor a figure. Empty where there is nothing. `memory_copy` and `published` are bytes per second;
 /// `bytes`, `ns`, `wall_ns` and `round_trips` are sums over `runs`; what the kernel granted is that of the first run, in
 /// bytes.
-const FACTS: [(&str, Fact); 31] = [
+const FACTS: [(&str, Fact); 32] = [
     ("suite", |document, _| csv_field(&document.suite)),
     ("started", |document, _| csv_field(&document.started)),
     ("host", |document, _| csv_field(&document.host.name)),
     ("experiment", |_, record| csv_field(&record.experiment)),
+    ("reference", |_, record| record.reference.to_string()),
     ("id", |_, record| csv_field(&record.id)),
     ("name", |_, record| csv_field(&record.name)),
     ("status", |_, record| record.status.to_string()),

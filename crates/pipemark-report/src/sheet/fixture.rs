@@ -100,6 +100,7 @@ fn unmeasured(experiment: &str, params: &[(&str, &str)], status: Status, reason:
         id: job.id(),
         name: words.join(" "),
         experiment: experiment.to_owned(),
+        reference: false,
         verify: job.verify(),
         touched: job.touched(),
         copies: job.ends().map(|ends| ends.work().copies),

@@ -61,6 +61,6 @@ pub fn languages(all: &[LanguageChoice]) -> Sheet {
         .column(wrapped("tuned"), |own| about(own, 1))
         .data("missing", |own| own.programs.as_ref().err().map(String::as_str))
         .instead(|own| own.programs.as_ref().err().map(|reason| why(own, reason)));
-    let caption = |here: &bool| if *here { "Languages (pipemark languages run --only LANGUAGE)" } else { "Not here" };
+    let caption = |here: &bool| if *here { "Languages (pipemark run languages --only LANGUAGE)" } else { "Not here" };
     Sheet::of(table.grouped(|own| own.programs.is_ok(), |here| caption(here).to_owned()), [])
 }

@@ -8,6 +8,7 @@ use pipemark_run::available::missing;
 use pipemark_run::plan::{EMBEDDED, Suite};
 
 use crate::cli::choices::{ListedChoice, choices};
+use crate::cli::entrants::{self, EntrantOptions};
 
 /// The parameters whose words are listed.
 const LISTED: [(Key, &str); 6] = [
@@ -22,12 +23,20 @@ const LISTED: [(Key, &str); 6] = [
 /// What `list` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ListOptions {
+    /// List the languages whose programs can take part in 'run languages', with their tools' versions
+    #[arg(value_name = "languages", value_parser = ["languages"])]
+    what: Option<String>,
+    #[command(flatten)]
+    entrants: EntrantOptions,
     #[command(flatten)]
     format: FormatOption,
 }
 
 /// Lists what there is.
 pub fn run(options: &ListOptions) -> Ending {
+    if options.what.is_some() {
+        return entrants::list(&options.entrants, &options.format);
+    }
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
         suites.push(choice(

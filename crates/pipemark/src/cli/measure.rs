@@ -118,7 +118,10 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         outcomes.extend(plan.trials.iter().filter_map(of_trial));
     }
     let after = pipemark_host::Reading::now();
-    let trials = pipemark_stats::records::records(outcomes);
+    let mut trials = pipemark_stats::records::records(outcomes);
+    trials.iter_mut().for_each(|record| record.reference = record.experiment == MEMORY_COPY);
+    // What was asked for comes first.
+    trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Document {

@@ -12,11 +12,11 @@ mod chain;
 mod choices;
 mod compare;
 mod completions;
+mod entrants;
 mod r#gen;
 mod help;
 mod history;
 mod host;
-mod languages;
 mod lines;
 mod list;
 mod machine;
@@ -38,7 +38,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use pipemark_console::{Ending, end, say};
+use pipemark_console::{Ending, Stop, end, say};
 
 use pipemark_model::hides;
 
@@ -98,8 +98,6 @@ verbs! {
     Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw" examples!("bw"), bw::bw;
     /// Measure round trips: how long a block takes there and back
     Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency" examples!("latency"), bw::latency;
-    /// Compare programs of nine languages that stream the same bytes
-    Languages(languages::LanguagesOptions) "languages" examples!("languages"), languages::run;
     /// Compare two measurements: better, worse, the same, or can't tell
     Compare(Box<compare::CompareOptions>) "compare" examples!("compare"), compare::run;
     /// Time a pipeline of yours, or two in turns: which is faster?
@@ -136,7 +134,7 @@ verbs! {
 
 /// What verbs are for: the order of help.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["run", "bw", "latency", "chain", "languages"]),
+    ("Measure", &["run", "bw", "latency", "chain"]),
     ("Compare", &["compare", "history", "report"]),
     ("Your own pipelines", &["why", "watch", "tune", "ab"]),
     ("Tools", &["lines", "gen", "sink", "relay"]),
@@ -164,12 +162,21 @@ pub fn command() -> Command {
 /// of it.
 const MAN_VERB: &str = "__man";
 
+/// Verbs of earlier versions, and what is typed instead.
+const DROPPED: [(&str, &str); 1] =
+    [("languages", "'pipemark run languages' (--build to build only), 'pipemark list languages' to list them")];
+
 /// Reads the command line and does what it says.
 pub fn main(words: Vec<OsString>) -> u8 {
     if let [_, verb, folder] = words.as_slice()
         && verb == MAN_VERB
     {
         return end(completions::man(Path::new(folder)));
+    }
+    if let Some(verb) = words.get(1)
+        && let Some((name, now)) = DROPPED.iter().find(|(name, _)| verb == name)
+    {
+        return end(Err(Stop::usage(format_args!("'{name}' is no verb any more; use {now}"))));
     }
     // As a stage of a pipeline it should start as fast as cat, and to read even this command line takes 0.14 ms of 1.6.
     if let [_, verb] = words.as_slice()

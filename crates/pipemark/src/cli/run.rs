@@ -7,7 +7,7 @@ use clap::Args;
 use pipemark_console::{Ending, Stop};
 use pipemark_run::plan::{Plan, VolumeScale};
 
-use crate::cli::languages::{self, EntrantOptions};
+use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::output::OutputOptions;
 use crate::cli::schedule::ScheduleOptions;
 use crate::cli::{measure, suite_file};
@@ -27,15 +27,25 @@ pub struct RunOptions {
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
+    /// What programs of other languages check: full is a checksum that sees lost and moved blocks, xor the XOR over 0 to 255
+    /// of the published benchmark [default: the suite's]
+    #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
+    verify: Option<String>,
+    /// Build the programs of other languages anew, and measure nothing
+    #[arg(long, help_heading = "Programs of other languages")]
+    build: bool,
     #[command(flatten)]
     output: OutputOptions,
 }
 
 /// Runs the suites.
 pub fn run(options: &RunOptions) -> Ending {
+    if options.build {
+        return entrants::build(&options.entrants);
+    }
     options.output.targets().check()?;
     let plans = plans(options)?;
-    let entrants = languages::prepared(&plans, &options.entrants, options.output.export.quiet)?;
+    let entrants = entrants::prepared(&plans, &options.entrants, options.output.export.quiet)?;
     measure::measure(&plans, &entrants, &options.output, options.schedule.sessions)
 }
 
@@ -44,6 +54,7 @@ fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
     let mut plans = Vec::new();
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
+        entrants::choose(&mut suite, word, &options.entrants, options.verify.as_deref())?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?);
     }

@@ -1,109 +1,51 @@
-//! `pipemark languages`: which entrants there are, building them, and running them against each other.
+//! Programs of other languages: which there are, building them, and which of them take part in a suite.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use pipemark_console::{Ending, FormatOption, Progress, Stop, exit};
 use pipemark_entrants::{Entrants, Rebuild, Step};
 use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Key, Language, Program, Value, neutral};
-use pipemark_run::plan::{Plan, VolumeScale};
+use pipemark_run::plan::{Plan, Suite};
 
 use crate::cli::choices::{self, LanguageChoice};
-use crate::cli::output::OutputOptions;
-use crate::cli::schedule::ScheduleOptions;
-use crate::cli::{measure, suite_file};
 
-/// The name of the suite that `languages run` runs.
+/// The suite that takes in every language that has a folder.
 const SUITE: &str = "languages";
 
-/// Where entrants are.
+/// Where entrants are, and which take part.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Programs of other languages")]
 pub struct EntrantOptions {
     /// The folder of the languages' programs [default: entrants, in the working directory]
     #[arg(long, value_name = "DIR")]
     entrants: Option<PathBuf>,
-}
-
-/// What `languages` takes.
-#[derive(Debug, Clone, Args)]
-pub struct LanguagesOptions {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-enum Action {
-    /// Show the languages, their tools' versions, and what is missing
-    List(LanguagesListOptions),
-    /// Build their programs
-    Build(Chosen),
-    /// Measure them: the suite 'languages'
-    #[command(after_long_help = examples!("languages"))]
-    Run(Box<LanguagesRunOptions>),
-}
-
-/// Which languages.
-#[derive(Debug, Clone, Args)]
-struct Chosen {
     /// Only these languages, by their folders' names; 'run' adds the one that ratios are taken to
     #[arg(long, value_name = "LANGUAGE,…", value_delimiter = ',')]
     only: Vec<Language>,
-    #[command(flatten)]
-    entrants: EntrantOptions,
-}
-
-#[derive(Debug, Clone, Args)]
-struct LanguagesListOptions {
-    #[command(flatten)]
-    chosen: Chosen,
-    #[command(flatten)]
-    format: FormatOption,
-}
-
-#[derive(Debug, Clone, Args)]
-struct LanguagesRunOptions {
-    #[command(flatten)]
-    chosen: Chosen,
-    /// Multiply the totals by F: 0.1 streams 1 GiB instead of 10
-    #[arg(long, value_name = "F")]
-    scale: Option<VolumeScale>,
-    /// What is checked: full is a checksum that sees lost and moved blocks, xor the document's XOR over 0 to 255
-    #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], default_value = "full")]
-    verify: String,
-    #[command(flatten)]
-    schedule: ScheduleOptions,
-    #[command(flatten)]
-    output: OutputOptions,
-}
-
-/// Does what was asked for.
-pub fn run(options: &LanguagesOptions) -> Ending {
-    match &options.action {
-        Action::List(options) => list(options),
-        Action::Build(options) => build(options),
-        Action::Run(options) => measured(options),
-    }
 }
 
 /// The entrants, and those of them that were chosen.
-fn found(chosen: &Chosen) -> Result<(Entrants, Vec<Language>), String> {
-    let entrants = Entrants::find(chosen.entrants.entrants.as_deref())?;
+fn found(options: &EntrantOptions) -> Result<(Entrants, Vec<Language>), String> {
+    let entrants = Entrants::find(options.entrants.as_deref())?;
     // A benchmark of others is no language, and takes part where a suite names it.
     let languages =
         entrants.languages()?.iter().filter(|(_, own)| own.programs.values().all(|one| one.prints.is_none()));
     let all: Vec<Language> = languages.map(|(name, _)| name.clone()).collect();
-    entrants.check(&chosen.only, [])?;
-    let wanted = all.into_iter().filter(|language| chosen.only.is_empty() || chosen.only.contains(language)).collect();
+    entrants.check(&options.only, [])?;
+    let wanted =
+        all.into_iter().filter(|language| options.only.is_empty() || options.only.contains(language)).collect();
     Ok((entrants, wanted))
 }
 
-fn list(options: &LanguagesListOptions) -> Ending {
-    let (entrants, languages) = found(&options.chosen)?;
+/// Lists the languages, their tools' versions, and what is missing.
+pub fn list(options: &EntrantOptions, format: &FormatOption) -> Ending {
+    let (entrants, languages) = found(options)?;
     let listed = |language: &Language| {
         let entrant = entrants.languages().ok()?.get(language)?;
         let detected = entrant.detect();
@@ -117,11 +59,12 @@ fn list(options: &LanguagesListOptions) -> Ending {
         })
     };
     let listed: Vec<LanguageChoice> = languages.iter().filter_map(listed).collect();
-    Ok(options.format.print(&choices::languages(&listed), None)?)
+    Ok(format.print(&choices::languages(&listed), None)?)
 }
 
-fn build(chosen: &Chosen) -> Ending {
-    let (mut entrants, languages) = found(chosen)?;
+/// Builds the languages' programs anew.
+pub fn build(options: &EntrantOptions) -> Ending {
+    let (mut entrants, languages) = found(options)?;
     let mut failed = false;
     let mut begun = Instant::now();
     let mut told = Ok(());
@@ -139,7 +82,7 @@ fn build(chosen: &Chosen) -> Ending {
             }
             Step::Absent(name, RunError::NotHere(reason)) => {
                 // Who names a language wants it.
-                failed |= !chosen.only.is_empty();
+                failed |= !options.only.is_empty();
                 format!("{name}: skipped: {}", neutral(&reason))
             }
             Step::Absent(name, error) => {
@@ -154,23 +97,31 @@ fn build(chosen: &Chosen) -> Ending {
     if failed { Err(Stop::code(exit::FAILED)) } else { Ok(told?) }
 }
 
-fn measured(options: &LanguagesRunOptions) -> Ending {
-    options.output.targets().check()?;
-    let (_, mut languages) = found(&options.chosen)?;
-    let mut suite = suite_file::find(SUITE)?;
-    // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
-    if options.chosen.only.is_empty() {
-        let named = suite.languages().into_iter().filter_map(|name| name.parse().ok());
-        languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));
+/// Lets the languages that were chosen take part in a suite, or all that have a folder in the suite `languages`.
+///
+/// # Errors
+/// When there is no such language, or the suite has none.
+pub fn choose(suite: &mut Suite, word: &str, options: &EntrantOptions, verify: Option<&str>) -> Result<(), String> {
+    let named = suite.languages();
+    if named.is_empty() {
+        return match (options.only.is_empty(), verify) {
+            (true, None) => Ok(()),
+            _ => Err(format!("--only and --verify are for suites with programs of other languages; '{word}' has none")),
+        };
     }
-    suite.of_languages(&languages);
-    suite.verify(Value::parse(Key::Verify, &options.verify).map_err(|error| error.to_string())?);
-    suite.schedule = options.schedule.choices().or(suite.schedule);
-    let mut plan = suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?;
-    plan.precede_with_memory_copy();
-    let plans = [plan];
-    let entrants = prepared(&plans, &options.chosen.entrants, options.output.export.quiet)?;
-    measure::measure(&plans, &entrants, &options.output, options.schedule.sessions)
+    if word == SUITE || !options.only.is_empty() {
+        let (_, mut languages) = found(options)?;
+        // Those that the suite names and that have no folder are shown as skipped, unless others were asked for.
+        if options.only.is_empty() {
+            let named = named.into_iter().filter_map(|name| name.parse().ok());
+            languages.extend(BTreeSet::from_iter(named.filter(|language| !languages.contains(language))));
+        }
+        suite.of_languages(&languages);
+    }
+    if let Some(level) = verify {
+        suite.verify(Value::parse(Key::Verify, level).map_err(|error| error.to_string())?);
+    }
+    Ok(())
 }
 
 /// The entrants that the plans want, built where that is due; none where they want none.
