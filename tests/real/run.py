@@ -189,17 +189,18 @@ def end_descendants():
 
 
 class Place:
-    """A case's temporary folder with its data made and its services running."""
+    """A case's temporary folder with its data made; with its services running where it is entered."""
 
     def __init__(self, case):
         self.case = case
-
-    def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="real-", dir=os.environ.get("REAL_TMP"))
+        atexit.register(shutil.rmtree, self.folder, True)
         os.chmod(self.folder, 0o755)
         self.environment = environment(self.case, self.folder)
+        self.run("set -e\n" + self.case.get("setup", ""), 180)
+
+    def __enter__(self):
         try:
-            self.run("set -e\n" + self.case.get("setup", ""), 180)
             self.start()
         except BaseException:
             self.__exit__()
@@ -247,31 +248,28 @@ class Failure(Exception):
 # Timing
 
 
-def times(case, runs, turn):
+def times(case, place, runs, turn):
     """Medians of the pipeline, of its fix and of the remedy that should not help; and whether the fix's output is the same."""
     commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
     commands = {key: command for key, command in commands.items() if command}
     found = {key: [] for key in commands}
-    outputs = {key: set() for key in commands}
-    turn.take()
-    with Place(case) as place:
-        for _ in range(runs):
-            for key, command in commands.items():
-                if found[key] and math.isinf(found[key][0]):
-                    found[key].append(math.inf)  # once is enough for what never ends
-                    continue
-                turn.take()
-                if "reset" in case:
-                    place.run(case["reset"], 30)
-                seconds, output = time_once(case, command, place)
-                if output is None:
-                    end_descendants()
-                    place.start()
-                found[key].append(seconds)
-                outputs[key].add(output)
-    medians = {key: statistics.median(values) for key, values in found.items()}
-    same = len(set.union(*outputs.values())) == 1
-    return medians, found, same
+    outputs = set()
+    for _ in range(runs):
+        for key, command in commands.items():
+            if found[key] and math.isinf(found[key][0]):
+                found[key].append(math.inf)  # once is enough for what never ends
+                continue
+            turn.take()
+            if "reset" in case:
+                place.run(case["reset"], 30)
+            seconds, output = time_once(case, command, place)
+            if output is None:
+                end_descendants()
+                place.start()
+            found[key].append(seconds)
+            if key != "vain_after":
+                outputs.add(output)
+    return {key: statistics.median(values) for key, values in found.items()}, found, len(outputs) == 1
 
 
 class Turn:
@@ -281,7 +279,7 @@ class Turn:
         self.path, self.file, self.begin = path, None, 0
 
     def take(self):
-        if self.file and time.monotonic() - self.begin > 40:
+        if self.file and time.monotonic() - self.begin > 55:
             self.give()
             time.sleep(0.2)
         if self.path and not self.file:
@@ -537,25 +535,39 @@ def count(rows, result):
 def time_cases(cases, runs, lock, write):
     broken = 0
     turn = Turn(lock)
-    for case in cases:
-        reason = missing(case, True)
-        label = f"{case['family']}/{case['name']}"
-        if reason:
-            print(f"{label}: skipped: {reason}", flush=True)
-            continue
-        try:
-            medians, found, same = times(case, runs, turn)
-        except (Failure, subprocess.TimeoutExpired) as problem:
-            print(f"{label}: {problem}", flush=True)
-            broken = 1
-            continue
-        shown = "  ".join(f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items())
-        note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
-        print(f"{label}: {shown}{note}", flush=True)
-        if write:
-            update(case, medians)
-    turn.give()
+    for some in (cases[i : i + 12] for i in range(0, len(cases), 12)):
+        # Their data is made before the lock is taken.
+        places = [prepare(case) for case in some]
+        for case, place in zip(some, places):
+            label = f"{case['family']}/{case['name']}"
+            try:
+                if isinstance(place, str):
+                    raise Failure(place)
+                turn.take()
+                with place:
+                    medians, found, same = times(case, place, runs, turn)
+            except (Failure, subprocess.TimeoutExpired) as problem:
+                print(f"{label}: {problem}", flush=True)
+                broken = 1
+                continue
+            shown = "  ".join(f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items())
+            note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
+            print(f"{label}: {shown}{note}", flush=True)
+            if write:
+                update(case, medians)
+        turn.give()
     return broken
+
+
+def prepare(case):
+    """A place for a case, or why there is none."""
+    reason = missing(case, True)
+    if reason:
+        return f"skipped: {reason}"
+    try:
+        return Place(case)
+    except (Failure, subprocess.TimeoutExpired) as problem:
+        return str(problem)
 
 
 def main():
@@ -581,6 +593,8 @@ def main():
     ]
     if options.new:
         cases = [case for case in cases if "measured" not in case]
+        first = os.environ.get("REAL_FIRST", "").split()
+        cases.sort(key=lambda case: first.index(case["family"]) if case["family"] in first else 99)
     if options.list:
         for case in cases:
             print(f"{case['family']}/{case['name']}: {' '.join(case['asks'])}: {missing(case, False) or 'here'}")

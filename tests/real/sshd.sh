@@ -15,6 +15,7 @@ PidFile $PWD/sshd.pid
 StrictModes no
 UsePAM no
 PermitRootLogin yes
+Ciphers +3des-cbc
 END
 cat >ssh.conf <<END
 Host there

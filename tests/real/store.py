@@ -32,9 +32,6 @@ class Store(http.server.BaseHTTPRequestHandler):
                 time.sleep(max(0, start + (at - begin) / RATE / (1 << 20) - time.monotonic()))
 
     def do_PUT(self):
-        if self.headers.get("Expect"):
-            self.send_response_only(100)
-            self.end_headers()
         got = 0
         while block := self.chunk():
             if PART and (got + len(block)) // PART > got // PART:
