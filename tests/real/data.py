@@ -13,7 +13,11 @@ CHANCE = random.Random(40)
 PATHS = ["/%s/%s" % (a, b) for a in ("img", "api", "user", "shop", "doc", "feed") for b in range(500)]
 AGENTS = ["Mozilla/5.0 (X11; Linux x86_64)", "curl/7.88.1", "Googlebot/2.1", "Mozilla/5.0 (Windows NT 10.0)"]
 WORDS = [
-    "".join(CHANCE.choices("etaoinshrdlucmfwypvbgkjqxzäöüéñ", [50] * 12 + [20] * 8 + [5] * 6 + [1] * 5, k=CHANCE.randrange(2, 11)))
+    "".join(
+        CHANCE.choices(
+            "etaoinshrdlucmfwypvbgkjqxzäöüéñ", [50] * 12 + [20] * 8 + [5] * 6 + [1] * 5, k=CHANCE.randrange(2, 11)
+        )
+    )
     for _ in range(30000)
 ]
 CODES = [200] * 8 + [404, 500]
@@ -45,7 +49,12 @@ def text(_):
 
 
 def sql(n):
-    return "INSERT INTO t VALUES (%d, '%s', '%s', %d);\n" % (n, CHANCE.choice(WORDS), address(), CHANCE.getrandbits(17))
+    return "INSERT INTO t VALUES (%d, '%s', '%s', %d);\n" % (
+        n,
+        CHANCE.choice(WORDS),
+        address(),
+        CHANCE.getrandbits(17),
+    )
 
 
 def bed(_):

@@ -82,10 +82,16 @@ def missing(case, timing):
     absent = [program for program in programs if not shutil.which(program, path=environment(case, "/")["PATH"])]
     if absent:
         return f"no {', '.join(absent)} (packages: {' '.join(names)})"
+    if not timing and "measured" not in case:
+        return "not timed yet"
     for need in case.get("needs", []):
         if need == "root" and os.geteuid() != 0:
             return "needs root"
-        if need == "cgroup" and not os.access("/sys/fs/cgroup/cpu", os.W_OK) and not os.access("/sys/fs/cgroup/cgroup.procs", os.W_OK):
+        if (
+            need == "cgroup"
+            and not os.access("/sys/fs/cgroup/cpu", os.W_OK)
+            and not os.access("/sys/fs/cgroup/cgroup.procs", os.W_OK)
+        ):
             return "needs a cgroup tree that may be written"
         if need == "locales" and not os.path.exists("/usr/share/i18n/locales/en_US"):
             return "no locale sources (package: locales)"
@@ -115,9 +121,15 @@ def install(cases):
 def environment(case, folder):
     toolchains = ["/usr/local/go/bin", os.path.expanduser("~/.cargo/bin"), "/usr/lib/postgresql/15/bin"]
     # What PYTHONUNBUFFERED and its like would do to a pipeline must not depend on who runs it.
-    kept = {name: os.environ[name] for name in ("HOME", "USER", "RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "USER", "RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME")
+        if name in os.environ
+    }
     return kept | {
-        "PATH": ":".join(["/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *toolchains, os.environ["PATH"]]),
+        "PATH": ":".join(
+            ["/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *toolchains, os.environ["PATH"]]
+        ),
         "LANG": "C.UTF-8",
         "SHELL": shell(case),
         "REAL": str(REAL),
@@ -217,7 +229,9 @@ class Place:
         deadline = time.monotonic() + 30
         while "ready" in self.case and not self.ready():
             if time.monotonic() > deadline:
-                raise Failure("its service isn't ready after 30 s: " + Path(self.folder, "service.log").read_text()[-500:])
+                raise Failure(
+                    "its service isn't ready after 30 s: " + Path(self.folder, "service.log").read_text()[-500:]
+                )
             time.sleep(0.1)
 
     def ready(self):
@@ -249,7 +263,7 @@ class Failure(Exception):
 
 
 def times(case, place, runs, turn):
-    """Medians of the pipeline, of its fix and of the remedy that should not help; and whether the fix's output is the same."""
+    """Medians of the pipeline, its fix and the vain remedy; all times; whether pipeline and fix have the same output."""
     commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
     commands = {key: command for key, command in commands.items() if command}
     found = {key: [] for key in commands}
@@ -524,7 +538,10 @@ def totals(rows):
         names = sorted({one for row in rows for one in (row[what] if what == "asks" else [row[what]])})
         for name in names:
             part = [row for row in rows if name in (row[what] if what == "asks" else [row[what]])]
-            lines.append(f"{name:14} {len(part):3}  " + "  ".join(f"{one} {count(part, one)}" for one in RESULTS if count(part, one)))
+            lines.append(
+                f"{name:14} {len(part):3}  "
+                + "  ".join(f"{one} {count(part, one)}" for one in RESULTS if count(part, one))
+            )
     return "\n".join(lines)
 
 
@@ -535,7 +552,7 @@ def count(rows, result):
 def time_cases(cases, runs, lock, write):
     broken = 0
     turn = Turn(lock)
-    for some in (cases[i : i + 12] for i in range(0, len(cases), 12)):
+    for some in (cases[i : i + 24] for i in range(0, len(cases), 24)):
         # Their data is made before the lock is taken.
         places = [prepare(case) for case in some]
         for case, place in zip(some, places):
@@ -550,7 +567,9 @@ def time_cases(cases, runs, lock, write):
                 print(f"{label}: {problem}", flush=True)
                 broken = 1
                 continue
-            shown = "  ".join(f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items())
+            shown = "  ".join(
+                f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items()
+            )
             note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
             print(f"{label}: {shown}{note}", flush=True)
             if write:
@@ -594,7 +613,7 @@ def main():
     if options.new:
         cases = [case for case in cases if "measured" not in case]
         first = os.environ.get("REAL_FIRST", "").split()
-        cases.sort(key=lambda case: first.index(case["family"]) if case["family"] in first else 99)
+        cases.sort(key=lambda case: first.index(case["name"]) if case["name"] in first else 99)
     if options.list:
         for case in cases:
             print(f"{case['family']}/{case['name']}: {' '.join(case['asks'])}: {missing(case, False) or 'here'}")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""A slow object store: store.py PORT FILE RATE [PART PAUSE]. Serves FILE with ranges at RATE MiB/s for each connection; takes
-uploads, and after each PART MiB of one works PAUSE seconds before it reads on."""
+"""A slow object store: store.py PORT FILE RATE [PART PAUSE].
+
+Serves FILE with ranges at RATE MiB/s for each connection. Takes uploads, and after each PART MiB of one works PAUSE
+seconds before it reads on."""
 
 import http.server
 import os
