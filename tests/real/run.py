@@ -485,8 +485,9 @@ def measured_gain(case):
 # The verbs
 
 
-def run_cases(cases, binary):
+def run_cases(cases, binary, lock):
     rows = []
+    turn = Turn(lock)
     for case in cases:
         row = {"family": case["family"], "case": case["name"], "asks": case["asks"], "truth": case["truth"]}
         reason = missing(case, False)
@@ -494,6 +495,7 @@ def run_cases(cases, binary):
             row |= {"result": "skipped", "detail": reason}
         else:
             try:
+                turn.take()
                 answer, failure = look(case, binary)
             except (Failure, subprocess.TimeoutExpired) as problem:
                 row |= {"result": "skipped", "detail": str(problem)}
@@ -514,6 +516,7 @@ def run_cases(cases, binary):
                     }
         rows.append(row)
         show(row)
+    turn.give()
     return rows
 
 
@@ -601,7 +604,7 @@ def main():
     parser.add_argument("--update", action="store_true", help="with --time: write the medians into the files")
     parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
     parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each [3]")
-    parser.add_argument("--lock", metavar="FILE", help="hold this lock during each timed run")
+    parser.add_argument("--lock", metavar="FILE", help="hold this lock while something runs")
     options = parser.parse_args()
     adopt_orphans()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -628,7 +631,7 @@ def main():
     binary = os.path.abspath(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
     if not os.access(binary, os.X_OK):
         sys.exit(f"tests/real/run.py: no binary {binary}: build it, or set PIPEMARK")
-    rows = run_cases(cases, binary)
+    rows = run_cases(cases, binary, options.lock)
     print("\n" + totals(rows), file=sys.stderr)
     if options.json:
         counts = {one: count(rows, one) for one in RESULTS}
