@@ -401,7 +401,7 @@ def judge(case, answer):
     if not any(right["kind"] == kind for right in places):
         # A kind that has no stage, such as `balanced`, names no place: it is wrong where it isn't the truth.
         named = any("stage" in right or "pipe" in right for right in places)
-        if named:
+        if named and kind not in ("balanced", "cpu"):
             return "half", f"kind {kind} instead of {' or '.join(sorted({right['kind'] for right in places}))}"
         return "wrong", f"{kind} {place_name(verdict, stages, answer)}"
     if not all_rates_true(case, answer, stages):
