@@ -3,6 +3,7 @@
 #   make run     build and measure this machine's pipes (about 30 seconds of measuring)
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
 #   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
+#   make real    `pipemark why` on real pipelines with known answers; installs the programs that they need
 #   make soak    the tests that take minutes each, to try what happens rarely
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
 #   make bench-spark  what the line job promises there; takes 10 GiB of memory for files
@@ -21,7 +22,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
 
 all: build
 
@@ -44,6 +45,9 @@ test: tools lint tests
 # With examples and what the documentation shows.
 tests: tools lint
 	$(CARGO) test --locked --workspace
+
+real: build
+	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install
 
 SPARK = build/spark/bin
 test-spark: build $(SPARK)/spark-submit

@@ -1,0 +1,647 @@
+#!/usr/bin/env python3
+"""Real pipelines with known answers, and what `pipemark why` makes of them.
+
+    tests/real/run.py                   every case whose programs are here; a table of verdicts and the totals
+    tests/real/run.py --small           about sixteen short cases
+    tests/real/run.py --only 'gzip|xz'  cases whose family/name matches
+    tests/real/run.py --json FILE       the same as data ('-' is standard output)
+    tests/real/run.py --list            the cases, and what each needs
+    tests/real/run.py --packages        Debian's packages that are missing; --install installs them first
+    tests/real/run.py --time            don't run pipemark: time each pipeline and its fix, alternating
+    tests/real/run.py --time --update   the same, and write the medians into the files
+
+PIPEMARK names the binary (default: target/release/pipemark). Cases are in *.toml; README.md explains the fields."""
+
+import argparse
+import atexit
+import ctypes
+import datetime
+import fcntl
+import functools
+import hashlib
+import json
+import math
+import os
+import re
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+REAL = Path(__file__).resolve().parent
+ROOT = REAL.parent.parent
+RESULTS = ["right", "half", "wrong", "none", "inconclusive", "skipped"]
+LIMIT = 30  # seconds that a pipeline may take when it is timed
+EXTRA = 25  # seconds after --for within which the verdict must be there
+REQUIRED = {"name", "programs", "pipeline", "look", "truth", "right", "asks", "why"}
+KNOWN = REQUIRED | {
+    "packages", "fix_packages", "fix_programs", "setup", "service", "ready", "reset", "shell", "small", "fix", "measure",
+    "before", "after", "measured", "causes", "remedies", "wrong_remedies", "vain", "vain_after", "rate", "needs", "limit",
+    "teardown",
+}  # fmt: skip
+CAUSES = {"root", "calls", "burst", "ends", "socket", "held", "cycle", "advice", "starts", "other"}
+
+
+# The cases
+
+
+def load():
+    cases = []
+    for file in sorted(REAL.glob("*.toml")):
+        for case in tomllib.loads(file.read_text())["case"]:
+            case["family"], case["file"] = file.stem, file
+            check(case)
+            cases.append(case)
+    names = [case["name"] for case in cases]
+    assert len(names) == len(set(names)), "two cases have the same name"
+    return cases
+
+
+def check(case):
+    where = f"{case['file'].name}: {case.get('name')}"
+    missing = REQUIRED - case.keys()
+    unknown = case.keys() - KNOWN - {"family", "file"}
+    assert not missing, f"{where}: missing {missing}"
+    assert not unknown, f"{where}: unknown {unknown}"
+    assert set(case["asks"]) <= CAUSES, f"{where}: asks"
+
+
+def missing(case, timing):
+    """Why a case can't be run here, or None."""
+    programs = list(case["programs"])
+    names = list(case.get("packages", []))
+    if timing:
+        programs += case.get("fix_programs", [])
+        names += case.get("fix_packages", [])
+    absent = [program for program in programs if not shutil.which(program, path=environment(case, "/")["PATH"])]
+    if absent:
+        return f"no {', '.join(absent)} (packages: {' '.join(names)})"
+    if not timing and "measured" not in case:
+        return "not timed yet"
+    for need in case.get("needs", []):
+        if need == "root" and os.geteuid() != 0:
+            return "needs root"
+        if (
+            need == "cgroup"
+            and not os.access("/sys/fs/cgroup/cpu", os.W_OK)
+            and not os.access("/sys/fs/cgroup/cgroup.procs", os.W_OK)
+        ):
+            return "needs a cgroup tree that may be written"
+        if need == "locales" and not os.path.exists("/usr/share/i18n/locales/en_US"):
+            return "no locale sources (package: locales)"
+    return None
+
+
+def packages(cases):
+    """Debian's packages of the programs that are missing, of the pipelines and of their fixes."""
+    absent = [case for case in cases if missing(case, True)]
+    return sorted({name for case in absent for name in case.get("packages", []) + case.get("fix_packages", [])})
+
+
+def install(cases):
+    """Install what is missing, one package after another: some distributions lack one."""
+    names = packages(cases)
+    if not names:
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        print(f"not installed (needs root and apt-get): {' '.join(names)}", file=sys.stderr)
+        return
+    quiet = {"stdout": subprocess.DEVNULL, "env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}}
+    subprocess.run(["apt-get", "update", "-q"], **quiet)
+    for name in names:
+        subprocess.run(["apt-get", "install", "-qy", "--no-install-recommends", name], **quiet)
+
+
+def environment(case, folder):
+    toolchains = ["/usr/local/go/bin", os.path.expanduser("~/.cargo/bin"), "/usr/lib/postgresql/15/bin"]
+    # What PYTHONUNBUFFERED and its like would do to a pipeline must not depend on who runs it.
+    kept = {
+        name: os.environ[name]
+        for name in ("HOME", "USER", "RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME")
+        if name in os.environ
+    }
+    return kept | {
+        "PATH": ":".join(
+            ["/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *toolchains, os.environ["PATH"]]
+        ),
+        "LANG": "C.UTF-8",
+        "SHELL": shell(case),
+        "REAL": str(REAL),
+        "TMPDIR": str(folder),
+        "REAL_CACHE": cache(),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+@functools.cache
+def cache():
+    """A folder for what data.py makes, which lasts as long as this process."""
+    folder = tempfile.mkdtemp(prefix="real-cache-", dir=os.environ.get("REAL_TMP"))
+    atexit.register(shutil.rmtree, folder, True)
+    return folder
+
+
+def shell(case):
+    return shutil.which(case.get("shell", "sh"), path="/bin:/usr/bin")
+
+
+# Processes
+
+
+def adopt_orphans():
+    """Make this process the parent of whatever its descendants leave behind, so that all can be found and ended."""
+    if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) != 0:
+        sys.exit("tests/real/run.py: can't become a subreaper")
+
+
+def descendants():
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_text()
+            except OSError:
+                continue
+            children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
+    found, todo = [], [os.getpid()]
+    while todo:
+        for child in children.get(todo.pop(), []):
+            found.append(child)
+            todo.append(child)
+    return found
+
+
+def end_descendants():
+    deadline = time.monotonic() + 10
+    first = True
+    while time.monotonic() < deadline:
+        left = descendants()
+        for pid in left:
+            for number in (signal.SIGTERM, signal.SIGCONT) if first else (signal.SIGKILL,):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+        if not left:
+            return
+        time.sleep(0.3 if first else 0.05)
+        first = False
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            pass
+    sys.exit(f"tests/real/run.py: processes that can't be ended: {descendants()}")
+
+
+class Place:
+    """A case's temporary folder with its data made; with its services running where it is entered."""
+
+    def __init__(self, case):
+        self.case = case
+        self.folder = tempfile.mkdtemp(prefix="real-", dir=os.environ.get("REAL_TMP"))
+        atexit.register(shutil.rmtree, self.folder, True)
+        os.chmod(self.folder, 0o755)
+        self.environment = environment(self.case, self.folder)
+        self.run("set -e\n" + self.case.get("setup", ""), 180)
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start(self):
+        for command in self.case.get("service", []):
+            with open(Path(self.folder, "service.log"), "ab") as log:
+                subprocess.Popen(
+                    [shell(self.case), "-c", command], cwd=self.folder, env=self.environment,
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while "ready" in self.case and not self.ready():
+            if time.monotonic() > deadline:
+                raise Failure(
+                    "its service isn't ready after 30 s: " + Path(self.folder, "service.log").read_text()[-500:]
+                )
+            time.sleep(0.1)
+
+    def ready(self):
+        return self.call(self.case["ready"], 20).returncode == 0
+
+    def call(self, command, limit):
+        return subprocess.run(
+            [shell(self.case), "-c", command], cwd=self.folder, env=self.environment, timeout=limit,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def run(self, command, limit):
+        done = self.call(command, limit)
+        if done.returncode:
+            raise Failure(f"setup failed ({done.returncode}): {done.stdout.decode(errors='replace')[-500:]}")
+
+    def __exit__(self, *_):
+        end_descendants()
+        if "teardown" in self.case:
+            self.call(self.case["teardown"], 20)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Failure(Exception):
+    pass
+
+
+# Timing
+
+
+def times(case, place, runs, turn):
+    """Medians of the pipeline, its fix and the vain remedy; all times; whether pipeline and fix have the same output."""
+    commands = {"before": case["pipeline"], "after": case.get("fix"), "vain_after": case.get("vain")}
+    commands = {key: command for key, command in commands.items() if command}
+    found = {key: [] for key in commands}
+    outputs = set()
+    for _ in range(runs):
+        for key, command in commands.items():
+            if found[key] and math.isinf(found[key][0]):
+                found[key].append(math.inf)  # once is enough for what never ends
+                continue
+            turn.take()
+            if "reset" in case:
+                place.run(case["reset"], 30)
+            seconds, output = time_once(case, command, place)
+            if output is None:
+                end_descendants()
+                place.start()
+            found[key].append(seconds)
+            if key != "vain_after":
+                outputs.add(output)
+    return {key: statistics.median(values) for key, values in found.items()}, found, len(outputs) == 1
+
+
+class Turn:
+    """A lock that is held while pipelines are timed, for at most about a minute at a stretch."""
+
+    def __init__(self, path):
+        self.path, self.file, self.begin = path, None, 0
+
+    def take(self):
+        if self.file and time.monotonic() - self.begin > 55:
+            self.give()
+            time.sleep(0.2)
+        if self.path and not self.file:
+            self.file = open(self.path, "a")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+            self.begin = time.monotonic()
+
+    def give(self):
+        if self.file:
+            self.file.close()
+            self.file = None
+
+
+def time_once(case, command, place):
+    """Seconds until the end, or until the first byte of output (measure = "first"); infinite after the limit."""
+    limit = case.get("limit", LIMIT)
+    begin = time.monotonic()
+    process = subprocess.Popen(
+        [shell(case), "-c", command] if isinstance(command, str) else command, cwd=place.folder, env=place.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(Path(place.folder, "errors"), "wb"), start_new_session=True,
+    )  # fmt: skip
+    digest = hashlib.sha1()
+    while True:
+        left = begin + limit - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            return math.inf, None
+        block = os.read(process.stdout.fileno(), 1 << 20)
+        if block and case.get("measure") == "first":
+            return time.monotonic() - begin, None
+        if not block:
+            break
+        digest.update(block)
+    process.wait(limit)
+    seconds = time.monotonic() - begin
+    if process.returncode not in (0, -signal.SIGPIPE, 141):
+        errors = Path(place.folder, "errors").read_text(errors="replace")[-400:]
+        raise Failure(f"exit code {process.returncode} of: {command}\n{errors}")
+    return seconds, digest.hexdigest()
+
+
+def update(case, medians):
+    """Write medians over the lines that hold them."""
+    text = case["file"].read_text()
+    begin = text.index(f'name = "{case["name"]}"')
+    end = text.find("\n[[case]]", begin)
+    end = len(text) if end < 0 else end
+    block = text[begin:end]
+    today = datetime.date.today().isoformat()
+    for key, value in {**{key: f"{value:.2f}" for key, value in medians.items()}, "measured": today}.items():
+        line = f"{key} = {value}"
+        block, count = re.subn(rf"^{key} = .*$", line, block, flags=re.M)
+        if not count:
+            block = re.sub(r"^right = ", line + "\nright = ", block, count=1, flags=re.M)
+    case["file"].write_text(text[:begin] + block + text[end:])
+
+
+# Judging
+
+
+def look(case, binary):
+    """What pipemark says of a case: its JSON, or None with the reason."""
+    with Place(case) as place:
+        if "reset" in case:
+            place.run(case["reset"], 30)
+        report = Path(place.folder, "why.json")
+        pipeline = case["pipeline"]
+        what = [pipeline] if isinstance(pipeline, str) else ["--", *pipeline]
+        with open(Path(place.folder, "said"), "wb") as said, open(os.devnull, "wb") as sink:
+            process = subprocess.Popen(
+                [binary, "why", "--json", str(report), "--for", f"{case['look']}s", *what], cwd=place.folder,
+                env=place.environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=said, start_new_session=True,
+            )  # fmt: skip
+            deadline = time.monotonic() + case["look"] + EXTRA
+            answer = None
+            while answer is None and time.monotonic() < deadline:
+                ended = process.poll() is not None
+                answer = read_json(report)
+                if ended:
+                    break
+                time.sleep(0.05)
+        if answer is None:
+            last = Path(place.folder, "said").read_text(errors="replace").strip().splitlines()[-1:]
+            return None, f"no JSON: {' '.join(last) or 'no message'}"
+        return answer, None
+
+
+def read_json(file):
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def judge(case, answer):
+    """One of RESULTS, and what is amiss."""
+    verdict = answer["verdict"]
+    stages = {stage["number"]: stage for stage in answer["stages"]}
+    kind = verdict["kind"]
+    if kind in ("unknown", "none"):
+        return "none", verdict.get("text", "")
+    if kind == "inconclusive" or verdict.get("sure") == "unsure":
+        return "inconclusive", verdict.get("text", "")
+    amiss = []
+    places = [right for right in case["right"] if same_place(right, verdict, stages, answer)]
+    if not any(right["kind"] == kind for right in places):
+        # A kind that has no stage, such as `balanced`, names no place: it is wrong where it isn't the truth.
+        named = any("stage" in right or "pipe" in right for right in places)
+        if named and kind not in ("balanced", "cpu"):
+            return "half", f"kind {kind} instead of {' or '.join(sorted({right['kind'] for right in places}))}"
+        return "wrong", f"{kind} {place_name(verdict, stages, answer)}"
+    if not all_rates_true(case, answer, stages):
+        amiss.append("rate")
+    words = case.get("causes", [])
+    cause = verdict.get("cause")
+    if cause is not None and words and not any(word.lower() in str(cause).lower() for word in words):
+        amiss.append(f"cause {cause!r}")
+    remedies = verdict.get("remedies")
+    if remedies is not None:
+        ids = [remedy["id"] for remedy in remedies]
+        wanted = case.get("remedies", [])
+        if wanted and not any(is_remedy(word, one) for word in wanted for one in ids):
+            amiss.append(f"remedies {' '.join(ids) or 'none'} instead of {' or '.join(wanted)}")
+        bad = [one for one in ids if any(is_remedy(word, one) for word in case.get("wrong_remedies", []))]
+        if bad:
+            amiss.append(f"advises {' '.join(bad)}, which does not help")
+    bound = verdict.get("bound")
+    gain = measured_gain(case)
+    if bound is not None and gain is not None and case.get("measure") != "first" and gain > bound * 1.15:
+        amiss.append(f"bound {bound:.2f} exceeded by the fix ({gain:.2f})")
+    return ("half", "; ".join(amiss)) if amiss else ("right", "")
+
+
+def same_place(right, verdict, stages, answer):
+    """Whether a verdict's stage or pipe is that of an alternative. One without either fits any."""
+    if "stage" in right:
+        names = right["stage"] if isinstance(right["stage"], list) else [right["stage"]]
+        stage = stages.get(verdict.get("stage"))
+        if stage is None or base(stage["name"]) not in names:
+            return False
+        if "number" in right and verdict["stage"] != right["number"]:
+            return False
+    if "pipe" in right:
+        ends = pipe_ends(verdict, stages, answer)
+        if ends is None or any(one != "*" and one != other for one, other in zip(right["pipe"], ends)):
+            return False
+    return True
+
+
+def base(name):
+    return name.split()[0].rpartition("/")[2] if name.strip() else name
+
+
+def pipe_ends(verdict, stages, answer):
+    for pipe in answer["pipes"]:
+        if pipe["number"] == verdict.get("pipe"):
+            return [base(stages[pipe[end]]["name"]) if pipe[end] in stages else "?" for end in ("from", "to")]
+    return None
+
+
+def place_name(verdict, stages, answer):
+    if verdict.get("stage") in stages:
+        return base(stages[verdict["stage"]]["name"])
+    ends = pipe_ends(verdict, stages, answer)
+    return "→".join(ends) if ends else ""
+
+
+def is_remedy(word, one):
+    return f"-{word}-" in f"-{one}-".lower()
+
+
+def all_rates_true(case, answer, stages):
+    """Whether a rate that is shown is within 10 % of the known one; a dash is never false."""
+    rate = case.get("rate")
+    if rate is None:
+        return True
+    shown = [
+        pipe.get("bytes_per_second")
+        for pipe in answer["pipes"]
+        if pipe["from"] in stages and base(stages[pipe["from"]]["name"]) == rate["from"]
+    ]
+    return all(one is None or abs(one / (1 << 20) / rate["mib"] - 1) <= 0.1 for one in shown)
+
+
+def measured_gain(case):
+    before, after = case.get("before", math.nan), case.get("after", math.nan)
+    return before / after if math.isfinite(before) and math.isfinite(after) and after > 0 else None
+
+
+# The verbs
+
+
+def run_cases(cases, binary, lock):
+    rows = []
+    turn = Turn(lock)
+    for case in cases:
+        row = {"family": case["family"], "case": case["name"], "asks": case["asks"], "truth": case["truth"]}
+        reason = missing(case, False)
+        if reason:
+            row |= {"result": "skipped", "detail": reason}
+        else:
+            try:
+                turn.take()
+                answer, failure = look(case, binary)
+            except (Failure, subprocess.TimeoutExpired) as problem:
+                row |= {"result": "skipped", "detail": str(problem)}
+            else:
+                if answer is None:
+                    row |= {"result": "none", "detail": failure}
+                else:
+                    row["result"], row["detail"] = judge(case, answer)
+                    verdict = answer["verdict"]
+                    stages = {stage["number"]: stage for stage in answer["stages"]}
+                    row["said"] = {
+                        "kind": verdict["kind"],
+                        "at": place_name(verdict, stages, answer),
+                        "cause": verdict.get("cause", verdict.get("reason")),
+                        "remedies": [remedy["id"] for remedy in verdict.get("remedies", [])],
+                        "bound": verdict.get("bound"),
+                        "text": verdict["text"],
+                    }
+        rows.append(row)
+        show(row)
+    turn.give()
+    return rows
+
+
+def show(row):
+    truth = row["truth"]
+    said = row.get("said", {})
+    print(
+        f"{row['result']:12} {row['family'] + '/' + row['case']:34.34} "
+        f"{truth['kind'] + ' ' + truth.get('stage', ''):22.22} "
+        f"{(said.get('kind') or '–') + ' ' + (said.get('at') or ''):22.22} {row['detail'][:90]}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def totals(rows):
+    judged = [row for row in rows if row["result"] != "skipped"]
+    lines = [f"{len(judged)} judged: " + ", ".join(f"{count(judged, one)} {one}" for one in RESULTS[:-1])]
+    lines[0] += f"; {count(rows, 'skipped')} skipped"
+    for what in ("asks", "family"):
+        lines.append("")
+        names = sorted({one for row in rows for one in (row[what] if what == "asks" else [row[what]])})
+        for name in names:
+            part = [row for row in rows if name in (row[what] if what == "asks" else [row[what]])]
+            lines.append(
+                f"{name:14} {len(part):3}  "
+                + "  ".join(f"{one} {count(part, one)}" for one in RESULTS if count(part, one))
+            )
+    return "\n".join(lines)
+
+
+def count(rows, result):
+    return sum(row["result"] == result for row in rows)
+
+
+def time_cases(cases, runs, lock, write):
+    broken = 0
+    turn = Turn(lock)
+    for some in (cases[i : i + 24] for i in range(0, len(cases), 24)):
+        # Their data is made before the lock is taken.
+        places = [prepare(case) for case in some]
+        for case, place in zip(some, places):
+            label = f"{case['family']}/{case['name']}"
+            try:
+                if isinstance(place, str):
+                    raise Failure(place)
+                turn.take()
+                with place:
+                    medians, found, same = times(case, place, runs, turn)
+            except (Failure, subprocess.TimeoutExpired) as problem:
+                print(f"{label}: {problem}", flush=True)
+                broken = 1
+                continue
+            shown = "  ".join(
+                f"{key} {value:.2f} ({' '.join(f'{one:.2f}' for one in found[key])})" for key, value in medians.items()
+            )
+            note = "" if same or case.get("measure") == "first" or math.inf in medians.values() else "  outputs differ"
+            print(f"{label}: {shown}{note}", flush=True)
+            if write:
+                update(case, medians)
+        turn.give()
+    return broken
+
+
+def prepare(case):
+    """A place for a case, or why there is none."""
+    reason = missing(case, True)
+    if reason:
+        return f"skipped: {reason}"
+    try:
+        return Place(case)
+    except (Failure, subprocess.TimeoutExpired) as problem:
+        return str(problem)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/name matches")
+    parser.add_argument("--small", action="store_true", help="cases that are short and need little")
+    parser.add_argument("--json", metavar="FILE", help="write all rows and counts as JSON")
+    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+    parser.add_argument("--packages", action="store_true", help="print the packages that are missing and stop")
+    parser.add_argument("--install", action="store_true", help="install them first, if that is allowed")
+    parser.add_argument("--time", action="store_true", help="time each pipeline and its fix instead")
+    parser.add_argument("--update", action="store_true", help="with --time: write the medians into the files")
+    parser.add_argument("--new", action="store_true", help="with --time: only cases that have no times yet")
+    parser.add_argument("--runs", type=int, default=3, help="with --time: runs of each [3]")
+    parser.add_argument("--lock", metavar="FILE", help="hold this lock while something runs")
+    options = parser.parse_args()
+    adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    cases = [
+        case
+        for case in load()
+        if re.search(options.only, f"{case['family']}/{case['name']}") and (case.get("small") or not options.small)
+    ]
+    if options.new:
+        cases = [case for case in cases if "measured" not in case]
+        first = os.environ.get("REAL_FIRST", "").split()
+        cases.sort(key=lambda case: first.index(case["name"]) if case["name"] in first else 99)
+    if options.list:
+        for case in cases:
+            print(f"{case['family']}/{case['name']}: {' '.join(case['asks'])}: {missing(case, False) or 'here'}")
+        return 0
+    if options.packages:
+        print("\n".join(packages(cases)))
+        return 0
+    if options.install:
+        install(cases)
+    if options.time:
+        return time_cases(cases, options.runs, options.lock, options.update)
+    binary = os.path.abspath(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"tests/real/run.py: no binary {binary}: build it, or set PIPEMARK")
+    rows = run_cases(cases, binary, options.lock)
+    print("\n" + totals(rows), file=sys.stderr)
+    if options.json:
+        counts = {one: count(rows, one) for one in RESULTS}
+        output = json.dumps({"counts": counts, "cases": rows}, indent=1, ensure_ascii=False)
+        if options.json == "-":
+            print(output)
+        else:
+            Path(options.json).write_text(output + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
