@@ -25,9 +25,9 @@
 //! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
 //! * [`probe`]: what the kernel permits here, found by trying.
 
+pub mod allocator;
 pub mod buffer;
 mod handover;
-pub mod memory;
 pub mod message;
 pub mod mq;
 pub mod pattern;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use pipemark_host::child::RunError;
 
-use crate::stream::{ByteStream, checksum};
+use crate::byte_stream::{ByteStream, checksum};
 
 /// The line of the contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod byte_stream;
 mod form;
 mod project;
-mod stream;
 mod tool;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +20,9 @@ use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Language, Program, did_you_mean};
 
 pub use answer::{ProgramAnswer, judge, quoted};
+pub use byte_stream::ByteStream;
 pub use form::{Does, FindingForm};
 pub use project::{Project, Runnable};
-pub use stream::ByteStream;
 pub use tool::on_path;
 
 /// Where contestants are looked for when nobody says where.

@@ -3,9 +3,9 @@
 
 pub mod child;
 mod cpus;
+mod disturbance;
 mod files;
 mod limits;
-mod noise;
 mod permissions;
 mod virtualization;
 
@@ -13,9 +13,9 @@ use files::SystemFiles;
 
 use pipemark_model::{Host, Pressure};
 
+pub use disturbance::{Reading, warnings};
 pub use files::{field, show_cpu_list};
 pub use limits::{ControlGroups, Room};
-pub use noise::{Reading, warnings};
 pub use permissions::Facility;
 
 /// The limits of a kernel that hides its own: <linux/pipe_fs_i.h> and fs/pipe.c since Linux 4.5.

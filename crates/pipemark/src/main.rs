@@ -8,7 +8,7 @@ mod store;
 use pipemark_host::child::{self, guard};
 
 #[global_allocator]
-static ALLOCATOR: pipeio_harness::memory::OrExit = pipeio_harness::memory::OrExit;
+static ALLOCATOR: pipeio_harness::allocator::OrExit = pipeio_harness::allocator::OrExit;
 
 #[cfg(not(test))]
 pipeio_harness::start!(run_program);

@@ -3,7 +3,7 @@
 //!
 //! Here are the datagram and seqpacket sockets; [`crate::mq`] has the message queues.
 
-mod ends;
+mod sockets;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, sockopt};
 
-pub(crate) use ends::{Channel, MessageReceiver, MessageSender};
+pub(crate) use sockets::{Channel, MessageReceiver, MessageSender};
 
 use crate::recv::{self, Receiver};
 use crate::send::{self, Sender};

@@ -1,13 +1,13 @@
 //! What a trial does: one of five kinds of job, each with the parameters that it has and no others.
 
 mod chain;
+mod conversion;
 mod ends;
 mod entrant;
-mod json;
 mod lines;
 mod round_trip;
-mod settings;
 mod volume;
+mod wire;
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub use volume::Volume;
 /// One fully specified experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(into = "json::Flat", try_from = "json::Flat")]
+#[serde(into = "wire::Flat", try_from = "wire::Flat")]
 pub enum Job {
     /// Bytes per second one way.
     Stream(Ends),

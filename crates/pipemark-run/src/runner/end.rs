@@ -2,10 +2,10 @@
 
 mod copy;
 mod latency;
+mod lines_source;
 mod meter;
 mod sink;
 mod source;
-mod text;
 mod writers;
 
 use std::io;

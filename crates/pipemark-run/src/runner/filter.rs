@@ -16,8 +16,8 @@ use pipemark_host::child::error::{RunError, explained};
 use pipemark_host::child::{Begin, Child, wait_for_first};
 use pipemark_model::{ByteSize, Filter, LinesJob, Nanos, PipelineStats, ProcessStats, Sample, Volume};
 
-use crate::runner::counters::Counters;
 use crate::runner::feed::{Feeds, FilterInput};
+use crate::runner::hardware_counters::Counters;
 use crate::runner::pair::{Conditions, RunResult};
 use crate::runner::{proof, timed};
 

@@ -14,7 +14,7 @@ use pipemark_model::{Ends, Job};
 
 use crate::link::{self, Handle, Handles, Link, Naming};
 use crate::runner::channel::{self, Assignment, EndRole, Granted, Reply, Wire, descriptor};
-use crate::runner::process::EndProcess;
+use crate::runner::end_process::EndProcess;
 
 /// How long a keeper may take to make a link, and to remove it.
 const PATIENCE: Duration = Duration::from_secs(10);

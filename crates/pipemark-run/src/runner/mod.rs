@@ -4,17 +4,17 @@
 
 mod channel;
 mod control;
-mod counters;
 mod end;
-mod entrant;
+mod end_process;
 mod feed;
 mod filter;
+mod hardware_counters;
 mod keeper;
+mod language;
 mod pair;
 mod pieces;
-mod process;
 mod proof;
-mod schedule;
+mod rounds;
 mod stage;
 mod supervisor;
 mod timed;
@@ -23,7 +23,7 @@ pub use channel::END_VERB;
 pub use end::main as end;
 pub use keeper::remove as remove_left;
 pub use pieces::Passed;
-pub use schedule::measure;
+pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
 
 /// What is told of a measurement while it runs.

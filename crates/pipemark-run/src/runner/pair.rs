@@ -13,9 +13,9 @@ use pipemark_model::{Cpu, EndStats, Ends, Job, LinkKind, PageKind, Sample, Stage
 use crate::link::{self, Handle, Link};
 use crate::runner::channel::{Assignment, Done, EndRole, Granted, Reply, Wire, descriptor};
 use crate::runner::control::Control;
+use crate::runner::end_process::EndProcess;
 use crate::runner::keeper::{self, Keeper};
 use crate::runner::pieces::{Passed, Sampler};
-use crate::runner::process::EndProcess;
 use crate::runner::stage::RunningStages;
 
 /// What a run is made with, besides its job.

@@ -11,7 +11,7 @@ use pipemark_model::Pieces;
 
 use crate::runner::channel::EndRole;
 use crate::runner::control::Control;
-use crate::runner::process::EndProcess;
+use crate::runner::end_process::EndProcess;
 
 /// The most looks that are kept; from there on every second one.
 const MOST: usize = 600;

@@ -4,9 +4,9 @@
 
 mod change;
 mod circumstances;
-mod figures;
 mod matching;
 mod series;
+mod trial_figures;
 mod verdicts;
 
 #[cfg(test)]

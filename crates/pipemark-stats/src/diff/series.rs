@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pipemark_model::Estimate;
 
 use crate::compare::{Comparison, Pairing, compare, geometric_means};
-use crate::diff::figures::SidesFigures;
+use crate::diff::trial_figures::SidesFigures;
 use crate::family::Family;
 use crate::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
 use crate::verdict::{Criterion, Verdict};

@@ -13,11 +13,11 @@ use pipemark_model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEM
 use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
-use crate::cli::history::tables::sessions as sessions_sheet;
+use crate::cli::history::lists::sessions as sessions_sheet;
 use crate::cli::output::{OutputOptions, document_as, keep, printed};
 use crate::cli::parameters::{KeySet, ParameterFlags};
-use crate::cli::progress::Reporter;
-use crate::cli::schedule::ScheduleOptions;
+use crate::cli::reporter::Reporter;
+use crate::cli::schedule_flags::ScheduleOptions;
 use crate::store::Id;
 
 /// What a verb takes that makes an experiment of flags.

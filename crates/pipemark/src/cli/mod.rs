@@ -25,12 +25,12 @@ mod measure;
 mod noise_floor;
 mod output;
 mod parameters;
-mod progress;
 mod read;
 mod relay;
 mod report;
+mod reporter;
 mod run;
-mod schedule;
+mod schedule_flags;
 mod sink;
 mod suite_file;
 

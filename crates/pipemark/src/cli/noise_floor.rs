@@ -13,7 +13,7 @@ use pipemark_stats::compare::{CompareError, Comparison, Pairing, compare};
 use pipemark_stats::sessions::{Session, Sessions, Spread, Together, compare_in_turns, smallest_change};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::cli::progress::Reporter;
+use crate::cli::reporter::Reporter;
 
 /// Numbers of sessions that people choose.
 const SESSIONS: [usize; 4] = [5, 7, 10, 20];

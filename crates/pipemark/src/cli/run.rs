@@ -9,7 +9,7 @@ use pipemark_run::plan::{Plan, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::output::OutputOptions;
-use crate::cli::schedule::ScheduleOptions;
+use crate::cli::schedule_flags::ScheduleOptions;
 use crate::cli::{measure, suite_file};
 
 /// What `run` takes.

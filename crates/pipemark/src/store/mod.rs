@@ -6,8 +6,8 @@
 
 mod entry;
 mod error;
-mod file;
-mod form;
+mod path;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use pipemark_watch::PipelineReport;
 
 pub use entry::{Entry, EntryOutcome, Filter, Id};
 pub use error::HistoryError;
-pub use file::usual_path;
+pub use path::usual_path;
 
 /// How long others may keep the database locked until a writer or reader gives up. Saving takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -74,11 +74,11 @@ impl History {
             Some(path) => path.to_owned(),
             None => {
                 let path = usual_path()?;
-                file::make_folder(&path)?;
+                path::make_folder(&path)?;
                 path
             }
         };
-        History::connect(file::make(&path)?)
+        History::connect(path::make(&path)?)
     }
 
     /// Opens the history at `path`, or at the usual place, to look into it; `None` where there is none yet.
@@ -87,7 +87,7 @@ impl History {
     /// As [`History::create`].
     pub fn open(path: Option<&Path>) -> Result<Option<History>, HistoryError> {
         let path = path.map_or_else(usual_path, |path| Ok(path.to_owned()))?;
-        file::find(&path)?.map(History::connect).transpose()
+        path::find(&path)?.map(History::connect).transpose()
     }
 
     fn connect(path: PathBuf) -> Result<History, HistoryError> {
@@ -101,7 +101,7 @@ impl History {
             connection.pragma_update(None, "temp_store", "MEMORY")?;
             // The folder is synchronised as well, so that a journal does not come back after a power cut.
             connection.pragma_update(None, "synchronous", "EXTRA")?;
-            form::bring_up_to_date(&mut connection)?;
+            version::bring_up_to_date(&mut connection)?;
             Ok(connection)
         };
         let connection = connect().map_err(|error| error.at(&path))?;

@@ -8,7 +8,7 @@ use pipeio_harness::usage::{monotonic_ns, thread_cpu_ns};
 
 use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
-use crate::runner::end::{Done, TrialEnd, text};
+use crate::runner::end::{Done, TrialEnd, lines_source};
 
 /// The warm-up, which is compared and proves the path.
 const WARM_UP_NS: u64 = 2_000_000;
@@ -36,7 +36,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         sender.prepare(&mut |position, bytes| {
             pattern.fill(position, &mut *bytes);
             if ends.content == pipemark_model::Content::Text {
-                text::of(bytes);
+                lines_source::of(bytes);
             }
         })?;
     }

@@ -1,6 +1,6 @@
 //! `pipemark history`: what was measured before, listed, shown, exported, brought in, forgotten, and over time.
 
-pub mod tables;
+pub mod lists;
 mod trend;
 
 use std::io::{self, IsTerminal, Write};
@@ -167,7 +167,7 @@ fn list(options: &HistoryListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
-    Ok(options.format.print(&tables::measurements(&entries, all), None)?)
+    Ok(options.format.print(&lists::measurements(&entries, all), None)?)
 }
 
 fn show(options: &ShowOptions) -> Ending {
@@ -218,7 +218,7 @@ fn delete(options: &DeleteOptions) -> Ending {
 
 fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
     let entries = ids.iter().filter_map(|&id| history.entry(id).transpose()).collect::<Result<Vec<_>, _>>()?;
-    let table = Format::Text.of_sheet(&tables::measurements(&entries, entries.len()), None)?;
+    let table = Format::Text.of_sheet(&lists::measurements(&entries, entries.len()), None)?;
     write!(io::stderr(), "{table}Delete for good? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 
-use crate::cli::history::tables;
+use crate::cli::history::lists;
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
 use pipemark_console::{Ending, FormatOption, Stop, count};
 use pipemark_model::{Better, Document, Sample, Settings, Value, neutral};
@@ -14,7 +14,7 @@ use pipemark_stats::diff::disturbances;
 use pipemark_stats::sessions::Session;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
-use crate::cli::history::tables::TrendPoint;
+use crate::cli::history::lists::TrendPoint;
 use crate::cli::history::{FilterOptions, present};
 use crate::cli::output::DbOption;
 use crate::store::{Entry, Filter, KnownTrial};
@@ -75,9 +75,9 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
         trials.iter().map(|trial| (trial.clone(), points(&trial.key, &runs, trials.len(), &criterion))).collect();
     let sheet = match (found.as_slice(), one) {
         ([(trial, points)], Some(_)) if !options.trial.is_empty() => {
-            tables::trend(&trial.key, trial.job.mode().figure().0, points)
+            lists::trend(&trial.key, trial.job.mode().figure().0, points)
         }
-        _ => tables::trials(&found),
+        _ => lists::trials(&found),
     };
     options.format.print(&sheet, None)?;
     let newest = |points: &[TrendPoint]| points.iter().rev().find_map(|point| Some(point.change?.verdict));

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 ///
 /// ```
 /// #[global_allocator]
-/// static ALLOCATOR: pipeio_harness::memory::OrExit = pipeio_harness::memory::OrExit;
+/// static ALLOCATOR: pipeio_harness::allocator::OrExit = pipeio_harness::allocator::OrExit;
 /// ```
 #[derive(Debug)]
 pub struct OrExit;

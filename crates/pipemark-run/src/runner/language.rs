@@ -11,9 +11,9 @@ use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
 use pipemark_model::{Entrant, EntrantStats, Sample};
 
+use crate::runner::end_process::Peer;
 use crate::runner::keeper::Scratch;
 use crate::runner::pair::{Conditions, RunResult};
-use crate::runner::process::Peer;
 use crate::runner::supervisor::{Order, SUPERVISOR_VERB, StagesEnded};
 
 /// How long a supervisor may take to end what it has started.

@@ -17,7 +17,7 @@ use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
-use crate::runner::{entrant, filter};
+use crate::runner::{filter, language};
 
 /// How often a run is looked at, at most, unless that was asked for.
 const LEAST_INTERVAL: Duration = Duration::from_millis(4);
@@ -124,7 +124,7 @@ pub fn measure(
             conditions.seed = seed;
             let job = &turn.outcome.trial.job;
             let run = match job {
-                Job::Entrant(entrant) => entrant::run(entrant, conditions, entrants, &mut lines.proven),
+                Job::Entrant(entrant) => language::run(entrant, conditions, entrants, &mut lines.proven),
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
                 Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
                     pair::run(job, ends, conditions, &mut |passed| progress.passed(passed))
