@@ -19,6 +19,7 @@
 //!
 //! * [`pattern`]: content that proves itself.
 //! * [`shared`]: counters and gates that several processes share.
+//! * [`signals`]: signals as events.
 //! * [`mod@start`]: the start of a program, and what it was given.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
@@ -37,6 +38,7 @@ pub mod recv;
 pub mod ring;
 pub mod send;
 pub mod shared;
+pub mod signals;
 pub mod start;
 mod uring;
 pub mod usage;
