@@ -53,7 +53,7 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns, as wide as they fit; bars are left out where there is no room for them.
+/// The columns, as wide as they fit; bars and optional ones are left out where there is no room for all.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -76,13 +76,13 @@ fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     // Wrapping loses nothing, so these columns give way first.
     shrink(grid, &mut slots, room, |column| if column == Fit::Wrapped { COMFORTABLE } else { usize::MAX });
     if total(&slots) > room {
-        slots.retain(|slot| grid.columns[slot.index].fit != Fit::Bars);
+        slots.retain(|slot| !matches!(grid.columns[slot.index].fit, Fit::Bars | Fit::Optional));
     }
     let mut shrunk = slots.clone();
     let shortest = |column: Fit| match column {
         Fit::Elastic => SHORTEST,
         Fit::Wrapped => 2 * SHORTEST,
-        Fit::Needed | Fit::Bars => usize::MAX,
+        Fit::Needed | Fit::Optional | Fit::Bars => usize::MAX,
     };
     shrink(grid, &mut shrunk, room, shortest);
     if total(&shrunk) > room {
