@@ -1,138 +1,204 @@
-//! What can be done about a verdict, where it follows from what is known.
+//! What can be done about a verdict, where it follows from what is known: rows of the table of remedies, and what goes for any
+//! program. Nothing that was refused here, is exhausted or too short to try.
 
 use pipemark_model::ByteSize;
 
 use crate::figures::PipelineFigures;
-use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
-use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
+use crate::remedies;
+use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
+use crate::typed::quote;
+use crate::verdict::{
+    ALSO, BOTH_WAIT, BUSY, STOPPED, beyond_pipes, buffer, bursting, gain, mebibytes, name, percent, size_of_burst,
+};
 
-/// Programs that do more at once if asked, and how.
-const PARALLEL: [(&[&str], &str, &str); 8] = [
-    (&["xz"], "-T", "xz -T0 compresses with all CPUs"),
-    (&["zstd"], "-T", "zstd -T0 compresses with all CPUs"),
-    (&["gzip"], "", "pigz compresses with all CPUs and writes the same format"),
-    (&["bzip2"], "", "lbzip2 works with all CPUs on the same format"),
-    (&["sort"], "--parallel", "sort --parallel=N sorts with N threads, and -S SIZE gives it more memory"),
-    (
-        &["jq", "sed", "awk", "gawk", "mawk", "perl"],
-        "",
-        "where lines don't depend on each other, 'parallel --pipe' shares them among several of it",
-    ),
-    (&["zcat", "gunzip"], "", "gzip unpacks with one CPU only; zstd and lz4 unpack several times as fast"),
-    (&["cat"], "", "leave cat out where it only passes on, or use 'pipemark relay'"),
-];
+/// A pipeline that runs for less than this many seconds is over before `tune` has compared anything.
+const TUNABLE: f64 = 12.0;
+/// A pipe of so many bytes is what a user over the limit gets.
+const EXHAUSTED: u64 = 8192;
 
-/// Programs that compare text by the rules of a language.
-const COLLATING: [&str; 6] = ["sort", "grep", "uniq", "join", "comm", "sed"];
-
-fn unpacks(stage: &StageFigures) -> bool {
-    let mut words = stage.command.split_ascii_whitespace().skip(1);
-    words.any(|word| {
-        word == "--decompress" || (word.starts_with('-') && !word.starts_with("--") && word[1..].contains('d'))
-    })
+fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
+    Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
 }
 
-fn for_stage(stage: &StageFigures, reason: &str, found: &mut Vec<String>) {
-    if reason == "computing" {
-        // gzip -d is gunzip.
-        let name = if stage.name == "gzip" && unpacks(stage) { "gunzip" } else { stage.name.as_str() };
-        for (names, has, text) in PARALLEL {
-            let has = !has.is_empty() && stage.command.contains(has);
-            let compresses = ["xz", "zstd", "bzip2"].contains(&name);
-            if names.contains(&name) && !has && !(compresses && unpacks(stage)) {
-                found.push(text.to_owned());
+/// A verdict with what can be done about it.
+pub fn conclude(verdict: PipelineVerdict, figures: &PipelineFigures) -> PipelineVerdict {
+    let remedies = remedies_for(&verdict, figures);
+    let sentence = |remedy: &Remedy| match remedy.command.as_str() {
+        "" => remedy.text.clone(),
+        command => format!("{}: {command}", remedy.text),
+    };
+    PipelineVerdict { advice: remedies.iter().map(sentence).collect(), remedies, ..verdict }
+}
+
+/// The best first.
+fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+    let mut found = Vec::new();
+    let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
+    let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
+    let exhausted = exhausted(figures);
+    match verdict.kind {
+        VerdictKind::Stage if verdict.reason == "stopped" => {
+            let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
+            let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
+            let command = format!("kill -CONT {}", pids.join(" "));
+            found.push(remedy("continue", "it goes on by SIGCONT, or by 'fg' in its shell", command));
+        }
+        VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
+            if let Some(stage) = stage {
+                found.extend(remedies::of_stage(stage, verdict, figures));
+                found.extend(of_any_stage(stage));
+                if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && exhausted.is_none() {
+                    found.extend(beside(stage, figures));
+                }
             }
         }
-        if COLLATING.contains(&stage.name.as_str()) && collates(stage.pid) {
-            found.push(format!("LC_ALL=C {} compares bytes, which is faster where that will do", stage.name));
+        VerdictKind::Burst => found.extend(pipe.map(|pipe| buffers(pipe, figures)).unwrap_or_default()),
+        VerdictKind::Pipe if exhausted.is_none() => {
+            if let Some(pipe) = pipe.filter(|pipe| can_grow(pipe, figures)) {
+                found.push(larger_pipe(pipe, figures, verdict.bound));
+                let ends = [pipe.from, pipe.to].map(|number| &figures.stages[number - 1]);
+                found.extend(ends.into_iter().flat_map(|stage| remedies::of_stage(stage, verdict, figures)));
+            }
         }
+        VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
+        VerdictKind::Cpu => found.push(more_cpus(figures)),
+        VerdictKind::Throttled => {
+            found.push(remedy("cpu-max", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
+        }
+        VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown | VerdictKind::Inconclusive => {}
     }
-    if stage.waiting_for_cpu > ALSO {
-        let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
-        found.push(text.to_owned());
-    }
+    found.extend(exhausted);
+    found
 }
 
-/// Whether a process runs in a language with rules of its own.
-fn collates(pid: u32) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let value = |name: &str| {
-        let mut all = environment.split(|&byte| byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
-        all.find_map(|one| one.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
-    };
-    let language = value("LC_ALL").or_else(|| value("LC_COLLATE")).or_else(|| value("LANG"));
-    language.is_some_and(|language| !["C", "POSIX", "C.UTF-8"].contains(&language))
+fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
+    let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
+    (stage.waiting_for_cpu > ALSO).then(|| remedy("own-cpu", text, ""))
 }
 
-/// A pipe that is large already doesn't get better by that.
-fn can_grow(pipe: &PipeFigures) -> bool {
-    pipe.capacity.is_none_or(|capacity| capacity < 1 << 20)
+/// A pipe that is large already doesn't get better by that, and a pair of sockets has no capacity.
+fn can_grow(pipe: &PipeFigures, figures: &PipelineFigures) -> bool {
+    let largest = figures.limits.largest_pipe.min(1 << 20);
+    !pipe.is_socket && pipe.capacity.is_none_or(|capacity| capacity < largest)
 }
 
 fn at_most(bound: Option<f64>) -> String {
     bound.map(|bound| format!(", {bound:.1} times as fast at most")).unwrap_or_default()
 }
 
-/// Sentences, the best first.
-pub fn advice(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<String> {
-    let mut found = Vec::new();
-    let stage = verdict.stage.and_then(|number| figures.stages.get(number - 1));
-    let pipe = verdict.pipe.and_then(|number| figures.pipes.get(number - 1));
-    match verdict.kind {
-        VerdictKind::Stage if verdict.reason == "stopped" => {
-            let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
-            let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
-            found.push(format!("'kill -CONT {}', or 'fg' in its shell, lets it go on", pids.join(" ")));
+/// A larger pipe, tried in the way that the pipeline has time for.
+fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
+    let bursts =
+        size_of_burst(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
+    let most = at_most(bound);
+    match &figures.typed {
+        Some(typed) if figures.seconds < TUNABLE => {
+            let text = format!(
+                "a larger pipe lets both work at once{bursts}{most}: too short for 'pipemark tune', 'pipemark ab' compares it"
+            );
+            remedy("pipe-capacity", text, format!("pipemark ab --capacity default,1m -- {}", quote(typed)))
         }
-        VerdictKind::Stage => {
-            if let Some(stage) = stage {
-                for_stage(stage, &verdict.reason, &mut found);
-                if let Some((pipe, _)) = bursting(figures)
-                    && stage.busy < BUSY
-                    && can_grow(pipe)
-                {
-                    found.push(format!(
-                        "a larger pipe from {} to {} may help too{}: its writer waits for room {} of the time, its reader for \
-                         data {}, and 'pipemark tune' tries it while it runs",
-                        name(figures, pipe.from),
-                        name(figures, pipe.to),
-                        at_most(gain(figures, pipe, stage)),
-                        percent(pipe.writer_waits),
-                        percent(pipe.reader_waits)
-                    ));
-                }
-            }
+        _ => {
+            let text = format!(
+                "a larger pipe lets both work at once{bursts}{most}: 'pipemark tune' tries it while it runs, 'pipemark relay \
+                 --capacity 1m' between the two keeps it"
+            );
+            let pid = figures.stages[pipe.to - 1].pid;
+            remedy("pipe-capacity", text, format!("pipemark tune {pid}"))
         }
-        VerdictKind::Pipe if pipe.is_none_or(can_grow) => {
-            let most = at_most(verdict.bound);
-            found.push(format!(
-                "a larger pipe lets both work at once{most}: 'pipemark tune' tries it while it runs, 'pipemark relay --capacity 1m' between the two keeps it"
-            ));
-        }
-        VerdictKind::Cpu => {
-            let bound =
-                figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
-            let all = std::thread::available_parallelism().map_or(0, usize::from);
-            found.push(if bound < all {
-                format!("some stages are bound to {bound} of {all} CPUs (taskset, cpuset): let them use the others too")
-            } else {
-                "more CPUs, or fewer threads of other stages, would help".to_owned()
-            });
-        }
-        VerdictKind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
-        VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown => {}
     }
+}
+
+/// A larger pipe besides, where a stage is the verdict.
+fn beside(stage: &StageFigures, figures: &PipelineFigures) -> Option<Remedy> {
+    let (pipe, _) = bursting(figures)?;
+    if beyond_pipes(figures, pipe).is_some() || !can_grow(pipe, figures) {
+        return None;
+    }
+    let text = format!(
+        "a larger pipe from {} to {} may help too{}: its writer waits for room {} of the time, its reader for data {}, and \
+         'pipemark tune' tries it while it runs",
+        name(figures, pipe.from),
+        name(figures, pipe.to),
+        at_most(gain(figures, pipe, stage)),
+        percent(pipe.writer_waits),
+        percent(pipe.reader_waits)
+    );
+    Some(remedy("pipe-capacity-too", text, ""))
+}
+
+/// A buffer larger than a pipe, between the two.
+fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
+    let size = buffer(beyond_pipes(figures, pipe).unwrap_or(0.0));
+    let mebibytes = size.0 >> 20;
+    let between = format!("between {} and {}", name(figures, pipe.from), name(figures, pipe.to));
+    vec![
+        remedy(
+            "burst-mbuffer",
+            format!("a buffer of {mebibytes} MiB {between} holds what a pipe can't"),
+            format!("mbuffer -q -m {mebibytes}M"),
+        ),
+        remedy(
+            "burst-relay-buffer",
+            format!("the same by pipemark, {between}"),
+            format!("pipemark relay --buffer {mebibytes}m"),
+        ),
+    ]
+}
+
+fn out_of_deadlock(cause: &str) -> Remedy {
+    match cause {
+        "deadlock: stderr unread" => remedy(
+            "read-both",
+            "read standard output and standard error at the same time (communicate() in Python, a thread for each), or send \
+             standard error elsewhere: 2>FILE, stderr=DEVNULL",
+            "",
+        ),
+        "deadlock: write end open" => remedy(
+            "close-write-end",
+            "close the write end in each process that only reads: close() after fork, O_CLOEXEC, 'exec N>&-' in a shell",
+            "",
+        ),
+        _ => remedy(
+            "break-cycle",
+            "let one of them read while it writes (a thread, poll), or put a file between: a pipe holds 64 KiB only",
+            "",
+        ),
+    }
+}
+
+fn more_cpus(figures: &PipelineFigures) -> Remedy {
+    let bound = figures.stages.iter().map(|stage| stage.cpus.len()).filter(|&count| count > 0).min().unwrap_or(0);
+    let all = std::thread::available_parallelism().map_or(0, usize::from);
+    if bound < all {
+        let text =
+            format!("some stages are bound to {bound} of {all} CPUs (taskset, cpuset): let them use the others too");
+        remedy("more-cpus", text, "")
+    } else {
+        remedy("more-cpus", "more CPUs, or fewer threads of other stages, would help", "")
+    }
+}
+
+/// What keeps pipes small here, where that matters: then none can be made larger.
+fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
     let small = |pipe: &&PipeFigures| {
-        pipe.capacity.is_some_and(|capacity| capacity <= 8192) && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
+        !pipe.is_socket
+            && pipe.capacity.is_some_and(|capacity| capacity <= EXHAUSTED)
+            && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
     };
-    if let Some(pipe) = figures.pipes.iter().find(small) {
-        found.push(format!(
-            "the pipe from {} to {} has {}, not the usual 64 KiB: a program made it so, or this user's pipes have reached \
-             /proc/sys/fs/pipe-user-pages-soft",
-            name(figures, pipe.from),
-            name(figures, pipe.to),
-            ByteSize(pipe.capacity.unwrap_or(0))
-        ));
-    }
-    found
+    let pipe = figures.pipes.iter().find(small)?;
+    let capacity = ByteSize(pipe.capacity.unwrap_or(0));
+    let (from, to) = (name(figures, pipe.from), name(figures, pipe.to));
+    let text = if figures.limits.pipes_exhausted {
+        format!(
+            "the pipe from {from} to {to} has {capacity}, not 64 KiB, because this user's pipes have reached \
+             /proc/sys/fs/pipe-user-pages-soft: end programs that hold many pipes, or let root raise that limit"
+        )
+    } else {
+        format!(
+            "the pipe from {from} to {to} has {capacity}, not the usual 64 KiB: a program made it so, or this user's pipes \
+             had reached /proc/sys/fs/pipe-user-pages-soft when it was made"
+        )
+    };
+    Some(remedy("pipe-user-pages", text, "sudo sysctl fs.pipe-user-pages-soft=65536"))
 }

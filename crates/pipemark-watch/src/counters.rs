@@ -1,11 +1,11 @@
 //! The kernel's counters of a pipeline, and what they grew by.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pipemark_host::ControlGroups;
 
 use crate::figures::{Counts, sum};
-use crate::process;
+use crate::process::{self, IoCounts, MachineCounts};
 use crate::sampler::{Subject, Watcher};
 
 /// A clock tick in nanoseconds: USER_HZ is 100 wherever Linux runs.
@@ -14,12 +14,17 @@ const TICK: u64 = 10_000_000;
 /// For so long a program may read its own libraries, which is not what it reads of the pipeline.
 const LOADED: Duration = Duration::from_millis(15);
 
+/// A process that is started, and ends, has at least so many page faults.
+const FAULTS: u64 = 50;
+
 /// Sums over the processes of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     ticks: Option<u64>,
+    kernel_ticks: u64,
+    children_ticks: u64,
     reaped: u64,
-    bytes: Option<(u64, u64)>,
+    io: Option<IoCounts>,
     /// Nanoseconds.
     throttled: Option<u64>,
 }
@@ -30,17 +35,19 @@ impl Watcher {
         let nanoseconds = |groups: &ControlGroups| Some(groups.throttled_now()?.as_nanos() as u64);
         let throttled: Vec<_> = self.groups.iter().map(|(_, groups)| nanoseconds(groups)).collect();
         self.current.stages.resize(self.stages.len(), Counts::default());
-        for (stage, counts) in self.stages.iter_mut().zip(&mut self.current.stages) {
+        let mut faults = vec![0; self.stages.len()];
+        for ((stage, counts), faults) in self.stages.iter_mut().zip(&mut self.current.stages).zip(&mut faults) {
             if !stage.alive {
                 continue;
             }
             let mut now = Totals::default();
             let mut deltas = [0; 3];
-            let (mut seen, mut young) = (false, false);
+            let (mut seen, mut young, mut all_late) = (false, false, true);
             for pid in &stage.pids {
                 let Some(known) = self.known.get_mut(pid) else { continue };
                 // What this process has started has no time from before. Starts are known to 10 ms only.
                 let late = matches!(self.subject, Subject::Child(_)) || known.process.start > self.born_after;
+                all_late &= late;
                 young |= late && stage.since.is_some_and(|since| since.elapsed() < LOADED);
                 for thread in &mut known.threads {
                     if let Some(times) = thread.read_times() {
@@ -51,16 +58,22 @@ impl Watcher {
                 }
                 if let Some(process) = known.read_stat() {
                     now.ticks = sum(now.ticks, Some(process.ticks));
+                    now.kernel_ticks += process.kernel_ticks;
+                    now.children_ticks += process.children_ticks;
                     now.reaped += process.reaped;
                 }
-                if let Some((read, wrote)) = known.read_bytes() {
-                    let (sum_read, sum_wrote) = now.bytes.unwrap_or_default();
-                    now.bytes = Some((sum_read + read, sum_wrote + wrote));
+                if let Some(io) = known.read_io() {
+                    now.io = Some(now.io.unwrap_or_default().plus(io));
                 }
             }
             now.throttled = stage.group.and_then(|place| throttled[place]);
             let before = stage.totals;
-            stage.totals = Totals { ticks: if interval { now.ticks } else { before.ticks.or(now.ticks) }, ..now };
+            stage.totals = now;
+            if !interval && before.ticks.is_some() {
+                // In steps so coarse that parts of an interval would lose them.
+                let Totals { ticks, kernel_ticks, children_ticks, .. } = before;
+                stage.totals = Totals { ticks, kernel_ticks, children_ticks, ..now };
+            }
             let [run, waited, switches] = deltas;
             let grown = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
             // Threads and children that came and went are in the ticks only, which are coarse.
@@ -74,22 +87,52 @@ impl Watcher {
                 counts.cpu = Some(counts.run.max(ticks.unwrap_or(0)));
                 counts.cpu_wait = Some(counts.cpu_wait.unwrap_or(0) + waited);
             }
+            if interval && (before.ticks.is_some() || all_late) {
+                let time = |now: u64, before: u64| Some(now.saturating_sub(before) * TICK);
+                counts.kernel = sum(counts.kernel, time(now.kernel_ticks, before.kernel_ticks));
+                counts.children = sum(counts.children, time(now.children_ticks, before.children_ticks));
+            }
+            *faults = now.reaped.saturating_sub(if before.ticks.is_some() { before.reaped } else { now.reaped });
             // What children read to start is in the bytes of whoever reaps them.
             let reaped = now.reaped != before.reaped;
-            let now_bytes = now.bytes.filter(|_| !reaped);
+            let now_io = now.io.filter(|_| !reaped);
             if young {
-                stage.totals.bytes = None;
+                stage.totals.io = None;
             }
-            let bytes = |of: fn((u64, u64)) -> u64| grown(now_bytes.map(of), before.bytes.map(of));
-            counts.counted_bytes += if now_bytes.is_some() && before.bytes.is_some() { since } else { 0 };
-            counts.read = sum(counts.read, bytes(|(read, _)| read));
-            counts.wrote = sum(counts.wrote, bytes(|(_, wrote)| wrote));
+            let io = |of: fn(IoCounts) -> u64| grown(now_io.map(of), before.io.map(of));
+            counts.counted_bytes += if now_io.is_some() && before.io.is_some() { since } else { 0 };
+            let (read, wrote) = (io(|io| io.read), io(|io| io.wrote));
+            counts.read = sum(counts.read, read);
+            counts.wrote = sum(counts.wrote, wrote);
+            counts.reads = sum(counts.reads, io(|io| io.reads));
+            counts.writes = sum(counts.writes, io(|io| io.writes));
+            if wrote.is_some_and(|wrote| wrote > 0) || stage.silent_since.is_none() {
+                (stage.silent_since, stage.held_bytes) = (Some(Instant::now()), read.map(|_| 0));
+            } else {
+                stage.held_bytes = sum(stage.held_bytes, read);
+            }
+            let all = now.io.filter(|io| io.writes > 0);
+            stage.wrote_before = all.map(|io| io.wrote as f64 / io.writes as f64);
             counts.changed |= reaped || std::mem::take(&mut stage.changed);
             counts.switches = sum(counts.switches, seen.then_some(switches));
             counts.throttled = sum(counts.throttled, grown(now.throttled, before.throttled));
             if stage.ins.is_empty() {
                 stage.progress = stage.pids.iter().find_map(|&pid| process::progress(pid));
             }
+        }
+        self.count_starts(&faults);
+    }
+    /// Shares what the machine has started among the stages that reaped children, by the `faults` of these. What others start
+    /// meanwhile is in that count too, so no more are believed than such faults allow.
+    fn count_starts(&mut self, faults: &[u64]) {
+        let Some(now) = MachineCounts::read() else { return };
+        let begin = *self.machine_begin.get_or_insert(now);
+        let ticks = self.begin.elapsed().as_secs_f64() * 1e9 / TICK as f64;
+        self.limits.idle_cpus = (ticks > 20.0).then(|| now.idle.saturating_sub(begin.idle) as f64 / ticks);
+        let Some(before) = self.machine.replace(now) else { return };
+        let (now, before, all) = (now.starts, before.starts, faults.iter().sum::<u64>());
+        for (&faults, counts) in faults.iter().zip(&mut self.current.stages).filter(|(faults, _)| **faults > 0) {
+            counts.starts += (now.saturating_sub(before) * faults / all).min(faults / FAULTS);
         }
     }
 }

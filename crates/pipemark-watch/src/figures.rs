@@ -4,6 +4,7 @@ use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::Watcher;
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
+use crate::verdict::deadlock::WaitCycle;
 
 /// What was counted of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -18,6 +19,14 @@ pub struct Counts {
     /// Bytes, as far as the kernel counts them.
     pub read: Option<u64>,
     pub wrote: Option<u64>,
+    /// Calls that read and wrote them.
+    pub reads: Option<u64>,
+    pub writes: Option<u64>,
+    /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and of children that were reaped.
+    pub kernel: Option<u64>,
+    pub children: Option<u64>,
+    /// Processes that it started, as far as that can be told.
+    pub starts: u64,
     pub switches: Option<u64>,
     /// Threads or children came and went, so that not all of their time is counted.
     pub changed: bool,
@@ -37,6 +46,22 @@ pub struct PipeCounts {
     pub samples: u32,
     pub writer_waits: u32,
     pub reader_waits: u32,
+    /// How often the writer began to wait, and the squares of how many samples each such stretch had.
+    pub stretches: u32,
+    pub squares: u64,
+}
+
+impl PipeCounts {
+    /// For how many seconds the writer waited at a stretch, weighted by length, where such stretches are clearly longer than
+    /// the time between two samples and than chance makes them. `step` is the time between two samples.
+    fn stretch(&self, step: f64) -> Option<f64> {
+        const FEWEST: u32 = 10;
+        let (waits, others) = (f64::from(self.writer_waits), f64::from(self.samples.saturating_sub(self.writer_waits)));
+        // As many begin by chance (Wald and Wolfowitz).
+        let expected = waits * others / f64::from(self.samples.max(1));
+        let clustered = f64::from(self.stretches) <= 0.4 * expected.max(1.0);
+        (self.writer_waits >= FEWEST && others > 0.0 && clustered).then(|| self.squares as f64 / waits * step)
+    }
 }
 
 /// What was seen from one moment to another: of each stage and pipe in the order in which they were found.
@@ -74,6 +99,11 @@ impl Interval {
             own.cpu_wait = sum(own.cpu_wait, next.cpu_wait);
             own.read = sum(own.read, next.read);
             own.wrote = sum(own.wrote, next.wrote);
+            own.reads = sum(own.reads, next.reads);
+            own.writes = sum(own.writes, next.writes);
+            own.kernel = sum(own.kernel, next.kernel);
+            own.children = sum(own.children, next.children);
+            own.starts += next.starts;
             own.switches = sum(own.switches, next.switches);
             own.changed |= next.changed;
             own.throttled = sum(own.throttled, next.throttled);
@@ -84,6 +114,8 @@ impl Interval {
             own.samples += next.samples;
             own.writer_waits += next.writer_waits;
             own.reader_waits += next.reader_waits;
+            own.stretches += next.stretches;
+            own.squares += next.squares;
         }
     }
 
@@ -103,7 +135,7 @@ impl Interval {
 }
 
 /// A pipeline in figures.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PipelineFigures {
     /// When it was, in seconds from when the watching began.
     pub begin: f64,
@@ -114,6 +146,29 @@ pub struct PipelineFigures {
     pub pipes: Vec<PipeFigures>,
     /// Where each stage stands among all that the watcher has found.
     pub places: Vec<usize>,
+    /// Processes that wait for each other, and have for a second.
+    pub cycle: Option<WaitCycle>,
+    /// What is known of the machine, on which advice depends.
+    pub limits: WatchLimits,
+    /// The pipeline as it was typed, where that is known.
+    pub typed: Option<String>,
+}
+
+/// What a machine leaves to a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WatchLimits {
+    /// Bytes of the largest pipe that this user may make.
+    pub largest_pipe: u64,
+    /// This user's pipes have reached pipe-user-pages-soft: new ones get two pages, and none may grow.
+    pub pipes_exhausted: bool,
+    /// CPUs of this machine that nobody used, in the mean; `None` where that wasn't measured.
+    pub idle_cpus: Option<f64>,
+}
+
+impl Default for WatchLimits {
+    fn default() -> WatchLimits {
+        WatchLimits { largest_pipe: 1 << 20, pipes_exhausted: false, idle_cpus: None }
+    }
 }
 
 impl PipelineFigures {
@@ -146,6 +201,8 @@ impl PipelineFigures {
                     writer_waits: share(counts.writer_waits),
                     reader_waits: share(counts.reader_waits),
                     bytes_per_second: None,
+                    stretch: counts.stretch(interval.seconds / f64::from(interval.samples.max(1))),
+                    is_socket: pipe.id.is_socket(),
                 });
             }
         }
@@ -171,6 +228,9 @@ impl PipelineFigures {
             stages,
             pipes,
             places: kept,
+            cycle: watcher.cycle.clone(),
+            limits: watcher.limits,
+            typed: watcher.typed.clone(),
         }
     }
 }
@@ -244,6 +304,10 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
     let per_second = |count: Option<u64>| rate(count, seconds);
     // What both splices and reads is counted in part.
     let counted = |&rate: &f64| rate > 0.0 && !stage.uncounted;
+    let per_call = |bytes: Option<u64>, calls: Option<u64>| {
+        let (bytes, calls) = (bytes.filter(|_| !stage.uncounted)?, calls.filter(|&calls| calls > 0)?);
+        Some(bytes as f64 / calls as f64)
+    };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: ThreadState| shares[state as usize];
@@ -254,6 +318,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         name: pipemark_model::neutral(&stage.name),
         command: stage.command.clone(),
         pid: stage.pids.first().copied().unwrap_or(0),
+        pids: stage.pids.clone(),
         processes: stage.processes,
         threads: stage.threads,
         present,
@@ -276,6 +341,19 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
         bytes_in_per_second: rate(counts.read, moving).filter(counted),
         bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
+        reads_per_second: rate(counts.reads, moving),
+        writes_per_second: rate(counts.writes, moving),
+        bytes_per_read: per_call(counts.read, counts.reads),
+        bytes_per_write: per_call(counts.wrote, counts.writes),
+        kernel: per_second(counts.kernel).map(|ns| ns / 1e9),
+        starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
+        cpu_of_children: per_second(counts.children).map(|ns| ns / 1e9),
+        held_bytes: stage.held_bytes,
+        seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
+        wrote_before: stage.wrote_before,
+        words: stage.words.clone(),
+        collates: stage.collates,
+        peer: stage.peer.clone(),
         switches_per_second: per_second(counts.switches),
         throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
         progress: stage.progress.map(|(position, size)| position as f64 / size.max(1) as f64),

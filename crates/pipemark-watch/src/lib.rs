@@ -11,24 +11,31 @@ mod figures;
 mod live;
 mod phases;
 mod process;
+mod programs;
+mod remedies;
 mod report;
 mod sampler;
 mod scan;
 mod screen;
 pub mod sheet;
+mod sockets;
 mod state;
 mod thread;
 mod topology;
 mod tuning;
+mod typed;
 pub mod verbs;
 mod verdict;
+mod waits;
 
 pub use figures::PipelineFigures;
 pub use live::{LivePipeline, live, named, refusal};
 pub use phases::Timeline;
 pub use report::{
-    Phase, PipeFigures, PipelineReport, PipelineVerdict, ProcFile, StageFigures, StageMoment, VerdictKind,
+    Certainty, PeerFigures, Phase, PipeFigures, PipelineReport, PipelineVerdict, ProcFile, Remedy, StageFigures,
+    StageMoment, VerdictKind,
 };
 pub use sampler::{SamplingOptions, Subject, Watcher};
 pub use tuning::Tuning;
+pub use verbs::signals::{WITNESS_VERB, witness};
 pub use verdict::verdict;

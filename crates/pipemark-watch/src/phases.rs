@@ -113,7 +113,14 @@ mod tests {
         let stage =
             |n: usize| WatchedStage { name: format!("stage{n}"), command: "c".repeat(200), ..WatchedStage::default() };
         watcher.stages = (0..stages).map(|n| WatchedStage { alive: true, ..stage(n) }).collect();
-        let pipe = |from| WatchedPipe { from, to: from + 1, id: PipeId(0, from as u64), capacity: None, unasked: None };
+        let pipe = |from| WatchedPipe {
+            from,
+            to: from + 1,
+            id: PipeId(0, from as u64),
+            capacity: None,
+            unasked: None,
+            waiting: 0,
+        };
         watcher.pipes = (0..stages - 1).map(pipe).collect();
         let mut timeline = Timeline::default();
         let mut most = 0;

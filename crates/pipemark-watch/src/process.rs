@@ -12,6 +12,20 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PipeId(pub u64, pub u64);
 
+impl PipeId {
+    /// Stands for the device where it is a pair of sockets, one of whose inodes it is.
+    const SOCKETS: u64 = u64::MAX;
+
+    /// A pair of connected sockets that joins two processes like a pipe.
+    pub fn of_sockets(one: u64, other: u64) -> PipeId {
+        PipeId(PipeId::SOCKETS, one.min(other))
+    }
+
+    pub fn is_socket(self) -> bool {
+        self.0 == PipeId::SOCKETS
+    }
+}
+
 /// Which way a process may use a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -44,14 +58,18 @@ pub struct Process {
     pub threads: u32,
     /// It is a thread of the kernel.
     pub of_kernel: bool,
-    /// CPU time of its own and of children that it reaped, in clock ticks.
+    /// CPU time of its own and of children that it reaped, in clock ticks; of this, in the kernel, and of the children.
     pub ticks: u64,
+    pub kernel_ticks: u64,
+    pub children_ticks: u64,
     /// Page faults of children that it reaped: they change when it reaps one.
     pub reaped: u64,
     /// What the kernel calls it: 15 bytes at most.
     pub comm: String,
     /// The ends of pipes that it holds; `None` where that may not be seen.
     pub ends: Option<Vec<PipeEnd>>,
+    /// Its sockets: descriptor and inode.
+    pub sockets: Vec<(u32, u64)>,
 }
 
 /// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
@@ -110,11 +128,13 @@ impl Process {
     }
 
     fn with_ends(mut self) -> Process {
-        self.ends = match ends(self.pid) {
+        let mut sockets = Vec::new();
+        self.ends = match ends(self.pid, &mut sockets) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
             // Meanwhile it may have ended, and what it held with it.
             ends => Some(ends.unwrap_or_default()),
         };
+        self.sockets = sockets;
         self
     }
 
@@ -126,10 +146,26 @@ impl Process {
         let number = |nth: usize| words.get(nth)?.parse::<u64>().ok();
         let small = |nth: usize| number(nth).and_then(|n| u32::try_from(n).ok());
         let ticks = (11..15).map(number).sum::<Option<u64>>()?;
+        let (kernel_ticks, children_ticks) = (number(12)? + number(14)?, number(13)? + number(14)?);
         let state = words.first()?.chars().next()?;
         let (parent, group, reaped, threads, start) = (small(1)?, small(2)?, number(8)?, small(17)?, number(19)?);
         let of_kernel = number(6)? & PF_KTHREAD != 0;
-        Some(Process { pid, parent, group, start, state, threads, of_kernel, ticks, reaped, comm, ends: None })
+        Some(Process {
+            pid,
+            parent,
+            group,
+            start,
+            state,
+            threads,
+            of_kernel,
+            ticks,
+            kernel_ticks,
+            children_ticks,
+            reaped,
+            comm,
+            ends: None,
+            sockets: Vec::new(),
+        })
     }
 
     /// The same without the ends of pipes.
@@ -142,12 +178,17 @@ impl Process {
         if self.threads == 1 { vec![self.pid] } else { threads(self.pid) }
     }
 
-    /// Its words, as it was started.
-    pub fn command(&self) -> String {
+    /// Its words, as it was started; none where that can't be seen.
+    pub fn words(&self) -> Vec<String> {
         let line = text(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
-        let words = words.join(" ");
-        if words.trim().is_empty() { self.comm.clone() } else { words.chars().take(200).collect() }
+        let words = line.trim_end_matches('\0');
+        if words.trim().is_empty() { Vec::new() } else { words.split('\0').map(str::to_owned).collect() }
+    }
+
+    /// The same as one line of at most 200 characters.
+    pub fn command(&self) -> String {
+        let words = self.words();
+        if words.is_empty() { self.comm.clone() } else { words.join(" ").chars().take(200).collect() }
     }
 }
 
@@ -162,15 +203,20 @@ pub fn thread_count(pid: u32) -> Option<usize> {
     (links as usize).checked_sub(2)
 }
 
-/// The ends of pipes that a process holds.
-fn ends(pid: u32) -> io::Result<Vec<PipeEnd>> {
+/// The ends of pipes that a process holds; its `sockets` besides.
+fn ends(pid: u32, sockets: &mut Vec<(u32, u64)>) -> io::Result<Vec<PipeEnd>> {
     let folder = format!("/proc/{pid}/fd");
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder)? {
         let Some(fd) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         let path = format!("{folder}/{fd}");
-        found.extend(end_of(&path).map(|(pipe, way)| PipeEnd { fd, pipe, way }));
+        match file_of(&path) {
+            Some((FileType::Fifo, pipe)) => found.extend(way_of(&path).map(|way| PipeEnd { fd, pipe, way })),
+            Some((FileType::Socket, PipeId(_, inode))) => sockets.push((fd, inode)),
+            _ => {}
+        }
     }
+    sockets.sort_unstable();
     found.sort_by_key(|end| end.fd);
     Ok(found)
 }
@@ -182,9 +228,14 @@ pub fn end_of(path: &str) -> Option<(PipeId, Way)> {
 
 /// Which pipe or FIFO it is, if it is one. Asked without a question to a server that may not answer.
 pub fn pipe_of(path: &str) -> Option<PipeId> {
+    file_of(path).filter(|(kind, _)| *kind == FileType::Fifo).map(|(_, id)| id)
+}
+
+/// What kind of file it is, its device and its inode.
+fn file_of(path: &str) -> Option<(FileType, PipeId)> {
     let about = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO).ok()?;
-    let fifo = FileType::from_raw_mode(about.stx_mode.into()) == FileType::Fifo;
-    fifo.then(|| PipeId(u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor), about.stx_ino))
+    let device = u64::from(about.stx_dev_major) << 32 | u64::from(about.stx_dev_minor);
+    Some((FileType::from_raw_mode(about.stx_mode.into()), PipeId(device, about.stx_ino)))
 }
 
 /// The permissions of the link in /proc are the ways in which the file was opened.
@@ -196,6 +247,17 @@ fn way_of(path: &str) -> Option<Way> {
         0o600 => Some(Way::Both),
         _ => None,
     }
+}
+
+/// The inode of a descriptor that is a socket.
+pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
+    file_of(&format!("/proc/{pid}/fd/{fd}")).filter(|(kind, _)| *kind == FileType::Socket).map(|(_, id)| id.1)
+}
+
+/// The number and name of the first process that holds a socket.
+pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
+    let holds = |process: &Process| process.sockets.iter().any(|(_, own)| *own == inode);
+    all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 
 /// All processes that can be seen, without those of the kernel and without this one.
@@ -223,6 +285,19 @@ pub fn children(pid: u32, threads: &[u32]) -> Option<Vec<u32>> {
     Some(found)
 }
 
+/// A process and all that descends from it, itself first; without what has ended meanwhile.
+pub fn family(root: u32) -> Vec<u32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        let more = children(pid, &threads(pid)).unwrap_or_default();
+        let more: Vec<u32> = more.into_iter().filter(|pid| !found.contains(pid)).collect();
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
 fn field(text: &str, key: &str) -> Option<u64> {
     pipemark_host::field(text, key)?.parse().ok()
 }
@@ -238,9 +313,56 @@ pub fn is_terminal(path: &Path) -> bool {
     ["/dev/pts/", "/dev/tty", "/dev/console"].iter().any(|begin| path.to_string_lossy().starts_with(begin))
 }
 
-/// The bytes read and written in the text of /proc/PID/io.
-pub fn bytes(text: &str) -> Option<(u64, u64)> {
-    Some((field(text, "rchar")?, field(text, "wchar")?))
+/// What a process, and the children that it reaped, have read and written: bytes, and calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IoCounts {
+    pub read: u64,
+    pub wrote: u64,
+    pub reads: u64,
+    pub writes: u64,
+}
+
+impl IoCounts {
+    /// The text of /proc/PID/io.
+    pub fn parse(text: &str) -> Option<IoCounts> {
+        let number = |key| field(text, key);
+        Some(IoCounts {
+            read: number("rchar")?,
+            wrote: number("wchar")?,
+            reads: number("syscr")?,
+            writes: number("syscw")?,
+        })
+    }
+
+    pub fn plus(self, other: IoCounts) -> IoCounts {
+        IoCounts {
+            read: self.read + other.read,
+            wrote: self.wrote + other.wrote,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+        }
+    }
+}
+
+/// What this machine has done since it booted: processes and threads that it started, and clock ticks of idle CPUs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MachineCounts {
+    pub starts: u64,
+    pub idle: u64,
+}
+
+impl MachineCounts {
+    /// Reads them; `None` where that may not be seen.
+    pub fn read() -> Option<MachineCounts> {
+        MachineCounts::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<MachineCounts> {
+        let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key));
+        let ticks: Vec<u64> = line("cpu ")?.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        // Waiting for a disk is idle too.
+        Some(MachineCounts { starts: line("processes ")?.trim().parse().ok()?, idle: ticks.get(3)? + ticks.get(4)? })
+    }
 }
 
 /// The control groups of a process, as /proc calls them.
@@ -275,9 +397,24 @@ mod tests {
         let process = Process::parse(7, line).unwrap();
         let about = (process.parent, process.group, process.start, process.ticks, process.comm.as_str());
         assert_eq!(about, (5, 6, 99, 10, "a) b (c)"));
+        assert_eq!((process.kernel_ticks, process.children_ticks), (6, 7));
         assert!(!process.of_kernel);
         let line = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 3 0 0 20 0 1 0 2 0 0";
         assert!(Process::parse(2, line).unwrap().of_kernel);
+    }
+
+    #[test]
+    fn reads_and_writes_are_counted_beside_their_bytes() {
+        let text = "rchar: 100\nwchar: 20\nsyscr: 5\nsyscw: 2\nread_bytes: 0\n";
+        let counts = IoCounts { read: 100, wrote: 20, reads: 5, writes: 2 };
+        assert_eq!(IoCounts::parse(text), Some(counts));
+        assert_eq!(IoCounts::parse("rchar: 100\n"), None);
+    }
+
+    #[test]
+    fn the_machine_counts_its_starts_and_its_idle_cpus() {
+        let counts = MachineCounts::parse("cpu  1 2 3 40 5 6\ncpu0 1 2 3 4 5\nprocesses 77\n");
+        assert_eq!(counts, Some(MachineCounts { starts: 77, idle: 45 }));
     }
 
     #[test]

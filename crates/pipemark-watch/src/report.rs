@@ -45,6 +45,20 @@ pub enum VerdictKind {
     Cpu,
     Throttled,
     Balanced,
+    /// Small reads or writes: the calls take the time.
+    Calls,
+    /// A stage keeps its output in a buffer.
+    Held,
+    /// Bursts larger than any pipe.
+    Burst,
+    /// Processes wait for each other in a circle.
+    Deadlock,
+    /// A process or host beyond a socket.
+    Peer,
+    /// Starting processes.
+    Starts,
+    /// Two candidates that can't be told apart.
+    Inconclusive,
     #[default]
     Unknown,
 }
@@ -64,7 +78,38 @@ pub struct PipelineVerdict {
     pub bound: Option<f64>,
     /// The stage that limits it then.
     pub next: Option<usize>,
+    /// What is the matter, as an identifier that doesn't change with the wording of `text`.
+    #[serde(default)]
+    pub cause: String,
+    /// Whether the evidence leaves no other candidate.
+    #[serde(default)]
+    pub sure: Certainty,
+    /// What to do about it, the best first: from a table, for programs and causes that were seen.
+    #[serde(default)]
+    pub remedies: Vec<Remedy>,
     pub advice: Vec<String>,
+}
+
+/// How sure a verdict is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    #[default]
+    Sure,
+    /// Another cause is about as likely; `text` names it.
+    Unsure,
+}
+
+/// Something to do about a verdict.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Remedy {
+    /// Which row of the table, such as `gzip-pigz`.
+    pub id: String,
+    pub text: String,
+    /// To paste into a shell; empty where there is nothing to paste.
+    pub command: String,
 }
 
 /// A stretch of time with its verdict.
@@ -113,6 +158,32 @@ pub struct StageFigures {
     pub cpu_wait: Option<f64>,
     pub bytes_in_per_second: Option<f64>,
     pub bytes_out_per_second: Option<f64>,
+    /// Calls of read and write and their like on any file, and the bytes of one in the mean.
+    #[serde(default)]
+    pub reads_per_second: Option<f64>,
+    #[serde(default)]
+    pub writes_per_second: Option<f64>,
+    #[serde(default)]
+    pub bytes_per_read: Option<f64>,
+    #[serde(default)]
+    pub bytes_per_write: Option<f64>,
+    /// CPUs that it used in the kernel: of `cpu`, in steps of 10 ms.
+    #[serde(default)]
+    pub kernel: Option<f64>,
+    /// Processes that it started, as far as that can be told: from the machine's count, and from what it reaped.
+    #[serde(default)]
+    pub starts_per_second: Option<f64>,
+    /// CPUs that processes used which it started and reaped.
+    #[serde(default)]
+    pub cpu_of_children: Option<f64>,
+    /// Bytes that it has read since it last wrote something, and for how many seconds nothing has come out.
+    #[serde(default)]
+    pub held_bytes: Option<u64>,
+    #[serde(default)]
+    pub seconds_silent: Option<f64>,
+    /// What a socket that it waits for leads to.
+    #[serde(default)]
+    pub peer: Option<PeerFigures>,
     pub switches_per_second: Option<f64>,
     pub throttled: Option<f64>,
     /// How far it is in the file that it reads, from 0 to 1.
@@ -126,9 +197,21 @@ pub struct StageFigures {
     /// Which CPUs it may use.
     #[serde(skip)]
     pub cpus: Vec<usize>,
+    /// All of its processes at the end.
+    #[serde(skip)]
+    pub pids: Vec<u32>,
     /// What `other` is, where that was seen.
     #[serde(skip)]
     pub waits_for: Option<&'static str>,
+    /// Its words, as it was started.
+    #[serde(skip)]
+    pub words: Vec<String>,
+    /// It compares text by the rules of a language.
+    #[serde(skip)]
+    pub collates: bool,
+    /// Bytes of one write in the mean, before it fell silent.
+    #[serde(skip)]
+    pub wrote_before: Option<f64>,
     /// What it did when, in a record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moments: Vec<StageMoment>,
@@ -157,6 +240,31 @@ pub struct PipeFigures {
     pub writer_waits: f64,
     pub reader_waits: f64,
     pub bytes_per_second: Option<f64>,
+    /// For how many seconds the writer waits at a stretch; null where that is too short to be seen.
+    #[serde(default)]
+    pub stretch: Option<f64>,
+    /// It is a pair of sockets, which has no capacity that could be changed.
+    #[serde(default)]
+    pub is_socket: bool,
+}
+
+/// The other end of a socket.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PeerFigures {
+    /// A process of this machine, or an address.
+    pub name: String,
+    pub pid: Option<u32>,
+    /// TCP, otherwise a Unix socket.
+    pub tcp: bool,
+    /// The stage waits to send, not to receive.
+    pub sends: bool,
+    /// Bytes that wait in the socket, to be read and to be sent.
+    pub receive_queue: u64,
+    pub send_queue: u64,
+    /// Shares of the time in which TCP had something to send that the receiver's window and the own buffer limited it.
+    pub window_limited: Option<f64>,
+    pub buffer_limited: Option<f64>,
 }
 
 /// What may be read of a thread, the best first.
@@ -195,7 +303,7 @@ impl PipelineReport {
     /// Of all that was counted.
     pub fn of(watcher: &Watcher, timeline: &Timeline, pipeline: Option<&str>) -> PipelineReport {
         let figures = PipelineFigures::of(watcher, &timeline.total());
-        let phases = timeline.phases(watcher);
+        let phases = if figures.cycle.is_some() { Vec::new() } else { timeline.phases(watcher) };
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
         let verdict = match longest {
             Some(phase) if phases.len() > 1 => phase.verdict.clone(),

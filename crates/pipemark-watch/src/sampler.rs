@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 use pipemark_host::ControlGroups;
 
 use crate::counters::Totals;
-use crate::figures::{Counts, Interval, PipeCounts};
-use crate::process::{self, PipeId, Process};
-use crate::report::ProcFile;
-use crate::scan::{Known, ScannedProcess};
+use crate::figures::{Counts, Interval, PipeCounts, WatchLimits};
+use crate::phases::Timeline;
+use crate::process::{self, MachineCounts, PipeId, Process};
+use crate::report::{PeerFigures, ProcFile};
+use crate::scan::{self, Known, ScannedProcess};
 use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
+use crate::verdict::deadlock::WaitCycle;
+use crate::waits::SocketWait;
 
 /// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
 const SHARE: f64 = 0.01;
@@ -68,6 +71,16 @@ pub struct WatchedStage {
     pub(super) parents: [Option<u32>; 2],
     pub(super) changed: bool,
     pub(super) totals: Totals,
+    /// Its words, and whether it compares text by the rules of a language.
+    pub(super) words: Vec<String>,
+    pub(super) collates: bool,
+    /// Since when it has written nothing, what it has read since, and the bytes of one write before.
+    pub(super) silent_since: Option<Instant>,
+    pub(super) held_bytes: Option<u64>,
+    pub(super) wrote_before: Option<f64>,
+    /// The other end of a socket that it waits for.
+    pub(super) peer: Option<PeerFigures>,
+    pub(super) socket: SocketWait,
     /// Its place among the control groups.
     pub(super) group: Option<usize>,
 }
@@ -81,6 +94,8 @@ pub struct WatchedPipe {
     pub capacity: Option<u64>,
     /// Since when it has not been asked for its capacity.
     pub(super) unasked: Option<Instant>,
+    /// For how many samples in a row its writer has waited.
+    pub(super) waiting: u32,
 }
 
 /// A pipeline that is being watched.
@@ -98,6 +113,15 @@ pub struct Watcher {
     cost: Duration,
     random: u64,
     pub(super) born_after: u64,
+    /// A circle of waits at the end of the last interval, and at the end of the last two.
+    pub(super) suspected: Option<WaitCycle>,
+    pub(super) cycle: Option<WaitCycle>,
+    pub(super) limits: WatchLimits,
+    /// The pipeline as it was typed.
+    pub(super) typed: Option<String>,
+    /// The machine's counters, when they were read first and last.
+    pub(super) machine_begin: Option<MachineCounts>,
+    pub(super) machine: Option<MachineCounts>,
 }
 
 /// What a stage was seen in at one moment.
@@ -114,6 +138,7 @@ impl Watcher {
     pub fn new(subject: Subject, manner: SamplingOptions) -> Watcher {
         let now = Instant::now();
         let own = Process::read(std::process::id());
+        let typed = scan::typed_text(&subject);
         let mut watcher = Watcher {
             subject,
             manner,
@@ -127,6 +152,12 @@ impl Watcher {
             cost: Duration::ZERO,
             random: u64::from(std::process::id()) | 1 << 40,
             born_after: own.map_or(0, |own| own.start),
+            machine_begin: None,
+            machine: None,
+            suspected: None,
+            cycle: None,
+            limits: scan::limits(),
+            typed,
         };
         watcher.scan();
         watcher.count(true);
@@ -149,6 +180,12 @@ impl Watcher {
     pub fn uses_terminal(&self) -> bool {
         let pids = self.stages.iter().filter(|stage| stage.alive).flat_map(|stage| &stage.pids);
         pids.copied().any(process::uses_terminal)
+    }
+
+    /// Whether a stage was seen to wait for the terminal.
+    pub fn waits_for_terminal(&self, timeline: &Timeline) -> bool {
+        let stages = timeline.intervals.iter().flat_map(|interval| &interval.stages);
+        stages.into_iter().any(|stage| stage.states[ThreadState::Terminal as usize] > 0)
     }
 
     /// The worst access to a thread, and whether processes are hidden altogether.
@@ -255,12 +292,17 @@ impl Watcher {
                 counts.states[state as usize] += 1;
             }
         }
-        for (pipe, counts) in self.pipes.iter().zip(&mut self.current.pipes) {
+        for (pipe, counts) in self.pipes.iter_mut().zip(&mut self.current.pipes) {
             let waits = |stage: usize, state: ThreadState, on: fn(&Moment) -> &Vec<Option<PipeId>>| {
                 let moment = &moments[stage];
                 moment.state == Some(state) && on(moment).iter().any(|id| id.is_none_or(|id| id == pipe.id))
             };
-            counts.writer_waits += u32::from(waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs));
+            let blocked = waits(pipe.from, ThreadState::Blocked, |moment| &moment.outs);
+            counts.writer_waits += u32::from(blocked);
+            counts.stretches += u32::from(blocked && pipe.waiting == 0);
+            // The sum of the first odd numbers is a square.
+            counts.squares += if blocked { 2 * u64::from(pipe.waiting) + 1 } else { 0 };
+            pipe.waiting = if blocked { pipe.waiting + 1 } else { 0 };
             counts.reader_waits += u32::from(waits(pipe.to, ThreadState::Starved, |moment| &moment.ins));
             counts.samples += u32::from(moments[pipe.from].state.is_some() || moments[pipe.to].state.is_some());
         }
@@ -269,6 +311,7 @@ impl Watcher {
     /// Ends an interval and gives what was counted in it.
     pub fn close_interval(&mut self) -> Interval {
         self.count(true);
+        self.look_at_waits();
         let end = self.begin.elapsed().as_secs_f64();
         let next = Interval { begin: end, ..Interval::default() };
         let mut closed = std::mem::replace(&mut self.current, next);

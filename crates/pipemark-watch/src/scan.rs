@@ -12,11 +12,15 @@ use rustix::thread::sched_getaffinity;
 use pipemark_host::ControlGroups;
 
 use crate::counters::Totals;
-use crate::process::{self, Again, PipeEnd, PipeId, Process, Way};
+use crate::figures::WatchLimits;
+use crate::process::{self, Again, IoCounts, PipeEnd, PipeId, Process, Way};
+use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
+use crate::sockets;
 use crate::state::WaitTarget;
 use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
+use crate::typed;
 
 /// How often it is asked whether something has changed, and how often while a pipeline is being started.
 const ASK: Duration = Duration::from_millis(100);
@@ -82,13 +86,18 @@ impl Known {
         Known { process, ends: BTreeMap::new(), threads: Vec::new(), stat, io, children, listed: String::new() }
     }
 
+    /// One that isn't watched otherwise.
+    pub fn of(process: Process) -> Known {
+        Known::new(process, false)
+    }
+
     pub fn read_stat(&mut self) -> Option<Process> {
         Process::parse(self.process.pid, self.stat.read(&mut [0; 1024]).ok()?)
     }
 
     /// What it, and the children that it reaped, have read and written by calls that count.
-    pub fn read_bytes(&mut self) -> Option<(u64, u64)> {
-        process::bytes(self.io.read(&mut [0; 1024]).ok()?)
+    pub fn read_io(&mut self) -> Option<IoCounts> {
+        IoCounts::parse(self.io.read(&mut [0; 1024]).ok()?)
     }
 
     /// Whether it has ended, become another program, or has other threads or children than before.
@@ -108,6 +117,58 @@ impl Known {
         }
         other
     }
+}
+
+/// What this machine leaves to pipes.
+pub(super) fn limits() -> WatchLimits {
+    /// What a pipe has that nobody has changed, on pages of 4 KiB.
+    const DEFAULT: usize = 64 << 10;
+    let largest = std::fs::read_to_string("/proc/sys/fs/pipe-max-size").ok().and_then(|text| text.trim().parse().ok());
+    let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
+    let granted = pipe.and_then(|(reader, _writer)| rustix::pipe::fcntl_getpipe_size(&reader).ok());
+    WatchLimits {
+        largest_pipe: largest.unwrap_or(1 << 20),
+        pipes_exhausted: granted.is_some_and(|bytes| bytes < DEFAULT),
+        ..WatchLimits::default()
+    }
+}
+
+/// Shells, whose -c has a pipeline as it was typed.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
+
+/// A pipeline as it was typed: what the shell was given that runs it.
+pub(super) fn typed_text(subject: &Subject) -> Option<String> {
+    const STEPS: usize = 4;
+    let (mut pid, steps) = match subject {
+        Subject::Child(root) => (*root, 1),
+        Subject::Processes(pids) => (*pids.first()?, STEPS),
+    };
+    for _ in 0..steps {
+        let process = Process::read(pid)?;
+        let words = process.words();
+        if let [shell, flag, text, ..] = &words[..]
+            && SHELLS.contains(&programs::base(shell))
+            && flag.starts_with('-')
+            && flag.ends_with('c')
+        {
+            return Some(text.clone());
+        }
+        pid = process.parent;
+    }
+    None
+}
+
+/// Whether a process runs in a language with rules of its own for text.
+fn collates(pid: u32) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let value = |name: &str| {
+        let mut all = environment.split(|&byte| byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+        all.find_map(|one| one.strip_prefix(name)?.strip_prefix('=')).filter(|value| !value.is_empty())
+    };
+    let of = |name: &str| value("LC_ALL").or_else(|| value(name)).or_else(|| value("LANG"));
+    ["LC_COLLATE", "LC_CTYPE"]
+        .into_iter()
+        .any(|name| of(name).is_some_and(|language| !["C", "POSIX"].contains(&language)))
 }
 
 impl Watcher {
@@ -137,9 +198,13 @@ impl Watcher {
         let hidden: Vec<u32> =
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
+        sockets::join(&mut processes);
         let shapes = match &self.subject {
             Subject::Child(root) => {
-                let pids: Vec<u32> = processes.iter().map(|process| process.pid).filter(|pid| pid != root).collect();
+                // What only starts others and waits for them is no stage; what reads or feeds them is.
+                let is_part = topology::uses_own_family(&processes, *root);
+                let pids = processes.iter().map(|process| process.pid).filter(|pid| pid != root || is_part);
+                let pids: Vec<u32> = pids.collect();
                 let mut shapes = topology::stages(&processes, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
                 if no_pipe {
@@ -282,7 +347,7 @@ impl Watcher {
     fn place_of(&mut self, shape: &StageShape, taken: &[bool]) -> usize {
         let free = |place: &usize| !taken.get(*place).copied().unwrap_or(false);
         let parents = self.parents(shape.pids[0]);
-        let name = self.namesake(shape).comm.clone();
+        let name = self.name(shape);
         let shares = |stage: &WatchedStage| stage.alive && stage.pids.iter().any(|pid| shape.pids.contains(pid));
         // Else it is the next round of a loop, or of what xargs runs.
         let related =
@@ -319,14 +384,21 @@ impl Watcher {
         if at_once && STARTERS.contains(&first.comm.as_str()) { second } else { first }
     }
 
-    fn update(&mut self, place: usize, shape: &StageShape) {
+    /// What a stage is called: its first process, as it was typed.
+    fn name(&self, shape: &StageShape) -> String {
         let namesake = self.namesake(shape);
-        let (name, old) = (&namesake.comm, &self.stages[place]);
+        typed::name_of(&namesake.comm, &namesake.words(), self.typed.as_deref())
+    }
+
+    fn update(&mut self, place: usize, shape: &StageShape) {
+        let (name, old) = (self.name(shape), &self.stages[place]);
         // A program that becomes another keeps its number.
-        if old.command.is_empty() || old.name != *name || old.pids.first() != shape.pids.first() {
-            let (name, command) = (name.clone(), namesake.command());
+        if old.command.is_empty() || old.name != name || old.pids.first() != shape.pids.first() {
+            let namesake = self.namesake(shape);
+            let (pid, command, words) = (namesake.pid, namesake.command(), namesake.words());
             let stage = &mut self.stages[place];
             (stage.name, stage.command, stage.since) = (name, command, Some(Instant::now()));
+            (stage.words, stage.collates) = (words, collates(pid));
         }
         let stage = &mut self.stages[place];
         let first = &self.known[&shape.pids[0]].process;
@@ -380,7 +452,7 @@ impl Watcher {
                     match self.pipes.iter_mut().filter(same).find(|pipe| current(pipe)) {
                         Some(pipe) if pipe.id == id => {}
                         Some(pipe) => (pipe.id, pipe.unasked) = (id, now),
-                        None => self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now }),
+                        None => self.pipes.push(WatchedPipe { from, to, id, capacity: None, unasked: now, waiting: 0 }),
                     }
                 }
             }
@@ -414,10 +486,9 @@ fn at_end<T>(process: &Process, id: PipeId, act: impl FnOnce(&OwnedFd) -> T) -> 
     // A path holds no end. That it is the right pipe is known before one is opened.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let held = openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let inode = rustix::fs::fstat(&held).ok()?.st_ino;
-    if inode != id.1 {
+    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
+    if process::pipe_of(&through) != Some(id) {
         return None;
     }
-    let through = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held));
     Some(act(&openat(CWD, &through, flags, Mode::empty()).ok()?))
 }

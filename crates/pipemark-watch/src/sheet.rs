@@ -7,7 +7,7 @@ use pipemark_show::{
 };
 
 use crate::live::LivePipeline;
-use crate::report::{Phase, PipeFigures, PipelineReport, StageFigures, StageMoment};
+use crate::report::{Phase, PipeFigures, PipelineReport, Remedy, StageFigures, StageMoment};
 use crate::verdict::percent;
 
 /// More stages than this are shown in short: those that are busiest.
@@ -56,8 +56,15 @@ fn conclude(sheet: &mut Sheet, report: &PipelineReport) {
     if report.phases.is_empty() {
         sheet.text(Style::Plain, [&report.verdict.text]);
     }
-    let advice: Vec<&str> = report.verdict.advice.iter().map(String::as_str).collect();
-    sheet.notes(advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
+    if report.verdict.remedies.is_empty() {
+        sheet.notes(report.verdict.advice.iter().map(|advice| Note::new("→", Style::Success, advice)));
+    }
+    for Remedy { text, command, .. } in &report.verdict.remedies {
+        sheet.notes([Note::new("→", Style::Success, text)]);
+        if !command.is_empty() {
+            sheet.text(Style::Plain, [format!("    {command}")]);
+        }
+    }
 }
 
 fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> Grid {
@@ -70,6 +77,9 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         Column::figures("starved", "starved"),
         Column::figures("blocked", "blocked"),
         Column::figures("cpu", "CPU"),
+        Column::figures("read", "B/read").fit(Fit::Optional),
+        Column::figures("write", "B/write").fit(Fit::Optional),
+        Column::figures("calls", "calls/s").fit(Fit::Optional),
     ];
     if runs {
         columns.extend([Column::figures("switches", "sw/s"), Column::words("", "past")]);
@@ -91,11 +101,25 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         let busy: Vec<f64> = busy.rchunks(busy.len().div_ceil(POINTS).max(1)).rev().map(mean).collect();
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);
         let live = [Cell::shown(switches), Cell::shown(sparkline(&busy)).style(Style::Bar)];
-        rows.push(Row::from([stage(figures, mark, runs), live[..if runs { 2 } else { 0 }].to_vec()].concat()));
+        rows.push(Row::from(
+            [stage(figures, mark, runs), calls(figures), live[..if runs { 2 } else { 0 }].to_vec()].concat(),
+        ));
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number && !busiest_first);
         rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number), runs)));
     }
     Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] }
+}
+
+/// Bytes of a read and of a write, and calls a second.
+fn calls(figures: &StageFigures) -> Vec<Cell> {
+    let bytes = |bytes: Option<f64>| {
+        let digits = |bytes: f64| if bytes < 9.95 { format!("{bytes:.1}") } else { thousands(bytes) };
+        Cell::shown(bytes.map_or_else(|| "–".to_owned(), digits))
+    };
+    let all = [figures.reads_per_second, figures.writes_per_second];
+    let sum = all.into_iter().flatten().sum::<f64>();
+    let calls = if all == [None, None] { "–".to_owned() } else { thousands(sum) };
+    vec![bytes(figures.bytes_per_read), bytes(figures.bytes_per_write), Cell::shown(calls)]
 }
 
 fn thousands(count: f64) -> String {

@@ -1,6 +1,7 @@
 //! What a thread is doing, from the system call that it waits in, or from the name of the kernel's function.
 
-use crate::process::PipeId;
+use crate::process::{PipeId, Way};
+use crate::thread;
 
 /// What a stage is doing at one moment. Of its threads the first in this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,6 +111,85 @@ pub trait ThreadView {
     fn function(&self) -> Option<String>;
 }
 
+/// What a call waits for, as descriptors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Descriptors {
+    /// Input from, or room in, any of these.
+    Files(Vec<(u64, Way)>),
+    Children,
+    /// Another thread, likely.
+    Lock,
+    /// It runs, or waits for something else.
+    Else,
+}
+
+/// A view of a thread for which only its memory and its epoll descriptors are asked.
+struct MemoryView(u32);
+
+impl ThreadView for MemoryView {
+    fn target(&self, _: u64) -> WaitTarget {
+        WaitTarget::Other
+    }
+
+    fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
+        thread::memory(self.0, address, length)
+    }
+
+    fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
+        thread::watched(self.0, epoll)
+    }
+
+    fn function(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a thread waits for now; `None` when it has ended.
+pub fn descriptors_of(pid: u32, id: u32) -> Option<Descriptors> {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/task/{id}/syscall")).ok()?;
+    match Seen::parse(&line)? {
+        Seen::Waiting(call) => Some(descriptors(&call, &MemoryView(pid))),
+        Seen::Running | Seen::Outside => Some(Descriptors::Else),
+        Seen::Gone => None,
+    }
+}
+
+/// The descriptors that a call waits for.
+fn descriptors(call: &SystemCall, thread: &dyn ThreadView) -> Descriptors {
+    let fd = |nth: usize| call.arguments[nth] & 0xffff_ffff;
+    let polled = |watched: Vec<(u64, u32)>| {
+        let ways = |(fd, events): (u64, u32)| {
+            [(IN, Way::In), (OUT, Way::Out)]
+                .into_iter()
+                .filter(move |(mask, _)| events & mask != 0)
+                .map(move |(_, way)| (fd, way))
+        };
+        Descriptors::Files(watched.into_iter().flat_map(ways).collect())
+    };
+    match call.number {
+        libc::SYS_read | libc::SYS_readv | libc::SYS_recvfrom | libc::SYS_recvmsg => {
+            Descriptors::Files(vec![(fd(0), Way::In)])
+        }
+        libc::SYS_write | libc::SYS_writev | libc::SYS_sendto | libc::SYS_sendmsg => {
+            Descriptors::Files(vec![(fd(0), Way::Out)])
+        }
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_poll if call.arguments[2] as i32 <= 0 => polled(pollfds(call, thread)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_select if call.arguments[4] == 0 => polled(selected(call, thread)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait if call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
+        libc::SYS_ppoll if call.arguments[2] == 0 => polled(pollfds(call, thread)),
+        libc::SYS_pselect6 if call.arguments[4] == 0 => polled(selected(call, thread)),
+        libc::SYS_epoll_pwait if call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
+        number => match of_number(number) {
+            Some(ThreadState::Children) => Descriptors::Children,
+            Some(ThreadState::Lock) => Descriptors::Lock,
+            _ => Descriptors::Else,
+        },
+    }
+}
+
 /// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
@@ -156,6 +236,11 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
         libc::SYS_io_uring_enter | libc::SYS_io_getevents => {
             ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Disk }
         }
+        // A pair of sockets may join stages.
+        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg if matches!(fd(0), WaitTarget::In(_)) => {
+            reading(fd(0))
+        }
+        libc::SYS_sendto | libc::SYS_sendmsg if matches!(fd(0), WaitTarget::Out(_)) => writing(fd(0)),
         libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg | libc::SYS_sendto | libc::SYS_sendmsg => {
             network(fd(0))
         }
@@ -493,6 +578,28 @@ mod tests {
             epoll(&[(0, IN | EDGE), (1, OUT | EDGE)]),
             ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other }
         );
+    }
+
+    #[test]
+    fn a_pair_of_sockets_that_joins_stages_is_waited_for_as_a_pipe() {
+        assert_eq!(wait(libc::SYS_recvfrom, &[0], &fake()), ThreadWait::In(Some(INPUT)));
+        assert_eq!(wait(libc::SYS_sendto, &[1], &fake()), ThreadWait::Out(Some(OUTPUT)));
+    }
+
+    #[test]
+    fn descriptors_are_those_of_the_call() {
+        let of = |number: i64, arguments: &[u64]| {
+            let mut all = [0; 6];
+            all[..arguments.len()].copy_from_slice(arguments);
+            descriptors(&SystemCall { number, arguments: all }, &fake())
+        };
+        assert_eq!(of(libc::SYS_read, &[3]), Descriptors::Files(vec![(3, Way::In)]));
+        assert_eq!(of(libc::SYS_write, &[2]), Descriptors::Files(vec![(2, Way::Out)]));
+        assert_eq!(of(libc::SYS_wait4, &[7]), Descriptors::Children);
+        assert_eq!(of(libc::SYS_futex, &[7]), Descriptors::Lock);
+        // With a time limit it goes on by itself.
+        assert_eq!(of(libc::SYS_ppoll, &[0, 0, 1]), Descriptors::Else);
+        assert_eq!(of(libc::SYS_clock_nanosleep, &[0]), Descriptors::Else);
     }
 
     #[test]

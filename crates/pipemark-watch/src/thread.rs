@@ -131,7 +131,7 @@ impl state::ThreadView for Asked<'_> {
         let known = u32::try_from(fd).ok().and_then(|fd| self.ends.get(&fd)).copied();
         // A shell's loop has the same descriptor for another pipe in each round.
         let same = |target: &WaitTarget| match target {
-            WaitTarget::In(pipe) | WaitTarget::Out(pipe) if fd > 2 => {
+            WaitTarget::In(pipe) | WaitTarget::Out(pipe) if fd > 2 && !pipe.is_socket() => {
                 process::pipe_of(&format!("/proc/{}/fd/{fd}", self.pid)) == Some(*pipe)
             }
             _ => true,
@@ -145,25 +145,35 @@ impl state::ThreadView for Asked<'_> {
     }
 
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        File::open(format!("/proc/{}/mem", self.pid)).ok()?.read_exact_at(&mut bytes, address).ok()?;
-        Some(bytes)
+        memory(self.pid, address, length)
     }
 
     fn watched(&self, epoll: u64) -> Vec<(u64, u32)> {
-        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{epoll}", self.pid)).unwrap_or_default();
-        let watched = text.lines().filter_map(|line| {
-            let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
-            let fd = words.next()?.parse().ok()?;
-            let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
-            Some((fd, events))
-        });
-        watched.collect()
+        watched(self.pid, epoll)
     }
 
     fn function(&self) -> Option<String> {
         self.thread.borrow_mut().function()
     }
+}
+
+/// Bytes of a process's memory.
+pub fn memory(pid: u32, address: u64, length: usize) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    File::open(format!("/proc/{pid}/mem")).ok()?.read_exact_at(&mut bytes, address).ok()?;
+    Some(bytes)
+}
+
+/// The descriptors that an epoll descriptor watches, with their events.
+pub fn watched(pid: u32, epoll: u64) -> Vec<(u64, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
+    let watched = text.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("tfd:")?.split_ascii_whitespace();
+        let fd = words.next()?.parse().ok()?;
+        let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
+        Some((fd, events))
+    });
+    watched.collect()
 }
 
 /// What a descriptor is that is no known end of a pipe.

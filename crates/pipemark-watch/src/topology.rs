@@ -105,6 +105,20 @@ fn field(processes: &[Process]) -> LinkField<'_> {
     field
 }
 
+/// Whether a process reads what its descendants write, or writes what they read: not where a descendant has the same end, which
+/// it then only handed on, as a shell does.
+pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
+    let field = field(processes);
+    let family: Vec<u32> = field.ends.keys().copied().filter(|&pid| field.is_ancestor(root, pid)).collect();
+    let has = |pid: u32, pipe: PipeId, way: Way| field.ends[&pid].iter().any(|end| end.pipe == pipe && end.way == way);
+    let Some(own) = field.ends.get(&root) else { return false };
+    own.iter().any(|end| {
+        let opposite = if end.way == Way::In { Way::Out } else { Way::In };
+        let joined = family.iter().any(|&pid| has(pid, end.pipe, opposite));
+        joined && !family.iter().any(|&pid| has(pid, end.pipe, end.way))
+    })
+}
+
 /// Gives the one process of a group that can't be looked into the ends that its group lacks: the pipes that nobody else
 /// of it reads or writes. With several such processes it can't be told which has which.
 pub fn fill_gaps(processes: &mut [Process]) {

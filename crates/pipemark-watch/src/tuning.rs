@@ -1,7 +1,7 @@
 //! An experiment on a running pipeline: larger pipes in turns with the old ones, and what that did to its rate.
 
 use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use serde::Serialize;
@@ -16,6 +16,8 @@ use crate::sampler::Watcher;
 
 /// Turns before anything is changed. The first is not counted: a pipeline may be starting.
 pub const LOOKS: usize = 4;
+/// Fewer rounds compare nothing.
+pub const FEWEST: usize = 3;
 /// So many turns may pass in wait for a pipe to be empty enough to be made small again.
 const WAITS: usize = 4;
 
@@ -95,6 +97,8 @@ pub struct TuneOutcome {
 pub struct Tuning {
     capacity: u64,
     rounds: usize,
+    /// The number of the only pipe to change; `None` for all.
+    only: Option<usize>,
     looks: Vec<Interval>,
     pipes: Vec<Tried>,
     counted: Option<Counted>,
@@ -108,9 +112,9 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With so large pipes, and so many rounds of two turns.
-    pub fn new(capacity: u64, rounds: usize) -> Tuning {
-        Tuning { capacity, rounds, ..Tuning::default() }
+    /// With so large pipes, and so many rounds of two turns; of all pipes or `only` the one with this number.
+    pub fn new(capacity: u64, rounds: usize, only: Option<usize>) -> Tuning {
+        Tuning { capacity, rounds, only, ..Tuning::default() }
     }
 
     /// What came of it, once it is over.
@@ -164,9 +168,23 @@ impl Tuning {
         if found.is_empty() {
             return Err("this is not a pipeline: no pipe joins it to another process that may be looked at".to_owned());
         }
+        // As the figures number them.
+        let mut order: Vec<(usize, usize)> =
+            found.iter().filter_map(|pipe| Some((number(pipe.from)?, number(pipe.to)?))).collect();
+        order.sort_unstable();
+        let chosen = |from: usize, to: usize| match self.only {
+            Some(only) => only.checked_sub(1).and_then(|at| order.get(at)) == Some(&(from, to)),
+            None => true,
+        };
+        if let Some(only) = self.only.filter(|&only| only == 0 || only > order.len()) {
+            return Err(format!("there is no pipe {only}: it has {}, counted from the source", order.len()));
+        }
         let pipe = |pipe: &&super::sampler::WatchedPipe| {
             let before = pipe.capacity?;
             let (from, to) = (number(pipe.from)?, number(pipe.to)?);
+            if !chosen(from, to) {
+                return None;
+            }
             Some(Tried { from, to, before, now: before, ended: false, id: pipe.id })
         };
         let known: Vec<Tried> = found.iter().filter_map(pipe).collect();
@@ -206,36 +224,28 @@ impl Tuning {
     fn resize(&mut self, watcher: &Watcher, large: bool, patience: Duration) -> bool {
         const PAUSE: Duration = Duration::from_millis(2);
         self.large = large;
-        let mut left = patience;
-        let mut done = true;
-        let mut kept = Vec::new();
-        for mut pipe in std::mem::take(&mut self.pipes) {
-            let bytes = if large { self.capacity } else { pipe.before };
-            while (pipe.now > pipe.before) != large && !pipe.ended {
-                match watcher.resize(pipe.id, bytes) {
+        let deadline = Instant::now() + patience;
+        let mut refused = Vec::new();
+        // Round all of them, so that one that stays full keeps none of the others from its turn.
+        loop {
+            let mut full = false;
+            for pipe in self.pipes.iter_mut().filter(|pipe| (pipe.now > pipe.before) != large && !pipe.ended) {
+                match watcher.resize(pipe.id, if large { self.capacity } else { pipe.before }) {
                     None => pipe.ended = true,
                     Some(Ok(now)) => pipe.now = now,
-                    Some(Err(Errno::BUSY)) if left > Duration::ZERO => {
-                        std::thread::sleep(PAUSE);
-                        left = left.saturating_sub(PAUSE);
+                    Some(Err(error)) if large => {
+                        self.refused = Some(error);
+                        refused.push(pipe.id);
                     }
-                    Some(Err(error)) => {
-                        if large {
-                            self.refused = Some(error);
-                        } else {
-                            done = false;
-                        }
-                        break;
-                    }
+                    Some(Err(_)) => full = true,
                 }
             }
-            // What may not be made larger is no part of the experiment.
-            if !large || pipe.ended || pipe.now > pipe.before {
-                kept.push(pipe);
+            self.pipes.retain(|pipe| !refused.contains(&pipe.id));
+            if !full || Instant::now() >= deadline {
+                return !full;
             }
+            std::thread::sleep(PAUSE);
         }
-        self.pipes = kept;
-        done
     }
 
     /// Ends it, early too: keeps the larger pipes if they help, and otherwise puts the old capacities back.
@@ -260,6 +270,12 @@ impl Tuning {
                 format!("the pipe {} stays so, as it is too full to be made small again", full.join(", "))
             }
         };
+        let rounds = self.pairs().len();
+        if early && rounds < FEWEST && !self.pipes.is_empty() {
+            let text = format!("ended too soon: {rounds} rounds were compared, and {FEWEST} are needed; {after}");
+            self.outcome = Some(self.without(text));
+            return;
+        }
         let (Some(compared), Some(counted)) = (compared, self.counted.clone()) else {
             self.outcome = Some(self.without(format!("nothing was compared: {after}")));
             return;

@@ -1,8 +1,17 @@
 //! What holds a pipeline back, from its figures. Pure: no clock and no machine.
 
-use crate::advice::advice;
+mod burst;
+mod calls;
+pub mod deadlock;
+mod held;
+mod peer;
+mod starts;
+
+pub(crate) use burst::{beyond_pipes, buffer, mebibytes, size as size_of_burst};
+
+use crate::advice::conclude;
 use crate::figures::PipelineFigures;
-use crate::report::{PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
+use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
 
 /// Fewer looks say nothing.
 const FEWEST_SAMPLES: u32 = 20;
@@ -13,7 +22,7 @@ const CPUS_WANTED: f64 = 1.25;
 /// A stage that runs for less than this isn't one that wants a CPU.
 const RUNS: f64 = 0.15;
 /// A stage that is busy for longer than this is not held back by bursts.
-pub(super) const BUSY: f64 = 0.85;
+pub(crate) const BUSY: f64 = 0.85;
 /// A stage that is busy for longer than this may gain more than a larger pipe does.
 const MOSTLY_BUSY: f64 = 0.70;
 /// Both ends of a pipe that is too small wait for at least this share.
@@ -23,7 +32,9 @@ const FEWEST_WAITS: f64 = 10.0;
 /// A stage that is switched so many times a second spends part of its time on that.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages that are busy for as long, within this, are balanced.
-const BALANCED: f64 = 0.10;
+pub(crate) const BALANCED: f64 = 0.10;
+/// So few samples don't tell stages that are nearly as busy.
+const FEW_SAMPLES: u32 = 60;
 /// What a stage does for longer than this is said beside what it does for longest.
 pub(super) const ALSO: f64 = 0.2;
 /// All stages together are busy for less than this where nothing moves.
@@ -35,7 +46,8 @@ const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
     fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
-        PipelineVerdict { kind, reason: reason.to_owned(), text, ..PipelineVerdict::default() }
+        let cause = reason.to_owned();
+        PipelineVerdict { kind, reason: reason.to_owned(), cause, text, ..PipelineVerdict::default() }
     }
 
     /// Nothing can be told.
@@ -70,6 +82,37 @@ pub fn name(figures: &PipelineFigures, number: usize) -> String {
     if same > 1 { format!("{name} (stage {number})") } else { name.clone() }
 }
 
+/// How busy a stage is, for as long as it was there.
+pub(crate) fn busy(stage: &StageFigures) -> f64 {
+    stage.busy * stage.present
+}
+
+/// Whether part of a stage's busy time is the price of calls, switches or starts: faster neighbours, larger pieces or larger
+/// pipes save part of that, so its share bounds nothing.
+fn has_hidden_cost(stage: &StageFigures) -> bool {
+    let switched = stage.switches_per_second.is_some_and(|switches| switches > OFTEN_SWITCHED);
+    switched || calls::matter(stage) || starts::matter(stage)
+}
+
+/// The kind as JSON has it.
+pub(crate) fn kind_name(kind: VerdictKind) -> &'static str {
+    match kind {
+        VerdictKind::Stage => "stage",
+        VerdictKind::Pipe => "pipe",
+        VerdictKind::Cpu => "cpu",
+        VerdictKind::Throttled => "throttled",
+        VerdictKind::Balanced => "balanced",
+        VerdictKind::Calls => "calls",
+        VerdictKind::Held => "held",
+        VerdictKind::Burst => "burst",
+        VerdictKind::Deadlock => "deadlock",
+        VerdictKind::Peer => "peer",
+        VerdictKind::Starts => "starts",
+        VerdictKind::Inconclusive => "inconclusive",
+        VerdictKind::Unknown => "unknown",
+    }
+}
+
 /// In whole per cent.
 pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
@@ -91,8 +134,14 @@ pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
         return too_short(figures.samples);
     }
     // What all stages share comes first.
-    if let Some(verdict) = stopped(figures).or_else(|| throttled(figures)).or_else(|| cpus(figures)) {
-        return PipelineVerdict { advice: advice(&verdict, figures), ..verdict };
+    if let Some(verdict) = deadlock(figures).or_else(|| stopped(figures)).or_else(|| throttled(figures)) {
+        return conclude(verdict, figures);
+    }
+    let order = busiest_first(figures);
+    // Small pieces and starts make all stages busy, which need not be so.
+    let waste = || calls::calls(figures, &order).or_else(|| starts::starting(figures, &order));
+    if let Some(verdict) = cpus(figures).map(|verdict| waste().unwrap_or(verdict)) {
+        return conclude(verdict, figures);
     }
     let parts = parts(figures);
     if parts.len() < 2 {
@@ -132,18 +181,54 @@ fn parts(figures: &PipelineFigures) -> Vec<Vec<usize>> {
 
 /// The verdict on a pipeline: stages of others count as if they were not there.
 fn of_one(figures: &PipelineFigures) -> PipelineVerdict {
-    // A stage counts for as long as it was there.
-    let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
-    order.sort_by(|a, b| (b.busy * b.present).total_cmp(&(a.busy * a.present)));
+    let order = busiest_first(figures);
     let busiest = order[0];
-    let mut verdict = hidden(figures, busiest)
+    let verdict = hidden(figures, busiest)
         .or_else(|| outside(figures, busiest))
+        .or_else(|| held::held(figures))
         .or_else(|| idle(figures))
+        .or_else(|| calls::calls(figures, &order))
+        .or_else(|| starts::starting(figures, &order))
         .or_else(|| pipe(figures, &order))
+        .or_else(|| inconclusive(figures, &order))
         .or_else(|| balanced(figures, &order))
+        .or_else(|| peer::peer(figures, busiest))
         .unwrap_or_else(|| stage(figures, &order));
-    verdict.advice = advice(&verdict, figures);
-    verdict
+    conclude(verdict, figures)
+}
+
+fn busiest_first(figures: &PipelineFigures) -> Vec<&StageFigures> {
+    let mut order: Vec<&StageFigures> = figures.stages.iter().collect();
+    order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
+    order
+}
+
+/// Processes that wait for each other in a circle.
+fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let cycle = figures.cycle.as_ref()?;
+    let with = |pid: u32| figures.stages.iter().find(|stage| stage.pids.contains(&pid)).map(|stage| stage.number);
+    let verdict = PipelineVerdict::new(VerdictKind::Deadlock, "deadlock", cycle.text());
+    let stage = cycle.steps.iter().find_map(|step| with(step.pid));
+    Some(PipelineVerdict { stage, cause: cycle.cause().to_owned(), ..verdict })
+}
+
+/// Whether too few samples were taken to tell the two busiest stages apart, or a small pipe from a slow stage.
+fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    let [first, second, ..] = order else { return None };
+    let gap = busy(first) - busy(second);
+    if figures.samples >= FEW_SAMPLES || gap <= BALANCED || gap > 2.5 * BALANCED || busy(first) >= BUSY {
+        return None;
+    }
+    let (one, other) = (name(figures, first.number), name(figures, second.number));
+    let text = format!(
+        "Inconclusive after {} samples: {one} (busy {}) or {other} (busy {}) holds the pipeline back.",
+        figures.samples,
+        percent(busy(first)),
+        percent(busy(second))
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Inconclusive, "too few samples", text);
+    let (stage, next) = (Some(first.number), Some(second.number));
+    Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }
 
 /// Whether several stages are stopped: by Ctrl-Z it is all of them.
@@ -196,10 +281,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
     let text = format!(
         "The CPUs are shared: the stages together want {sum:.1}, and may use {cpus}. A faster stage anywhere helps all."
     );
-    Some(PipelineVerdict {
-        bound: Some(sum / cpus as f64),
-        ..PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text)
-    })
+    Some(PipelineVerdict::new(VerdictKind::Cpu, "CPUs are shared", text))
 }
 
 fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
@@ -266,6 +348,18 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
         );
         return Some(PipelineVerdict::unknown("short", text));
     }
+    if let Some(size) = burst::beyond_pipes(figures, worst) {
+        let text = format!(
+            "{to} takes data from {from} in bursts of about {}, which no pipe holds: {from} waits for room {} of the time, {to} \
+             for data {}.",
+            burst::mebibytes(size),
+            percent(worst.writer_waits),
+            percent(worst.reader_waits)
+        );
+        let verdict = PipelineVerdict::new(VerdictKind::Burst, "bursts", text);
+        let (pipe, stage) = (Some(worst.number), Some(worst.to));
+        return Some(PipelineVerdict { pipe, stage, cause: "bursts larger than a pipe".to_owned(), ..verdict });
+    }
     let text = format!(
         "The pipe from {from} to {to} is too small for their bursts: its writer waits for room {} of the time, its reader for data {}.",
         percent(worst.writer_waits),
@@ -273,7 +367,8 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     );
     let verdict = PipelineVerdict::new(VerdictKind::Pipe, "bursts", text);
     let bound = gain(figures, worst, busiest);
-    Some(PipelineVerdict { pipe: Some(worst.number), bound, next: Some(busiest.number), ..verdict })
+    let (pipe, cause) = (Some(worst.number), "pipe too small for bursts".to_owned());
+    Some(PipelineVerdict { pipe, bound, next: Some(busiest.number), cause, ..verdict })
 }
 
 /// The pipe of which both ends wait for longest, and for how long, if that is enough to matter.
@@ -295,7 +390,7 @@ pub(super) fn gain(figures: &PipelineFigures, pipe: &PipeFigures, busiest: &Stag
 
 fn balanced(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
-    if first.busy * first.present - second.busy * second.present > BALANCED {
+    if busy(first) - busy(second) > BALANCED || calls::matter(first) || calls::matter(second) {
         return None;
     }
     let text = format!(
@@ -333,8 +428,12 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
         text.push_str(&format!(" It was there for {} of the time.", percent(busiest.present)));
     }
     let next = order.get(1);
-    let bound = next.map(|next| busiest.busy * busiest.present / (next.busy * next.present).max(1e-9));
-    let bound = bound.filter(|&bound| bound < 20.0);
+    // The next one waits for a CPU for as long as this one takes it.
+    let needs = |next: &StageFigures| (next.busy - next.waiting_for_cpu) * next.present;
+    let bound = next.map(|next| busy(busiest) / needs(next).max(1e-9)).filter(|&bound| bound < 20.0);
+    let is_hidden = has_hidden_cost(busiest) || next.is_some_and(|next| has_hidden_cost(next));
+    let idle = next.is_none_or(|next| needs(next) < busy(busiest) / 20.0);
+    let bound = bound.filter(|_| !is_hidden);
     match (bound, next) {
         (Some(bound), Some(next)) => {
             let (own, next) = (name(figures, busiest.number), name(figures, next.number));
@@ -342,7 +441,7 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
                 " With a faster {own} it is at most {bound:.1} times as fast; then {next} limits it."
             ));
         }
-        (None, Some(_)) => text.push_str(" All other stages wait for it nearly all of the time."),
+        (None, Some(_)) if idle => text.push_str(" All other stages wait for it nearly all of the time."),
         _ => {}
     }
     let verdict = PipelineVerdict::new(VerdictKind::Stage, reason, text);
@@ -350,4 +449,4 @@ fn stage(figures: &PipelineFigures, order: &[&StageFigures]) -> PipelineVerdict 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -21,6 +21,7 @@ fn run_program() -> u8 {
     match words.get(1) {
         Some(verb) if verb == pipemark_run::END_VERB => return pipemark_run::end(),
         Some(verb) if verb == pipemark_run::SUPERVISOR_VERB => return pipemark_run::supervisor(),
+        Some(verb) if verb == pipemark_watch::WITNESS_VERB => return pipemark_watch::witness(),
         Some(verb) if verb == guard::GUARD_VERB => return guard::main(&words, pipemark_run::remove_left),
         Some(verb) if verb == child::STAGE_VERB => match child::become_foreign(&words) {
             Ok(own) => words = own,

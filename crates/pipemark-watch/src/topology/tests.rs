@@ -8,7 +8,23 @@ fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
         let ends = ends.iter().map(|&(fd, pipe, way)| PipeEnd { fd, pipe: PipeId(0, pipe), way }).collect();
         let (comm, start) = (format!("p{pid}"), u64::from(pid));
         let (state, threads, of_kernel, ends) = ('S', 1, false, Some(ends));
-        Process { pid, parent, group, start, state, threads, of_kernel, ticks: 0, reaped: 0, comm, ends }
+        let (ticks, kernel_ticks, children_ticks, reaped, sockets) = (0, 0, 0, 0, Vec::new());
+        Process {
+            pid,
+            parent,
+            group,
+            start,
+            state,
+            threads,
+            of_kernel,
+            ticks,
+            kernel_ticks,
+            children_ticks,
+            reaped,
+            comm,
+            ends,
+            sockets,
+        }
     };
     lines.iter().map(process).collect()
 }

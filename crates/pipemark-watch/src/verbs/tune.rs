@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use pipemark_console::{Ending, Stop};
+use pipemark_console::{Ending, Stop, say};
 use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
 
@@ -29,6 +29,9 @@ pub struct TuneOptions {
     /// The capacity to try
     #[arg(long, value_name = "SIZE", default_value = "1m")]
     capacity: ByteSize,
+    /// Change only this pipe, counted from the source
+    #[arg(long, value_name = "N")]
+    pipe: Option<usize>,
 }
 
 fn time(text: &str) -> Result<Duration, String> {
@@ -45,8 +48,16 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         return Err(Stop::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
-    let mut trial = TuneTrial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2), quits: false };
-    match wanted(watched)? {
+    let mut trial =
+        TuneTrial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2, options.pipe), quits: false };
+    let target = wanted(watched)?;
+    if !matches!(target, WatchTarget::Live) {
+        let pipes = options.pipe.map_or_else(|| "all pipes".to_owned(), |number| format!("pipe {number}"));
+        let size = options.capacity;
+        let seconds = options.time.as_secs_f64();
+        say(format_args!("tune: takes {seconds:.0} s; {pipes} alternate between {size} and what they have"));
+    }
+    match target {
         WatchTarget::Live => why::list(watched, "tune"),
         WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
         WatchTarget::Processes(pids) => {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say_error, terminal_of};
+use pipemark_console::{Destination, Ending, OutputError, Stop, check_stdout, say, say_error, terminal_of};
 use pipemark_model::{neutral, parse_duration};
-use pipemark_show::json_line;
+use pipemark_show::{Sheet, Style, json_line};
 
 use crate::report::PipelineReport;
 use crate::screen::{Key, Screen};
@@ -39,6 +39,7 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
     match wanted(watched)? {
         WatchTarget::Start(command, text) => {
             let mut live = Shown::new(options, why::is_free())?;
+            live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.how, How::Lines);
             let ending = why::start(watched, command, &text, options.time, &mut live, keep);
             if let Some(error) = live.broken {
                 say_error(error);
@@ -85,6 +86,8 @@ struct Shown {
     next: Instant,
     /// Nobody looks any more.
     gone: bool,
+    /// The terminal can be drawn on if the pipeline doesn't use it, which is known once it runs.
+    may_draw: bool,
     /// A line could not be written.
     broken: Option<OutputError>,
 }
@@ -102,7 +105,21 @@ impl Shown {
         // A picture is shown as soon as there is one; a line is about an interval.
         let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
         let next = Instant::now() + first;
-        Ok(Shown { how, interval: options.interval, next, gone: false, broken: None })
+        Ok(Shown { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
+    }
+}
+
+impl Shown {
+    /// Draws from now on where nothing of the pipeline reads or writes the terminal; otherwise says why not.
+    fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
+        if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
+            say(
+                "watch: the pipeline uses this terminal, so a line for each interval is printed instead of a screen; with its \
+                 output in a file or /dev/null a screen is drawn",
+            );
+        } else if let Ok(screen) = Screen::open(terminal_of(&io::stderr())) {
+            (self.how, self.next) = (How::Screen(Box::new(screen)), Instant::now());
+        }
     }
 }
 
@@ -111,6 +128,9 @@ impl WatchView for Shown {
         /// Intervals of half a second that a picture is about, and that its history is.
         const RECENT: usize = 4;
         const HISTORY: usize = 240;
+        if std::mem::take(&mut self.may_draw) {
+            self.decide(watcher, timeline);
+        }
         if Instant::now() < self.next {
             return;
         }
@@ -120,7 +140,15 @@ impl WatchView for Shown {
             How::Screen(screen) => screen.draw(&report, report.history(timeline, HISTORY)),
             How::Lines => {
                 let seconds = watcher.elapsed().as_secs_f64();
-                writeln!(io::stdout(), "{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text)
+                let line = format!("{seconds:7.1} s  {}: {}", neutral(&report.pipeline), report.verdict.text);
+                if io::stdout().is_terminal() {
+                    // Broken between words.
+                    let mut sheet = Sheet::default();
+                    sheet.text(Style::Plain, [line]);
+                    write!(io::stdout(), "{}", terminal_of(&io::stdout()).render(&sheet))
+                } else {
+                    writeln!(io::stdout(), "{line}")
+                }
             }
             How::Json => match serde_json::to_string(&report) {
                 Ok(text) => io::stdout().write_all(json_line(&text).as_bytes()),

@@ -5,14 +5,12 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use pipeio_harness::signals::end_by;
 use pipeio_harness::start::sigpipe_was_ignored;
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use rustix::process::Signal;
 
 use pipemark_console::{
     Destination, Ending, FormatOption, Progress, Stop, WordChoice, destination, exit, one_of, say_error, terminal_of,
@@ -23,6 +21,7 @@ use pipemark_show::{Sheet, json_line};
 
 use crate::report::{PipelineReport, ProcFile};
 use crate::screen::Key;
+use crate::verbs::signals::SignalRelay;
 use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
 /// How long an interval is.
@@ -343,35 +342,6 @@ pub fn write(
     if options.json == Some(Destination::Stdout) { Ok(()) } else { print() }
 }
 
-/// Signals that end a program and that this one outlives: those of the terminal reach the pipeline by themselves, the others
-/// are passed on to it.
-struct Signals(Vec<(i32, Arc<AtomicBool>)>);
-
-impl Signals {
-    fn catch() -> io::Result<Signals> {
-        // What is ignored stays so, for the pipeline too: nohup, or a shell's background.
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored =
-            pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
-        let mut caught = Vec::new();
-        for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
-            let flag = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(signal, flag.clone())?;
-            caught.push((signal, flag));
-        }
-        Ok(Signals(caught))
-    }
-
-    fn pass_on(&self, to: Pid) {
-        for (signal, flag) in &self.0 {
-            if flag.swap(false, Ordering::Relaxed) && [SIGTERM, SIGHUP].contains(signal) {
-                let signal = if *signal == SIGTERM { Signal::TERM } else { Signal::HUP };
-                let _ = kill_process(to, signal);
-            }
-        }
-    }
-}
-
 /// Runs it as the shell would, and says at the end, or after a time, what held it back.
 pub fn start(
     options: &WatchedOptions,
@@ -382,7 +352,7 @@ pub fn start(
     keep: Keep<'_>,
 ) -> Ending {
     let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
-    let signals = Signals::catch().map_err(failed)?;
+    let mut signals = SignalRelay::catch().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
@@ -451,7 +421,7 @@ fn end_like(status: ExitStatus) -> Ending {
         // One core file is enough.
         let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
-        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        end_by(signal);
         return Err(Stop::code(128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))));
     }
     match status.code().and_then(|code| u8::try_from(code).ok()) {

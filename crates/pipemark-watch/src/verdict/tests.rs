@@ -1,7 +1,7 @@
 use super::*;
 
 /// A stage that is busy computing, starved and blocked for so many per cent.
-fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
+pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {
         number,
@@ -38,10 +38,11 @@ fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
         cpus: vec![0, 1],
         waits_for: None,
         moments: Vec::new(),
+        ..StageFigures::default()
     }
 }
 
-fn line(stages: Vec<StageFigures>) -> PipelineFigures {
+pub(crate) fn line(stages: Vec<StageFigures>) -> PipelineFigures {
     let pipe = |number: usize, stages: &[StageFigures]| PipeFigures {
         number,
         from: number,
@@ -50,9 +51,11 @@ fn line(stages: Vec<StageFigures>) -> PipelineFigures {
         writer_waits: stages[number - 1].blocked,
         reader_waits: stages[number].starved,
         bytes_per_second: None,
+        stretch: None,
+        is_socket: false,
     };
     let pipes = (1..stages.len()).map(|number| pipe(number, &stages)).collect();
-    PipelineFigures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, places: Vec::new() }
+    PipelineFigures { begin: 0.0, seconds: 2.0, samples: 200, stages, pipes, ..PipelineFigures::default() }
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! What is known of programs by their words: how they buffer, and whether they collect. Pure.
+
+/// The program's name in its words, without its folder.
+pub fn program(words: &[String]) -> &str {
+    words.first().map_or("", |word| base(word))
+}
+
+/// A path's last part, and a login shell's name without its dash.
+pub fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word).trim_start_matches('-')
+}
+
+/// Whether a program is called so, with a version behind it perhaps, as python3.11.
+pub fn is_called(name: &str, like: &str) -> bool {
+    let rest = name.strip_prefix(like);
+    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+/// Whether it has one of these options: short ones, also among others behind one dash, and long ones, also with a value.
+pub fn has_option(words: &[String], options: &[&str]) -> bool {
+    let is = |word: &str, option: &str| match option.strip_prefix('-').filter(|rest| rest.len() == 1) {
+        Some(letter) => word.starts_with('-') && !word.starts_with("--") && word[1..].contains(letter),
+        None if option.starts_with("--") => word == option || word.starts_with(&format!("{option}=")),
+        None => word.contains(option),
+    };
+    words.iter().skip(1).any(|word| options.iter().any(|option| is(word, option)))
+}
+
+/// Programs that give what they have at the end of their input only.
+pub fn collects(words: &[String]) -> bool {
+    const ALWAYS: [&str; 18] = [
+        "sort",
+        "tac",
+        "tail",
+        "wc",
+        "shuf",
+        "tsort",
+        "md5sum",
+        "sha1sum",
+        "sha224sum",
+        "sha256sum",
+        "sha384sum",
+        "sha512sum",
+        "b2sum",
+        "cksum",
+        "sum",
+        "datamash",
+        "sponge",
+        "column",
+    ];
+    let name = program(words);
+    let slurps = match name {
+        "jq" => has_option(words, &["-s", "-n"]),
+        "awk" | "gawk" | "mawk" | "nawk" => has_option(words, &["END"]),
+        "uniq" => has_option(words, &["-c", "-d"]),
+        "xz" | "gzip" | "zstd" | "bzip2" | "pigz" | "lz4" => true,
+        _ => false,
+    };
+    slurps || ALWAYS.contains(&name)
+}
+
+/// Whether it was asked to write each line at once.
+pub fn writes_at_once(words: &[String]) -> bool {
+    let name = program(words);
+    match name {
+        "grep" | "egrep" | "fgrep" | "zgrep" => has_option(words, &["--line-buffered"]),
+        "sed" => has_option(words, &["-u", "-l", "--unbuffered"]),
+        "jq" => has_option(words, &["--unbuffered"]),
+        "tcpdump" => has_option(words, &["-l", "-U"]),
+        "mawk" | "awk" | "gawk" => has_option(words, &["fflush", "interactive"]),
+        "perl" => has_option(words, &["$|", "autoflush"]),
+        "cat" | "tee" | "dd" | "tail" | "head" | "pv" | "mbuffer" | "socat" | "nc" => true,
+        _ if is_called(name, "python") => has_option(words, &["-u", "flush=True", "flush()"]),
+        "ruby" => has_option(words, &["sync"]),
+        _ => false,
+    }
+}
+
+/// Programs that are known to fill a buffer before they write to a pipe.
+pub fn buffers_output(words: &[String]) -> bool {
+    let name = program(words);
+    let known =
+        ["perl", "ruby", "grep", "sed", "awk", "gawk", "mawk", "cut", "tr", "jq", "uniq", "vmstat", "inotifywait"];
+    is_called(name, "python") || is_called(name, "pypy") || known.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn names_have_no_folder_and_may_have_a_version() {
+        assert_eq!(program(&words("/usr/bin/grep x")), "grep");
+        assert_eq!(program(&words("-bash")), "bash");
+        assert!(is_called("python3.11", "python") && is_called("python", "python") && !is_called("pythonx", "python"));
+    }
+
+    #[test]
+    fn options_are_found_alone_and_among_others() {
+        assert!(has_option(&words("xz -9T0"), &["-T"]) && has_option(&words("sort --parallel=4"), &["--parallel"]));
+        assert!(
+            !has_option(&words("grep --Terse"), &["-T"]) && !has_option(&words("sort --parallels"), &["--parallel"])
+        );
+    }
+
+    #[test]
+    fn what_writes_at_once_or_at_the_end_is_known() {
+        assert!(writes_at_once(&words("grep --line-buffered x")) && !writes_at_once(&words("grep x")));
+        assert!(writes_at_once(&words("python3 -u job.py")) && writes_at_once(&words("cat")));
+        assert!(
+            collects(&words("sort -u")) && collects(&words("awk {s+=$1}END{print(s)}")) && !collects(&words("cut -f1"))
+        );
+        assert!(buffers_output(&words("python3.11 job.py")) && !buffers_output(&words("tail -f log")));
+    }
+}

@@ -1,0 +1,167 @@
+//! The table of remedies (remedies.toml), and which rows go for a stage. Pure but for the table, which is part of the program.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::figures::PipelineFigures;
+use crate::programs::{base, has_option, is_called};
+use crate::report::{PipelineVerdict, Remedy, StageFigures};
+use crate::typed::{Segment, quote, segment};
+use crate::verdict::kind_name;
+
+/// CPUs that nobody uses, from which on parallel work has room.
+const IDLE_CPUS: f64 = 0.3;
+/// Rows for any program come after those for this one; so many are shown in all.
+const MOST: usize = 4;
+
+/// A row of the table: see the head of remedies.toml.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemedyRow {
+    id: String,
+    #[serde(default)]
+    program: Vec<String>,
+    cause: Vec<String>,
+    #[serde(default)]
+    has: Vec<String>,
+    #[serde(default)]
+    lacks: Vec<String>,
+    #[serde(default)]
+    parallel: bool,
+    #[serde(default)]
+    locale: bool,
+    command: String,
+    text: String,
+    #[serde(default)]
+    changes: Option<String>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the table; a test demands it"))]
+    since: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for who reads the table; a test demands it"))]
+    checked: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RemedyTable {
+    remedy: Vec<RemedyRow>,
+}
+
+static TABLE: LazyLock<Vec<RemedyRow>> = LazyLock::new(|| {
+    let table: RemedyTable = toml::from_str(include_str!("remedies.toml")).expect("a test reads the table");
+    table.remedy
+});
+
+impl RemedyRow {
+    fn goes_for(&self, stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> bool {
+        let cause = |cause: &String| verdict.cause.starts_with(cause) || kind_name(verdict.kind) == cause;
+        let called = |name: &str| self.program.iter().any(|like| is_called(name, like));
+        let words: Vec<&str> = stage.words.first().map(|word| base(word)).into_iter().collect();
+        let program = self.program.is_empty() || called(&stage.name) || words.iter().any(|word| called(word));
+        let option = |options: &[String]| {
+            let options: Vec<&str> = options.iter().map(String::as_str).collect();
+            has_option(&stage.words, &options)
+        };
+        let room = !self.parallel || figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
+        self.cause.iter().any(cause)
+            && program
+            && (self.has.is_empty() || option(&self.has))
+            && !option(&self.lacks)
+            && room
+            && (!self.locale || stage.collates)
+    }
+
+    fn remedy(&self, typed: &Segment) -> Remedy {
+        let text = match &self.changes {
+            Some(changes) => format!("{}; the output changes: {changes}", self.text),
+            None => self.text.clone(),
+        };
+        let all = [typed.program.as_str(), typed.rest.as_str()].join(" ");
+        let command = if self.command.is_empty() {
+            String::new()
+        } else {
+            let filled = self.command.replace("{all}", all.trim()).replace("{quoted}", &quote(all.trim()));
+            let filled = filled.replace("{program}", &typed.program).replace("{args}", &typed.rest);
+            format!("{}{}", typed.before, filled.trim())
+        };
+        Remedy { id: self.id.clone(), text, command }
+    }
+}
+
+/// What goes for the stage of a verdict, rows for its program first.
+pub fn of_stage(stage: &StageFigures, verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Remedy> {
+    let rows: Vec<&RemedyRow> = TABLE.iter().filter(|row| row.goes_for(stage, verdict, figures)).collect();
+    let typed = segment(figures, stage);
+    let own = rows.iter().filter(|row| !row.program.is_empty());
+    let own: Vec<Remedy> = own.map(|row| row.remedy(&typed)).collect();
+    let any = rows.iter().filter(|row| row.program.is_empty()).map(|row| row.remedy(&typed));
+    // What goes for any program is for those that no row knows.
+    if own.is_empty() { any.take(MOST).collect() } else { own.into_iter().take(MOST).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::report::VerdictKind;
+    use crate::verdict::tests::{line, stage};
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    fn found(command: &str, cause: &str, change: fn(&mut PipelineFigures)) -> Vec<Remedy> {
+        let words = words(command);
+        let one = StageFigures { name: base(&words[0]).to_owned(), words, ..stage(1, 99, 1, 0) };
+        let mut figures = line(vec![one.clone(), stage(2, 5, 95, 0)]);
+        change(&mut figures);
+        let verdict =
+            PipelineVerdict { cause: cause.to_owned(), kind: VerdictKind::Stage, ..PipelineVerdict::default() };
+        of_stage(&figures.stages[0], &verdict, &figures)
+    }
+
+    fn ids(command: &str, cause: &str) -> Vec<String> {
+        found(command, cause, |_| {}).into_iter().map(|remedy| remedy.id).collect()
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        let ids = BTreeSet::from_iter(TABLE.iter().map(|row| row.id.as_str()));
+        assert_eq!(ids.len(), TABLE.len(), "each id once");
+        assert!(TABLE.len() >= 40);
+        for row in TABLE.iter() {
+            let all = [&row.text, &row.since, &row.checked];
+            assert!(all.iter().all(|text| !text.is_empty()) && !row.cause.is_empty(), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn only_programs_that_were_seen_and_options_that_lack_are_advised() {
+        assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads"]);
+        assert_eq!(ids("xz -dc", "computing"), ["xz-decompress-threads"]);
+        assert_eq!(ids("xz -T4", "computing"), Vec::<String>::new());
+        assert_eq!(ids("python3.11 job.py", "output buffered (held)"), ["python-unbuffered"]);
+        assert_eq!(ids("nobody", "computing"), Vec::<String>::new());
+        assert_eq!(ids("nobody", "small writes"), ["buffered-writer"]);
+        assert!(!ids("perl -e x", "small writes").contains(&"perl-buffer".to_owned()), "no $| was seen");
+    }
+
+    #[test]
+    fn no_parallel_work_is_advised_where_the_cpus_are_taken() {
+        let busy = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.05));
+        assert!(busy.iter().all(|remedy| remedy.id != "gzip-pigz"), "{busy:?}");
+        let idle = found("gzip -9", "computing", |figures| figures.limits.idle_cpus = Some(0.9));
+        assert_eq!((idle[0].id.as_str(), idle[0].command.as_str()), ("gzip-pigz", "pigz -9"));
+    }
+
+    #[test]
+    fn what_changes_the_output_is_said_and_commands_are_as_typed() {
+        let sort = found("sort -k 2", "computing", |figures| {
+            figures.stages[0].collates = true;
+            figures.typed = Some("zcat 'a b.gz' | sort -k '2' | uniq".to_owned());
+        });
+        let locale = sort.iter().find(|remedy| remedy.id == "sort-locale").unwrap();
+        assert_eq!(locale.command, "LC_ALL=C sort -k '2'");
+        assert!(locale.text.contains("the output changes: the order"), "{}", locale.text);
+    }
+}

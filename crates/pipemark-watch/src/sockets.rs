@@ -1,0 +1,278 @@
+//! The other ends of sockets: asked of the kernel by sock_diag(7), which needs no rights for one's own.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with};
+
+use crate::process::{PipeEnd, PipeId, Process, Way};
+
+/// <linux/netlink.h>, <linux/sock_diag.h>, <linux/unix_diag.h> and <linux/inet_diag.h>.
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+const REQUEST_DUMP: u16 = 0x301;
+const DONE: u16 = 3;
+const ERROR: u16 = 2;
+const SHOW_PEER: u32 = 0x04;
+const SHOW_QUEUES: u32 = 0x10;
+const ATTRIBUTE_PEER: u16 = 2;
+const ATTRIBUTE_QUEUES: u16 = 4;
+const ATTRIBUTE_TCP_INFO: u16 = 2;
+const AF_UNIX: u8 = 1;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const TCP: u8 = 6;
+
+/// A socket, and what it is connected to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SocketState {
+    /// Of the other end, on this machine.
+    pub peer: Option<u64>,
+    /// Bytes that wait to be read, and to be sent or read by the other end.
+    pub receive_queue: u64,
+    pub send_queue: u64,
+    pub tcp: Option<TcpState>,
+}
+
+/// What only TCP has. Times are since the connection began.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TcpState {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    /// Microseconds in which there was something to send; in which the receiver's window, and the send buffer, limited it.
+    pub busy: u64,
+    pub window_limited: u64,
+    pub buffer_limited: u64,
+}
+
+/// All sockets that can be seen, by inode. Empty where the kernel doesn't tell.
+pub fn all(with_tcp: bool) -> BTreeMap<u64, SocketState> {
+    let mut found = BTreeMap::new();
+    for message in dump(&unix_request()) {
+        found.extend(unix_socket(&message));
+    }
+    if with_tcp {
+        for family in [AF_INET, AF_INET6] {
+            for message in dump(&tcp_request(family)) {
+                found.extend(tcp_socket(&message));
+            }
+        }
+        join_tcp(&mut found);
+    }
+    found
+}
+
+/// Connections whose two ends are both of this machine.
+fn join_tcp(found: &mut BTreeMap<u64, SocketState>) {
+    let by_ends = found.iter().filter_map(|(&inode, state)| {
+        let tcp = state.tcp.as_ref()?;
+        Some(((plain(tcp.local), plain(tcp.remote)), inode))
+    });
+    let by_ends: BTreeMap<(SocketAddr, SocketAddr), u64> = by_ends.collect();
+    for state in found.values_mut() {
+        if let Some(tcp) = &state.tcp {
+            state.peer = by_ends.get(&(plain(tcp.remote), plain(tcp.local))).copied();
+        }
+    }
+}
+
+/// An IPv4 address in IPv6 clothing as what it is.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn header(length: usize) -> Vec<u8> {
+    let total = u32::try_from(16 + length).unwrap_or(0);
+    [&total.to_ne_bytes()[..], &SOCK_DIAG_BY_FAMILY.to_ne_bytes(), &REQUEST_DUMP.to_ne_bytes(), &[0; 8]].concat()
+}
+
+fn unix_request() -> Vec<u8> {
+    let show = SHOW_PEER | SHOW_QUEUES;
+    let body = [&[AF_UNIX, 0, 0, 0][..], &u32::MAX.to_ne_bytes(), &[0; 4], &show.to_ne_bytes(), &[0; 8]].concat();
+    [header(body.len()), body].concat()
+}
+
+fn tcp_request(family: u8) -> Vec<u8> {
+    let body = [&[family, TCP, 1 << (ATTRIBUTE_TCP_INFO - 1), 0][..], &u32::MAX.to_ne_bytes(), &[0; 48]].concat();
+    [header(body.len()), body].concat()
+}
+
+/// Sends a request and gives the bodies of the messages that answer it.
+fn dump(request: &[u8]) -> Vec<Vec<u8>> {
+    let open = || {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(netlink::SOCK_DIAG)).ok()?;
+        send(&socket, request, SendFlags::empty()).ok()?;
+        Some(socket)
+    };
+    let mut found = Vec::new();
+    let Some(socket) = open() else { return found };
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        // The answers to a dump are there as soon as it is asked for more.
+        let Ok((length, _)) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT) else { return found };
+        if length == 0 {
+            return found;
+        }
+        for (kind, body) in messages(&buffer[..length]) {
+            match kind {
+                DONE | ERROR => return found,
+                _ => found.push(body.to_vec()),
+            }
+        }
+    }
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    number(bytes, at).map(u16::from_ne_bytes)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    number(bytes, at).map(u32::from_ne_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    number(bytes, at).map(u64::from_ne_bytes)
+}
+
+/// Kinds and bodies of netlink's messages.
+fn messages(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
+    let mut found = Vec::new();
+    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
+        let length = length as usize;
+        let Some(body) = bytes.get(16..length) else { break };
+        found.push((kind, body));
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    found
+}
+
+/// An attribute of a message, after a fixed part of so many bytes.
+fn attribute(message: &[u8], fixed: usize, wanted: u16) -> Option<&[u8]> {
+    let mut rest = message.get(fixed..)?;
+    while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
+        let body = rest.get(4..usize::from(length))?;
+        if kind == wanted {
+            return Some(body);
+        }
+        rest = rest.get(usize::from(length).next_multiple_of(4)..)?;
+    }
+    None
+}
+
+fn unix_socket(message: &[u8]) -> Option<(u64, SocketState)> {
+    const FIXED: usize = 16;
+    let inode = u32_at(message, 4)?;
+    let peer = attribute(message, FIXED, ATTRIBUTE_PEER).and_then(|body| u32_at(body, 0)).filter(|&peer| peer != 0);
+    let queues = attribute(message, FIXED, ATTRIBUTE_QUEUES).unwrap_or_default();
+    let queue = |at: usize| u32_at(queues, at).unwrap_or(0).into();
+    let state = SocketState {
+        peer: peer.map(u64::from),
+        receive_queue: queue(0),
+        send_queue: queue(4),
+        ..SocketState::default()
+    };
+    Some((inode.into(), state))
+}
+
+fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
+    const FIXED: usize = 72;
+    let family = *message.first()?;
+    let address = |at: usize, port: usize| {
+        let ip: IpAddr = if family == AF_INET {
+            Ipv4Addr::from(number::<4>(message, at)?).into()
+        } else {
+            Ipv6Addr::from(number::<16>(message, at)?).into()
+        };
+        Some(SocketAddr::new(ip, u16::from_be_bytes(number(message, port)?)))
+    };
+    let (local, remote) = (address(8, 4)?, address(24, 6)?);
+    let inode = u32_at(message, 68)?;
+    let (receive_queue, send_queue) = (u32_at(message, 56)?.into(), u32_at(message, 60)?.into());
+    // struct tcp_info of <linux/tcp.h>, which newer kernels only make longer.
+    let info = attribute(message, FIXED, ATTRIBUTE_TCP_INFO).unwrap_or_default();
+    let time = |at: usize| u64_at(info, at).unwrap_or(0);
+    let tcp = TcpState { local, remote, busy: time(168), window_limited: time(176), buffer_limited: time(184) };
+    Some((inode.into(), SocketState { peer: None, receive_queue, send_queue, tcp: Some(tcp) }))
+}
+
+/// Makes pairs of sockets that join a process and its descendant links as pipes are: those at which the descendant has its
+/// standard input, output or errors. Programs such as Node start others so.
+pub fn join(processes: &mut [Process]) {
+    let standard = |process: &Process| process.sockets.iter().any(|(fd, _)| *fd < 3);
+    if !processes.iter().any(standard) {
+        return;
+    }
+    let sockets = all(false);
+    let parent_of: BTreeMap<u32, u32> = processes.iter().map(|process| (process.pid, process.parent)).collect();
+    let mut found: Vec<(usize, PipeEnd)> = Vec::new();
+    for (place, process) in processes.iter().enumerate() {
+        for &(fd, inode) in process.sockets.iter().filter(|(fd, _)| *fd < 3) {
+            let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
+            let ancestors: Vec<u32> =
+                std::iter::successors(Some(process.parent), |pid| parent_of.get(pid).copied()).take(65).collect();
+            let holder = processes.iter().enumerate().find_map(|(at, other)| {
+                let end = other.sockets.iter().find(|(_, own)| *own == peer)?;
+                ancestors.contains(&other.pid).then_some((at, end.0))
+            });
+            let Some((at, other_fd)) = holder else { continue };
+            let pipe = PipeId::of_sockets(inode, peer);
+            let (own, other) = if fd == 0 { (Way::In, Way::Out) } else { (Way::Out, Way::In) };
+            found.push((place, PipeEnd { fd, pipe, way: own }));
+            found.push((at, PipeEnd { fd: other_fd, pipe, way: other }));
+        }
+    }
+    for (place, end) in found {
+        let ends = processes[place].ends.get_or_insert_default();
+        if !ends.contains(&end) {
+            ends.push(end);
+            ends.sort_by_key(|end| end.fd);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn inode(socket: &impl AsRawFd) -> u64 {
+        let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
+        link.to_str().unwrap().trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()
+    }
+
+    #[test]
+    fn both_ends_of_a_pair_are_found_with_their_queues() {
+        use std::io::Write;
+        let (mut one, other) = UnixStream::pair().unwrap();
+        one.write_all(&[1; 100]).unwrap();
+        let found = all(false);
+        assert_eq!(found[&inode(&one)].peer, Some(inode(&other)));
+        assert_eq!(found[&inode(&other)].peer, Some(inode(&one)));
+        assert_eq!(found[&inode(&other)].receive_queue, 100);
+    }
+
+    #[test]
+    fn both_ends_of_a_local_connection_are_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other, _) = listener.accept().unwrap();
+        let found = all(true);
+        let state = &found[&inode(&one)];
+        assert_eq!(state.peer, Some(inode(&other)));
+        assert_eq!(state.tcp.as_ref().unwrap().remote, listener.local_addr().unwrap());
+    }
+
+    #[test]
+    fn broken_messages_are_no_messages() {
+        assert_eq!(messages(&[1, 2, 3]), []);
+        assert_eq!(messages(&[255; 16]), []);
+        assert_eq!(attribute(&[0, 0, 0, 0], 0, 2), None);
+        assert_eq!(tcp_socket(&[2; 20]), None);
+    }
+}

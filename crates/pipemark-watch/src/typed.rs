@@ -1,0 +1,179 @@
+//! A pipeline as it was typed: its commands, and which of them a stage is. Pure.
+
+use crate::figures::PipelineFigures;
+use crate::programs::{base, is_called};
+use crate::report::StageFigures;
+
+/// A command as it was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// What stands before the program, such as `LC_ALL=C ` or `timeout 9 `.
+    pub before: String,
+    pub program: String,
+    pub rest: String,
+}
+
+/// Pieces of a shell's text between the signs that end a command, with their quotes.
+fn pieces(text: &str) -> Vec<String> {
+    let (mut found, mut piece) = (Vec::new(), String::new());
+    let (mut quoted, mut escaped) = (None, false);
+    for c in text.chars() {
+        let ends = quoted.is_none() && !escaped && matches!(c, '|' | ';' | '&' | '\n' | '(' | ')' | '{' | '}');
+        // 2>&1, >&2 and &> are no ends.
+        let is_redirection = c == '&' && piece.ends_with(['>', '<']);
+        if ends && !is_redirection && !(c == '{' && piece.ends_with('$')) {
+            found.push(std::mem::take(&mut piece));
+            continue;
+        }
+        match (quoted, c) {
+            _ if escaped => escaped = false,
+            (None, '\\') | (Some('"'), '\\') => escaped = true,
+            (None, '\'' | '"') => quoted = Some(c),
+            (Some(open), c) if open == c => quoted = None,
+            _ => {}
+        }
+        piece.push(c);
+    }
+    found.push(piece);
+    found.iter().map(|piece| piece.trim().to_owned()).filter(|piece| !piece.is_empty()).collect()
+}
+
+/// Where the words of a command begin and end, quotes included.
+fn words(piece: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut start): (Vec<(usize, usize)>, Option<usize>) = (Vec::new(), None);
+    let (mut quoted, mut escaped) = (None, false);
+    for (at, c) in piece.char_indices() {
+        if quoted.is_none() && !escaped && c.is_whitespace() {
+            found.extend(start.take().map(|start| (start, at)));
+            continue;
+        }
+        start = start.or(Some(at));
+        match (quoted, c) {
+            _ if escaped => escaped = false,
+            (None, '\\') | (Some('"'), '\\') => escaped = true,
+            (None, '\'' | '"') => quoted = Some(c),
+            (Some(open), c) if open == c => quoted = None,
+            _ => {}
+        }
+    }
+    found.extend(start.map(|start| (start, piece.len())));
+    found
+}
+
+/// The commands of a pipeline that run a program called so.
+fn commands(text: &str, name: &str) -> Vec<Segment> {
+    let command = |piece: &String| {
+        let (start, end) = words(piece).into_iter().find(|&(start, end)| {
+            let word = piece[start..end].trim_matches(['\'', '"']);
+            base(word) == name && !word.starts_with('-')
+        })?;
+        let (before, program) = (piece[..start].to_owned(), piece[start..end].to_owned());
+        Some(Segment { before, program, rest: piece[end..].trim().to_owned() })
+    };
+    pieces(text).iter().filter_map(command).collect()
+}
+
+/// Whether a program is among the words of a pipeline.
+pub fn names(text: &str, name: &str) -> bool {
+    !commands(text, name).is_empty()
+}
+
+/// A stage as it was typed, or else as it runs.
+pub fn segment(figures: &PipelineFigures, stage: &StageFigures) -> Segment {
+    let program = stage.words.first().map_or(stage.name.as_str(), |word| base(word));
+    if let Some(text) = &figures.typed {
+        for name in [stage.name.as_str(), program] {
+            let found = commands(text, name);
+            let same = |other: &&StageFigures| other.name == stage.name && other.number < stage.number;
+            let nth = figures.stages.iter().filter(same).count();
+            if let Some(segment) = found.get(nth).or_else(|| found.first()) {
+                return segment.clone();
+            }
+        }
+    }
+    let rest: Vec<String> = stage.words.iter().skip(1).map(|word| quote(word)).collect();
+    Segment { before: String::new(), program: program.to_owned(), rest: rest.join(" ") }
+}
+
+/// A word for a shell.
+pub fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Programs that run another one of a different name: as typed, as run, and an option that it is given then.
+const WRAPPERS: [(&str, &str, &str); 9] = [
+    ("zcat", "gzip", "-cd"),
+    ("gunzip", "gzip", "-d"),
+    ("bzcat", "bzip2", "-c"),
+    ("bunzip2", "bzip2", "-d"),
+    ("xzcat", "xz", "-c"),
+    ("unxz", "xz", "-d"),
+    ("zstdcat", "zstd", "-c"),
+    ("zgrep", "grep", ""),
+    ("zless", "less", ""),
+];
+
+/// What a program is called that the kernel knows as `comm`: with all of its name, and as it was typed where a script became
+/// it. Threads may give their process other names.
+pub fn name_of(comm: &str, words: &[String], typed: Option<&str>) -> String {
+    let first = words.first().map_or("", |word| base(word));
+    let starts = |word: &&String| comm.len() == 15 && base(word).starts_with(comm) && base(word).len() < 40;
+    let full = words.iter().take(3).find(starts).map_or(comm, |word| base(word));
+    // node's first thread is called MainThread.
+    let renamed = ["MainThread", "main", "Main"].contains(&comm) && !first.is_empty() && !first.contains(' ');
+    let name = if renamed { first } else { full };
+    let is_typed = |name: &str| typed.is_some_and(|typed| names(typed, name));
+    let wrapper = WRAPPERS.iter().find(|(typed, run, option)| {
+        let asked = option.is_empty() || words.iter().any(|word| word == option);
+        is_called(name, run) && asked && is_typed(typed)
+    });
+    let exact = words.iter().any(|word| word == "-cd");
+    match wrapper {
+        Some((typed, run, _)) if exact || !is_typed(run) => (*typed).to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn commands_end_at_bars_outside_of_quotes() {
+        let text = "LC_ALL=C timeout 9 grep 'a|b' f | awk \"{print \\\"x|\\\"}\" 2>&1 | (sort; cat)";
+        assert_eq!(pieces(text).len(), 4);
+        let grep = &commands(text, "grep")[0];
+        assert_eq!(
+            (grep.before.as_str(), grep.program.as_str(), grep.rest.as_str()),
+            ("LC_ALL=C timeout 9 ", "grep", "'a|b' f")
+        );
+        assert_eq!(commands(text, "awk")[0].rest, "\"{print \\\"x|\\\"}\" 2>&1");
+        assert!(names(text, "sort") && !names(text, "perl"));
+    }
+
+    #[test]
+    fn names_are_as_typed() {
+        let zcat = list("gzip -cd a.gz");
+        assert_eq!(name_of("gzip", &zcat, Some("zcat a.gz | gzip | wc")), "zcat");
+        assert_eq!(name_of("gzip", &list("gzip"), Some("zcat a.gz | gzip | wc")), "gzip");
+        assert_eq!(name_of("gzip", &zcat, Some("gzip -cd a.gz | wc")), "gzip");
+        assert_eq!(name_of("gzip", &zcat, None), "gzip");
+        assert_eq!(name_of("MainThread", &list("/usr/bin/node job.js"), None), "node");
+        assert_eq!(name_of("a-long-program-", &list("/opt/a-long-program-name x"), None), "a-long-program-name");
+        assert_eq!(name_of("job.py", &list("/usr/bin/python3 ./job.py"), None), "job.py");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_change_them() {
+        assert_eq!((quote("a.gz"), quote("a b"), quote("it's")), ("a.gz".into(), "'a b'".into(), "'it'\\''s'".into()));
+    }
+}

@@ -1,0 +1,149 @@
+//! Signals while a pipeline runs that this program started: each reaches the pipeline exactly once. One that was sent to the
+//! process group is there already; one that was sent to this process alone is passed on. A witness, another process of the
+//! group that does nothing else, tells the two apart: it sees only what was sent to the group.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+use pipeio_harness::signals::{self, SentSignal, SignalQueue};
+use pipeio_harness::start::sigpipe_was_ignored;
+use pipemark_host::child::ourselves;
+
+use crate::process;
+
+/// The word that makes this program a witness.
+pub const WITNESS_VERB: &str = "__witness";
+
+/// For so long the witness may take to tell of a signal.
+const GRACE: Duration = Duration::from_millis(40);
+/// What it told of and nobody asked for is forgotten after this.
+const FORGOTTEN: Duration = Duration::from_secs(1);
+
+/// Passes signals on.
+pub struct SignalRelay {
+    queue: SignalQueue,
+    witness: Option<Witness>,
+    /// Signals that came, and when.
+    waiting: Vec<(SentSignal, Instant)>,
+    /// Signals of which the witness told.
+    told: Vec<(i32, Instant)>,
+}
+
+struct Witness {
+    child: std::process::Child,
+    /// Closed, it ends.
+    _end: ChildStdin,
+    reports: ChildStdout,
+}
+
+/// Signals that are not held back: those of children; and those by which a terminal stops who isn't in its foreground.
+const KEPT: [i32; 3] = [libc::SIGCHLD, libc::SIGTTIN, libc::SIGTTOU];
+
+/// What was ignored when this program began stays ignored, for the pipeline too: nohup, or a shell's background.
+fn kept() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = pipemark_host::field(&status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
+    let is_ignored =
+        |signal: &i32| mask >> (signal - 1) & 1 == 1 && (*signal != libc::SIGPIPE || sigpipe_was_ignored());
+    (1..=64).filter(is_ignored).chain(KEPT).collect()
+}
+
+impl SignalRelay {
+    /// Begins to hold them back.
+    ///
+    /// # Errors
+    /// When there is no descriptor to be had.
+    pub fn catch() -> io::Result<SignalRelay> {
+        let queue = SignalQueue::block(&kept())?;
+        Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), told: Vec::new() })
+    }
+
+    /// Passes on what was sent to this process alone, to the process `to` and all that descends from it.
+    pub fn pass_on(&mut self, to: Pid) {
+        let now = Instant::now();
+        // A pipe without a reader is our own affair.
+        let come = self.queue.take().into_iter().filter(|sent| sent.number != libc::SIGPIPE || sent.by_process);
+        self.waiting.extend(come.map(|sent| (sent, now)));
+        if self.waiting.is_empty() && self.witness.is_some() && self.told.is_empty() {
+            return;
+        }
+        self.listen(now);
+        for (sent, since) in std::mem::take(&mut self.waiting) {
+            let told = self.told.iter().position(|(number, _)| *number == sent.number);
+            if let Some(place) = told {
+                self.told.remove(place);
+            } else if self.witness.is_some() && now < since + GRACE {
+                self.waiting.push((sent, since));
+                continue;
+            } else {
+                send(to, sent.number);
+            }
+            // A job that is stopped has all of its processes stopped.
+            if sent.number == libc::SIGTSTP {
+                let _ = kill_process(getpid(), Signal::STOP);
+            }
+        }
+    }
+
+    fn listen(&mut self, now: Instant) {
+        self.told.retain(|(_, since)| now < *since + FORGOTTEN);
+        let Some(witness) = &mut self.witness else { return };
+        let mut numbers = [0; 64];
+        match witness.reports.read(&mut numbers) {
+            Ok(0) => self.witness = None,
+            Ok(count) => self.told.extend(numbers[..count].iter().map(|&number| (number.into(), now))),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Sends a signal to a process and all that descends from it, each once.
+fn send(to: Pid, number: i32) {
+    for pid in process::family(to.as_raw_nonzero().get().cast_unsigned()) {
+        let _ = signals::send(pid, number);
+    }
+}
+
+impl Witness {
+    /// Starts it; none where there is no process to be had.
+    fn start() -> Option<Witness> {
+        let mut command = ourselves(WITNESS_VERB);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let (end, mut reports) = (child.stdin.take()?, child.stdout.take()?);
+        // It says once that it listens.
+        let _ = reports.read_exact(&mut [0]);
+        ioctl_fionbio(&reports, true).ok()?;
+        Some(Witness { child, _end: end, reports })
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a witness does until its parent has ended: it writes the number of each signal that it gets to standard output.
+pub fn witness() -> u8 {
+    let Ok(queue) = SignalQueue::block(&[libc::SIGCHLD]) else { return 1 };
+    let (stdin, mut stdout) = (io::stdin(), io::stdout());
+    let mut tell = |numbers: &[u8]| stdout.write_all(numbers).and_then(|()| stdout.flush()).is_ok();
+    let mut told = tell(&[0]);
+    while told {
+        let (input, signals) = (stdin.as_fd(), queue.as_fd());
+        let mut polled = [PollFd::new(&input, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+        if poll(&mut polled, None).is_err() || !polled[0].revents().is_empty() {
+            break;
+        }
+        let numbers: Vec<u8> = queue.take().iter().filter_map(|sent| u8::try_from(sent.number).ok()).collect();
+        told = tell(&numbers);
+    }
+    0
+}

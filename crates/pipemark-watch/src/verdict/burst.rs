@@ -1,0 +1,74 @@
+//! Bursts and how large they are: whether a pipe can hold them. Pure.
+
+use pipemark_model::ByteSize;
+
+use crate::figures::PipelineFigures;
+use crate::report::PipeFigures;
+
+/// A pipe holds no more, unless an administrator has allowed it (/proc/sys/fs/pipe-max-size).
+const LARGEST_PIPE: f64 = (1 << 20) as f64;
+
+/// Bytes of a burst: what the writer would have written while it waited at a stretch. `None` where that is too short to be
+/// seen by samples, or no rate is known.
+pub fn size(pipe: &PipeFigures) -> Option<f64> {
+    let flowing = pipe.bytes_per_second? / (1.0 - pipe.writer_waits).max(0.05);
+    Some(flowing * pipe.stretch?)
+}
+
+/// The same where it is more than any pipe of this machine holds.
+pub fn beyond_pipes(figures: &PipelineFigures, pipe: &PipeFigures) -> Option<f64> {
+    let largest = (figures.limits.largest_pipe as f64).max(LARGEST_PIPE);
+    size(pipe).filter(|&size| size > 2.0 * largest)
+}
+
+/// A buffer that holds it with room to spare: a power of two, from 16 MiB to 4 GiB.
+pub fn buffer(size: f64) -> ByteSize {
+    let wanted = (size * 2.0).clamp((16 << 20) as f64, (1_u64 << 32) as f64) as u64;
+    ByteSize(wanted.next_power_of_two())
+}
+
+/// In whole MiB.
+pub fn mebibytes(size: f64) -> String {
+    ByteSize(((size / f64::from(1 << 20)).round() as u64).max(1) << 20).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::VerdictKind;
+    use crate::verdict::tests::{line, stage};
+    use crate::verdict::verdict;
+
+    /// The reader takes so many MiB, and works for a time without reading.
+    fn bursts(stretch: Option<f64>, rate: f64) -> PipelineFigures {
+        let mut figures = line(vec![stage(1, 55, 0, 45), stage(2, 60, 40, 0)]);
+        figures.pipes[0].stretch = stretch;
+        figures.pipes[0].bytes_per_second = Some(rate);
+        figures
+    }
+
+    #[test]
+    fn bursts_larger_than_any_pipe_need_another_buffer() {
+        let found = verdict(&bursts(Some(0.8), 44e6));
+        assert_eq!((found.kind, found.pipe), (VerdictKind::Burst, Some(1)), "{}", found.text);
+        assert!(found.text.contains("61 MiB"), "{}", found.text);
+        let advice = found.advice.join("\n");
+        assert!(advice.contains("mbuffer") && advice.contains("128"), "{advice}");
+        assert!(!advice.contains("tune") && !advice.contains("--capacity"), "{advice}");
+    }
+
+    #[test]
+    fn bursts_that_a_pipe_holds_need_a_larger_pipe() {
+        for stretch in [None, Some(0.02)] {
+            let found = verdict(&bursts(stretch, 20e6));
+            assert_eq!(found.kind, VerdictKind::Pipe, "{}", found.text);
+        }
+    }
+
+    #[test]
+    fn a_buffer_has_room_to_spare() {
+        assert_eq!(buffer(1e6), ByteSize(16 << 20));
+        assert_eq!(buffer(61e6), ByteSize(128 << 20));
+        assert_eq!(buffer(1e12), ByteSize(1 << 32));
+    }
+}

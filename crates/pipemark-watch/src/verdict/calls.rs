@@ -1,0 +1,197 @@
+//! Small reads and writes: whether calls take the time of a pipeline, and who makes them small. Pure.
+
+use crate::figures::PipelineFigures;
+use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::verdict::{BALANCED, BUSY, busy, name};
+
+/// A call that moves so many bytes or fewer costs about as much as what it moves. Programs that buffer write 4096 or more.
+const SMALL: f64 = 2048.0;
+/// The share of its CPU time that a stage spends in the kernel where calls are what limits it.
+const MOSTLY: f64 = 0.25;
+/// The same where they are worth mentioning: no bound follows from how busy such a stage is.
+const PARTLY: f64 = 0.10;
+/// Kernel time of one call in seconds. Where it is more, something else takes that time. With waking another process on
+/// another CPU of a virtual machine a call took up to 12 µs.
+const DEAREST: f64 = 25e-6;
+/// The sizes of one call of two stages are the same within this factor.
+const SAME: f64 = 2.0;
+
+/// Which calls of a stage are small.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct SmallCalls {
+    /// Bytes of one, and how many a second.
+    bytes: f64,
+    per_second: f64,
+}
+
+fn small(bytes: Option<f64>, per_second: Option<f64>) -> Option<SmallCalls> {
+    let calls = SmallCalls { bytes: bytes?, per_second: per_second? };
+    (calls.bytes <= SMALL && calls.per_second > 0.0).then_some(calls)
+}
+
+fn writes(stage: &StageFigures) -> Option<SmallCalls> {
+    small(stage.bytes_per_write, stage.writes_per_second)
+}
+
+fn reads(stage: &StageFigures) -> Option<SmallCalls> {
+    small(stage.bytes_per_read, stage.reads_per_second)
+}
+
+/// Which share of its CPU time a stage spends on small calls: 0 where the kernel's time is for something else.
+fn share(stage: &StageFigures) -> f64 {
+    let calls =
+        writes(stage).map_or(0.0, |calls| calls.per_second) + reads(stage).map_or(0.0, |calls| calls.per_second);
+    let (Some(kernel), Some(cpu)) = (stage.kernel, stage.cpu) else { return 0.0 };
+    if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
+}
+
+/// Whether calls take enough of a stage's time that its busy share bounds nothing.
+pub fn matter(stage: &StageFigures) -> bool {
+    share(stage) >= PARTLY
+}
+
+/// What small calls do to the pipeline, where they are what limits it.
+pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    let top = busy(order[0]);
+    // Both ends of a pipe share the cost of small pieces: the writer wakes the reader.
+    let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
+    let payer = order.iter().filter(near).find(|stage| share(stage) >= MOSTLY)?;
+    let (culprit, small_writes) = origin(figures, payer)?;
+    let (own_reads, own_writes) = (reads(culprit), writes(culprit));
+    let calls = if small_writes { own_writes? } else { own_reads? };
+    let both = own_reads.is_some() && own_writes.is_some();
+    let verb = if small_writes { "writes" } else { "reads" };
+    let bytes = calls.bytes.round().max(1.0);
+    let plural = if bytes == 1.0 { "" } else { "s" };
+    let mut text = format!(
+        "{} {verb} {bytes:.0} byte{plural} per call ({}): the calls cost more than the bytes.",
+        name(figures, culprit.number),
+        rate(calls.per_second)
+    );
+    if culprit.number != payer.number {
+        text.push_str(&format!(" {} is busy with as many.", name(figures, payer.number)));
+    }
+    let cause = match (small_writes, both, bytes <= 1.0) {
+        (_, true, _) => "small reads and writes",
+        (true, ..) => "small writes",
+        (false, _, true) => "small reads of one byte",
+        (false, ..) => "small reads",
+    };
+    let verdict = PipelineVerdict::new(VerdictKind::Calls, cause, text);
+    Some(PipelineVerdict { stage: Some(culprit.number), cause: cause.to_owned(), ..verdict })
+}
+
+/// The stage that makes the pieces small which `payer` reads or writes, and whether it does so by its writes.
+fn origin<'f>(figures: &'f PipelineFigures, payer: &'f StageFigures) -> Option<(&'f StageFigures, bool)> {
+    let writer_of = |stage: &StageFigures| {
+        let pipe = figures.pipes.iter().find(|pipe| pipe.to == stage.number)?;
+        figures.stages.get(pipe.from - 1)
+    };
+    let mut stage = payer;
+    // It writes more small pieces than it reads: then its writes are small by themselves.
+    let mut by_writes = match (writes(stage), reads(stage)) {
+        (Some(_), None) => return Some((stage, true)),
+        (Some(own), Some(input)) if own.bytes * SAME < input.bytes => return Some((stage, true)),
+        (None, None) => return None,
+        (Some(_), Some(_)) => true,
+        (None, Some(_)) => false,
+    };
+    // What passes small pieces on got them from the one before.
+    for _ in 0..figures.stages.len() {
+        let Some(input) = reads(stage) else { return Some((stage, true)) };
+        let Some(before) = writer_of(stage) else { break };
+        match writes(before) {
+            Some(output) if output.bytes <= input.bytes * SAME => {
+                (stage, by_writes) = (before, true);
+                if reads(stage).is_none_or(|input| output.bytes * SAME < input.bytes) {
+                    return Some((stage, true));
+                }
+            }
+            // It takes small pieces of what comes in large ones.
+            _ => return Some((stage, false)),
+        }
+    }
+    Some((stage, by_writes))
+}
+
+/// Calls per second, short.
+pub fn rate(per_second: f64) -> String {
+    match per_second {
+        many if many >= 999_500.0 => format!("{:.1} M calls/s", many / 1e6),
+        many if many >= 999.5 => format!("{:.0} k calls/s", many / 1e3),
+        few => format!("{few:.0} calls/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::{line, stage};
+    use crate::verdict::verdict;
+
+    /// A stage that is busy, with bytes of a read and of a write, a hundred thousand of each a second, and kernel time.
+    fn calling(number: usize, busy: u32, read: Option<f64>, write: Option<f64>, kernel: f64) -> StageFigures {
+        StageFigures {
+            bytes_per_read: read,
+            bytes_per_write: write,
+            reads_per_second: read.map(|_| 1e5),
+            writes_per_second: write.map(|_| 1e5),
+            kernel: Some(kernel),
+            ..stage(number, busy, 100 - busy, 0)
+        }
+    }
+
+    #[test]
+    fn who_writes_small_pieces_is_named_whichever_end_is_busier() {
+        for (writer, reader) in [(99, 80), (80, 99), (97, 96)] {
+            let found = verdict(&line(vec![
+                calling(1, writer, None, Some(33.0), 0.6),
+                calling(2, reader, Some(35.0), None, 0.7),
+            ]));
+            assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Calls, Some(1), None), "{}", found.text);
+            assert_eq!(found.cause, "small writes");
+            assert!(found.text.starts_with("s1 writes 33 bytes per call (100 k calls/s)"), "{}", found.text);
+        }
+    }
+
+    #[test]
+    fn who_passes_small_pieces_on_is_not_the_cause() {
+        let found = verdict(&line(vec![
+            calling(1, 40, Some(512.0), Some(512.0), 0.3),
+            calling(2, 98, Some(512.0), Some(512.0), 0.9),
+            calling(3, 50, Some(1024.0), None, 0.3),
+        ]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(1)), "{}", found.text);
+        assert_eq!(found.cause, "small reads and writes");
+    }
+
+    #[test]
+    fn who_takes_bytes_one_by_one_is_named_himself() {
+        let found = verdict(&line(vec![calling(1, 5, None, Some(4096.0), 0.01), calling(2, 99, Some(1.0), None, 0.5)]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Calls, Some(2)));
+        assert_eq!(found.cause, "small reads of one byte");
+        assert!(found.text.contains("reads 1 byte per call"), "{}", found.text);
+    }
+
+    #[test]
+    fn computing_between_small_calls_is_computing() {
+        // Nine tenths of its time are its own.
+        let own = StageFigures { kernel: Some(0.08), ..calling(1, 99, None, Some(33.0), 0.08) };
+        let found = verdict(&line(vec![own, calling(2, 20, Some(33.0), None, 0.1)]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)));
+        // A few small writes do not explain the kernel's time.
+        let few = StageFigures { writes_per_second: Some(20.0), ..calling(1, 99, None, Some(33.0), 0.8) };
+        let found = verdict(&line(vec![few, stage(2, 20, 80, 0)]));
+        assert_eq!(found.kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn no_bound_follows_where_calls_take_part_of_the_time() {
+        let part = calling(1, 99, None, Some(33.0), 0.2);
+        let found = verdict(&line(vec![part, stage(2, 60, 40, 0)]));
+        assert_eq!((found.kind, found.bound), (VerdictKind::Stage, None), "{}", found.text);
+        assert!(!found.text.contains("at most"), "{}", found.text);
+        let balanced = verdict(&line(vec![calling(1, 99, None, Some(33.0), 0.2), stage(2, 95, 5, 0)]));
+        assert_ne!(balanced.kind, VerdictKind::Balanced);
+    }
+}

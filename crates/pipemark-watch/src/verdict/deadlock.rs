@@ -1,0 +1,228 @@
+//! Processes that wait for each other in a circle. Pure: what each waits for is handed in.
+
+use std::collections::BTreeSet;
+
+use crate::process::{PipeEnd, PipeId, Way};
+
+/// A process and what it waits for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WaitingProcess {
+    pub pid: u32,
+    pub parent: u32,
+    pub name: String,
+    /// Ends of pipes that it waits for: descriptor, pipe and way. Several where it polls.
+    pub waits: Vec<PipeEnd>,
+    /// It waits for a child to end.
+    pub for_children: bool,
+    /// It runs, sleeps or waits for something else, so it may free others.
+    pub free: bool,
+    /// All ends of pipes that it holds.
+    pub ends: Vec<PipeEnd>,
+}
+
+/// One step of a circle: a process, the end it waits for, and who holds the other end, at which descriptor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitStep {
+    pub pid: u32,
+    pub name: String,
+    /// `None` where it waits for a child to end.
+    pub on: Option<PipeEnd>,
+    pub holder: u32,
+    pub holder_name: String,
+    pub holder_fd: u32,
+}
+
+/// A circle of waits, the eldest process first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitCycle {
+    pub steps: Vec<WaitStep>,
+}
+
+fn holds(process: &WaitingProcess, pipe: PipeId, way: Way) -> Option<u32> {
+    let end = |end: &&PipeEnd| end.pipe == pipe && (end.way == way || end.way == Way::Both);
+    process.ends.iter().find(end).map(|end| end.fd)
+}
+
+/// Who could end the wait for a pipe: those who hold its other end, as places in `all`.
+fn helpers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
+    let other = if end.way == Way::In { Way::Out } else { Way::In };
+    (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
+}
+
+fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
+    (0..all.len()).filter(|&place| all[place].parent == pid).collect()
+}
+
+/// A circle among processes none of which can go on: each waits only for others that wait.
+pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
+    let waits = |process: &WaitingProcess| !process.free && (process.for_children || !process.waits.is_empty());
+    let mut stuck = BTreeSet::from_iter((0..all.len()).filter(|&place| waits(&all[place])));
+    loop {
+        let can_go_on = |&place: &usize| {
+            let process = &all[place];
+            let freed =
+                |helpers: Vec<usize>| helpers.is_empty() || helpers.iter().any(|helper| !stuck.contains(helper));
+            process.waits.iter().any(|end| freed(helpers(all, end)))
+                || process.waits.is_empty() && freed(children(all, process.pid))
+        };
+        let free: Vec<usize> = stuck.iter().copied().filter(can_go_on).collect();
+        if free.is_empty() {
+            break;
+        }
+        stuck.retain(|place| !free.contains(place));
+    }
+    let step = |place: usize| {
+        let process = &all[place];
+        let (on, helper) = match process.waits.first() {
+            Some(end) => (Some(*end), *helpers(all, end).first()?),
+            None => (None, *children(all, process.pid).first()?),
+        };
+        let way = |end: PipeEnd| if end.way == Way::In { Way::Out } else { Way::In };
+        let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, way(end))).unwrap_or(0);
+        let (name, holder) = (process.name.clone(), &all[helper]);
+        let step =
+            WaitStep { pid: process.pid, name, on, holder: holder.pid, holder_name: holder.name.clone(), holder_fd };
+        Some((step, helper))
+    };
+    // A pipe has to be in it, or a shell that waits for its child would do.
+    let mut place = *stuck.iter().find(|&&place| !all[place].waits.is_empty())?;
+    let (mut seen, mut steps): (Vec<usize>, Vec<WaitStep>) = (Vec::new(), Vec::new());
+    while !seen.contains(&place) {
+        seen.push(place);
+        let (found, next) = step(place)?;
+        steps.push(found);
+        place = next;
+    }
+    steps.drain(..seen.iter().position(|&at| at == place)?);
+    let eldest = steps.iter().position(|step| {
+        let parent = all.iter().find(|process| process.pid == step.pid).map(|process| process.parent);
+        !steps.iter().any(|other| Some(other.pid) == parent)
+    });
+    steps.rotate_left(eldest.unwrap_or(0));
+    Some(WaitCycle { steps })
+}
+
+/// A descriptor in words.
+fn descriptor(fd: u32) -> String {
+    match fd {
+        0 => "standard input".to_owned(),
+        1 => "standard output".to_owned(),
+        2 => "standard error".to_owned(),
+        fd => format!("descriptor {fd}"),
+    }
+}
+
+impl WaitCycle {
+    /// In words: who waits for whom, at which descriptor.
+    pub fn text(&self) -> String {
+        let step = |step: &WaitStep| {
+            let who = format!("{} (PID {})", step.name, step.pid);
+            let holder = if step.holder == step.pid {
+                "itself".to_owned()
+            } else {
+                format!("{} (PID {})", step.holder_name, step.holder)
+            };
+            match step.on {
+                None => format!("{who} waits for {holder} to end"),
+                Some(end) if end.way == Way::In => format!(
+                    "{who} waits for input on its {}, whose write end {holder} holds at its {}",
+                    descriptor(end.fd),
+                    descriptor(step.holder_fd)
+                ),
+                Some(end) => format!(
+                    "{who} waits for room in the pipe of its {}, which {holder} should read at its {}",
+                    descriptor(end.fd),
+                    descriptor(step.holder_fd)
+                ),
+            }
+        };
+        format!("Deadlock: {}.", self.steps.iter().map(step).collect::<Vec<_>>().join("; "))
+    }
+
+    /// What it is, as an identifier.
+    pub fn cause(&self) -> &'static str {
+        let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.way != Way::In);
+        match &self.steps[..] {
+            steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
+            [only] if only.holder == only.pid => "deadlock: write end open",
+            steps if steps.iter().all(|step| step.on.is_none_or(|end| end.way == Way::In)) => {
+                "deadlock: write end open"
+            }
+            _ => "deadlock: cycle of waits",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(fd: u32, pipe: u64, way: Way) -> PipeEnd {
+        PipeEnd { fd, pipe: PipeId(0, pipe), way }
+    }
+
+    fn process(pid: u32, parent: u32, ends: &[PipeEnd], waits: &[u32]) -> WaitingProcess {
+        let waits = ends.iter().filter(|end| waits.contains(&end.fd)).copied().collect();
+        WaitingProcess { pid, parent, name: format!("p{pid}"), ends: ends.to_vec(), waits, ..WaitingProcess::default() }
+    }
+
+    use Way::{In, Out};
+
+    /// A parent that reads its child's output, and whose child fills its standard error.
+    fn unread() -> [WaitingProcess; 2] {
+        [
+            process(10, 1, &[end(3, 1, In), end(5, 2, In)], &[3]),
+            process(11, 10, &[end(1, 1, Out), end(2, 2, Out)], &[2]),
+        ]
+    }
+
+    #[test]
+    fn a_child_that_fills_an_unread_stderr_is_found() {
+        let found = cycle(&unread()).unwrap();
+        assert_eq!(found.cause(), "deadlock: stderr unread");
+        let text = found.text();
+        assert!(
+            text.starts_with(
+                "Deadlock: p10 (PID 10) waits for input on its descriptor 3, whose write end p11 (PID 11) holds at its standard output; "
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("room in the pipe of its standard error, which p10 (PID 10) should read at its descriptor 5"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn who_can_go_on_frees_the_others() {
+        let mut one = unread();
+        one[1].waits.clear();
+        one[1].free = true;
+        assert_eq!(cycle(&one), None, "the child works");
+        // Another holds the write end too, and sleeps.
+        let mut two = unread().to_vec();
+        two.push(WaitingProcess { free: true, ..process(12, 1, &[end(1, 1, Out)], &[]) });
+        assert_eq!(cycle(&two), None);
+        // A reader that is gone means SIGPIPE.
+        let alone = [process(11, 10, &[end(2, 2, Out)], &[2])];
+        assert_eq!(cycle(&alone), None);
+    }
+
+    #[test]
+    fn waiting_for_a_child_that_waits_for_its_parent_is_a_circle() {
+        let mut parent = process(10, 1, &[end(3, 1, In)], &[]);
+        parent.for_children = true;
+        let found = cycle(&[parent, process(11, 10, &[end(1, 1, Out)], &[1])]).unwrap();
+        assert_eq!(found.steps.len(), 2);
+        assert!(found.text().contains("p10 (PID 10) waits for p11 (PID 11) to end"), "{}", found.text());
+    }
+
+    #[test]
+    fn who_holds_the_write_end_itself_waits_for_ever() {
+        let found = cycle(&[process(10, 1, &[end(0, 1, In), end(4, 1, Out)], &[0])]).unwrap();
+        assert_eq!(found.cause(), "deadlock: write end open");
+        assert!(found.text().contains("whose write end itself holds at its descriptor 4"), "{}", found.text());
+        // A pipeline in which somebody works is none.
+        assert_eq!(cycle(&[WaitingProcess { for_children: true, ..WaitingProcess::default() }]), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! Output that a stage keeps in its buffer: it reads, and nothing comes out. Pure.
+
+use pipemark_model::ByteSize;
+
+use crate::figures::PipelineFigures;
+use crate::programs;
+use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::verdict::name;
+
+/// So long in seconds nothing has come out.
+const SILENT: f64 = 1.0;
+/// A stage that is busy for longer than this has something to do.
+const AT_WORK: f64 = 0.3;
+/// Its reader waits for at least this share.
+const STARVED: f64 = 0.8;
+/// A buffer of the C library for a pipe, or of a language, in bytes: one write of a program that buffers has as many.
+const BUFFER: f64 = 4096.0;
+/// More is not held in a buffer of this kind.
+const MOST: u64 = 256 << 10;
+
+/// Whether a stage writes only full buffers, as far as what it wrote before tells.
+fn buffers(stage: &StageFigures) -> bool {
+    stage.wrote_before.is_none_or(|bytes| bytes >= BUFFER * 0.9)
+}
+
+/// Whether a stage has read something and gives nothing of it.
+fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let waits = |number: usize| figures.stages[number - 1].starved >= STARVED;
+    let reader_waits = figures.pipes.iter().any(|pipe| pipe.from == stage.number && waits(pipe.to));
+    let has_read = stage.held_bytes.is_some_and(|bytes| (1..=MOST).contains(&bytes));
+    let silent = stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT);
+    let fed = figures.pipes.iter().any(|pipe| pipe.to == stage.number);
+    fed && reader_waits
+        && has_read
+        && silent
+        && stage.busy < AT_WORK
+        && buffers(stage)
+        && !programs::collects(&stage.words)
+        && !programs::writes_at_once(&stage.words)
+}
+
+/// A program at the source that works now and then, and whose output doesn't come: it may be its buffer.
+fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
+    let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
+    let reader_waits =
+        figures.pipes.iter().any(|pipe| pipe.from == stage.number && figures.stages[pipe.to - 1].starved >= STARVED);
+    let works = stage.switches_per_second.is_some_and(|switches| switches > 0.5);
+    first
+        && reader_waits
+        && works
+        && stage.busy - stage.sleep - stage.other - stage.network - stage.lock < AT_WORK
+        && stage.seconds_silent.is_some_and(|seconds| seconds >= SILENT)
+        && buffers(stage)
+        && programs::buffers_output(&stage.words)
+        && !programs::writes_at_once(&stage.words)
+}
+
+/// The stage that holds its output back, where nothing else works.
+pub fn held(figures: &PipelineFigures) -> Option<PipelineVerdict> {
+    let works = |stage: &&StageFigures| (stage.computing + stage.disk) * stage.present > AT_WORK;
+    if figures.stages.iter().any(|stage| works(&stage)) {
+        return None;
+    }
+    let stage = figures.stages.iter().find(|stage| holds(figures, stage) || may_hold(figures, stage))?;
+    let seconds = stage.seconds_silent.unwrap_or(0.0);
+    let name = name(figures, stage.number);
+    let read = stage.held_bytes.filter(|&bytes| bytes > 0 && holds(figures, stage));
+    let text = match read {
+        Some(bytes) => format!(
+            "{name} holds its output: it has read {} and written nothing for {seconds:.1} s. Programs like it write to a pipe \
+             only when their buffer is full.",
+            ByteSize(bytes)
+        ),
+        None => format!(
+            "{name} holds its output, or has none: it works now and then, and has written nothing for {seconds:.1} s. Its \
+             output goes to a pipe only when its buffer is full."
+        ),
+    };
+    let verdict = PipelineVerdict::new(VerdictKind::Held, "output buffered", text);
+    Some(PipelineVerdict { stage: Some(stage.number), cause: "output buffered (held)".to_owned(), ..verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::{line, stage};
+    use crate::verdict::verdict;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// `tail -f | FILTER | awk`, of which the filter has read something.
+    fn follow(filter: &str, held: u64, silent: f64) -> PipelineFigures {
+        let tail = StageFigures { computing: 0.0, other: 1.0, cpu: Some(0.0), ..stage(1, 100, 0, 0) };
+        let filter = StageFigures {
+            words: words(filter),
+            held_bytes: Some(held),
+            seconds_silent: Some(silent),
+            ..stage(2, 0, 100, 0)
+        };
+        line(vec![tail, filter, stage(3, 0, 100, 0)])
+    }
+
+    #[test]
+    fn a_filter_that_reads_and_does_not_write_holds_its_output() {
+        let found = verdict(&follow("grep hit", 900, 2.0));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Held, Some(2)), "{}", found.text);
+        assert!(found.text.contains("has read 900 B and written nothing for 2.0 s"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_filter_that_has_nothing_to_give_does_not() {
+        for figures in [
+            follow("grep hit", 0, 2.0),
+            follow("grep hit", 900, 0.2),
+            follow("grep --line-buffered hit", 900, 2.0),
+            follow("sort", 900, 2.0),
+        ] {
+            let found = verdict(&figures);
+            assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(1)), "{}", found.text);
+        }
+        // It wrote lines before, so it doesn't wait for a full buffer.
+        let mut lines = follow("grep hit", 900, 2.0);
+        lines.stages[1].wrote_before = Some(40.0);
+        assert_eq!(verdict(&lines).kind, VerdictKind::Stage);
+    }
+}

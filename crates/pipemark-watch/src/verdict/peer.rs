@@ -1,0 +1,87 @@
+//! What is at the other end of a socket, where a stage waits for that. Pure.
+
+use crate::figures::PipelineFigures;
+use crate::report::{PeerFigures, PipelineVerdict, StageFigures, VerdictKind};
+use crate::verdict::{name, percent};
+
+/// A stage that waits for its socket for less than this does something else.
+const WAITS: f64 = 0.4;
+/// TCP says that a window limited it for this share.
+const LIMITED: f64 = 0.3;
+
+fn who(peer: &PeerFigures) -> String {
+    match peer.pid {
+        Some(pid) => format!("{} (PID {pid})", peer.name),
+        None => peer.name.clone(),
+    }
+}
+
+/// The other end of the socket that the busiest stage waits for.
+pub fn peer(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
+    let found = busiest.peer.as_ref()?;
+    let share = busiest.network + busiest.other;
+    if share < WAITS || share < busiest.computing + busiest.waiting_for_cpu {
+        return None;
+    }
+    let by = if found.tcp { "TCP" } else { "a Unix socket" };
+    let what = if found.sends { "takes its data" } else { "sends data" };
+    let mut text = format!(
+        "{} waits {} of the time until {} {what}, over {by}.",
+        name(figures, busiest.number),
+        percent(share),
+        who(found)
+    );
+    let limited = |share: Option<f64>| share.filter(|&share| share >= LIMITED);
+    let cause = match (limited(found.window_limited), limited(found.buffer_limited)) {
+        (Some(share), _) => {
+            text.push_str(&format!(
+                " The receiver's window limited TCP for {} of that: the receiver is slow.",
+                percent(share)
+            ));
+            "peer: receiver window"
+        }
+        (None, Some(share)) => {
+            text.push_str(&format!(" The send buffer limited TCP for {} of that.", percent(share)));
+            "peer: send buffer"
+        }
+        (None, None) if found.sends && found.tcp => "peer: network or receiver",
+        (None, None) if found.sends => "peer: receiver",
+        (None, None) if found.tcp => "peer: network or sender",
+        (None, None) => "peer: sender",
+    };
+    let verdict = PipelineVerdict::new(VerdictKind::Peer, "waiting for the other end of a socket", text);
+    Some(PipelineVerdict { stage: Some(busiest.number), cause: format!("{cause} ({})", found.name), ..verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::{line, stage};
+    use crate::verdict::verdict;
+
+    #[test]
+    fn the_process_beyond_a_socket_is_named() {
+        let peer = PeerFigures { name: "python3".to_owned(), pid: Some(77), sends: true, ..PeerFigures::default() };
+        let socat = StageFigures { peer: Some(peer), other: 0.95, computing: 0.03, ..stage(2, 98, 2, 0) };
+        let found = verdict(&line(vec![stage(1, 3, 0, 97), socat.clone()]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Peer, Some(2)));
+        assert!(found.text.contains("until python3 (PID 77) takes its data, over a Unix socket"), "{}", found.text);
+        let own = StageFigures { other: 0.1, computing: 0.88, ..socat };
+        assert_eq!(verdict(&line(vec![stage(1, 3, 0, 97), own])).kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn what_limits_tcp_is_said() {
+        let peer = PeerFigures {
+            name: "192.0.2.1:22".to_owned(),
+            tcp: true,
+            sends: true,
+            window_limited: Some(0.8),
+            ..PeerFigures::default()
+        };
+        let ssh = StageFigures { peer: Some(peer), network: 0.95, computing: 0.03, ..stage(2, 98, 2, 0) };
+        let found = verdict(&line(vec![stage(1, 3, 0, 97), ssh]));
+        assert_eq!(found.cause, "peer: receiver window (192.0.2.1:22)");
+        assert!(found.text.contains("window limited TCP for 80 %"), "{}", found.text);
+    }
+}

@@ -1,0 +1,68 @@
+//! Starting processes as the work of a stage. Pure.
+
+use crate::figures::PipelineFigures;
+use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
+use crate::verdict::{BALANCED, busy, name, percent};
+
+/// So many a second are work. Fewer may take as long in all, and then each does something.
+const FEWEST: f64 = 20.0;
+/// CPU time in seconds of one that does little but start and end: the start of an interpreter takes 5 to 20 ms.
+const LONGEST: f64 = 0.012;
+/// The share of the time that they take at least.
+const LEAST: f64 = 0.3;
+
+/// Whether a stage mostly starts processes: how many a second, and the CPUs that this takes.
+fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
+    let per_second = stage.starts_per_second.filter(|&rate| rate >= FEWEST)?;
+    let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
+    let spent = spent.min(stage.cpu.unwrap_or(spent)).max(0.0);
+    let busy = stage.busy.max(stage.cpu.unwrap_or(0.0));
+    (busy / per_second <= LONGEST * stage.processes.max(1) as f64 && spent >= LEAST * stage.busy)
+        .then_some((per_second, spent))
+}
+
+/// Whether starts take so much of a stage's time that its busy share bounds nothing.
+pub fn matter(stage: &StageFigures) -> bool {
+    stage.starts_per_second.is_some_and(|rate| rate >= FEWEST / 4.0)
+}
+
+/// The stage that starts processes, where that is what limits the pipeline.
+pub fn starting(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
+    let top = busy(order[0]);
+    let near = |stage: &&&StageFigures| busy(stage) >= top - BALANCED;
+    let (stage, (per_second, spent)) = order.iter().filter(near).find_map(|stage| Some((stage, starts(stage)?)))?;
+    let text = format!(
+        "{} starts {per_second:.0} processes a second: starting them takes the time ({} of one CPU).",
+        name(figures, stage.number),
+        percent(spent)
+    );
+    let verdict = PipelineVerdict::new(VerdictKind::Starts, "starting processes", text);
+    Some(PipelineVerdict { stage: Some(stage.number), cause: "starting processes".to_owned(), ..verdict })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::{line, stage};
+    use crate::verdict::verdict;
+
+    fn starter(per_second: f64, children: f64) -> StageFigures {
+        StageFigures {
+            starts_per_second: Some(per_second),
+            cpu_of_children: Some(children),
+            cpu: Some(0.9),
+            kernel: Some(0.4),
+            ..stage(2, 98, 2, 0)
+        }
+    }
+
+    #[test]
+    fn many_processes_that_do_little_are_the_cause() {
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(600.0, 0.7), stage(3, 3, 97, 0)]));
+        assert_eq!((found.kind, found.stage, found.bound), (VerdictKind::Starts, Some(2), None), "{}", found.text);
+        assert!(found.text.starts_with("s2 starts 600 processes a second"), "{}", found.text);
+        // Ten a second that compute for 90 ms each.
+        let found = verdict(&line(vec![stage(1, 2, 0, 98), starter(10.0, 0.9), stage(3, 3, 97, 0)]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)));
+    }
+}

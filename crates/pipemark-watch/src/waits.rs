@@ -1,0 +1,162 @@
+//! What each thread of a pipeline waits for at one moment, with descriptors: where nothing moves, and where a stage waits for a
+//! socket.
+
+use std::collections::BTreeMap;
+
+use crate::figures::Counts;
+use crate::process::{self, PipeEnd, Process, Way};
+use crate::report::PeerFigures;
+use crate::sampler::{Subject, WatchedStage, Watcher};
+use crate::scan::Known;
+use crate::sockets::{self, SocketState};
+use crate::state::{self, Descriptors, ThreadState};
+use crate::verdict::deadlock::{WaitingProcess, cycle};
+
+/// A stage waits for its socket in this share of the samples of an interval.
+const WAITS: f64 = 0.3;
+/// At most this share of the samples of a pipeline that doesn't move saw it work.
+const MOVES: f64 = 0.02;
+
+/// What was seen of sockets that a stage waits for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SocketWait {
+    inode: u64,
+    /// The first look at it.
+    first: SocketState,
+}
+
+impl Watcher {
+    /// Looks at what waits where that tells more than samples do. Called at the end of an interval.
+    pub(super) fn look_at_waits(&mut self) {
+        if self.current.samples > 0 && self.is_alive() {
+            self.look_for_cycle();
+            self.look_for_peers();
+        }
+    }
+
+    fn look_for_cycle(&mut self) {
+        // What is ending waits for nobody any more; what was seen before still holds.
+        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
+            return;
+        }
+        const WORK: [ThreadState; 5] =
+            [ThreadState::Running, ThreadState::Disk, ThreadState::Network, ThreadState::Terminal, ThreadState::Sleep];
+        let all: u32 = self.current.stages.iter().flat_map(|stage| stage.states).sum();
+        let works = |stage: &Counts| WORK.iter().map(|&state| stage.states[state as usize]).sum::<u32>();
+        let works: u32 = self.current.stages.iter().map(works).sum();
+        let moves = all == 0 || f64::from(works) > f64::from(all) * MOVES;
+        let found = if moves { None } else { cycle(&self.waiting_processes()) };
+        // Twice the same, half a second apart.
+        let before = std::mem::replace(&mut self.suspected, found);
+        self.cycle = self.suspected.clone().filter(|_| self.suspected == before);
+    }
+
+    fn waiting_processes(&mut self) -> Vec<WaitingProcess> {
+        let mut found: Vec<WaitingProcess> = self.known.values_mut().map(waiting).collect();
+        if let Subject::Child(root) = self.subject
+            && !self.known.contains_key(&root)
+            && let Some(process) = Process::read(root)
+        {
+            found.push(waiting(&mut Known::of(process)));
+        }
+        found
+    }
+
+    fn look_for_peers(&mut self) {
+        let waits = |place: usize| {
+            let Some(counts) = self.current.stages.get(place) else { return false };
+            let of = |state: ThreadState| f64::from(counts.states[state as usize]);
+            let all = f64::from(counts.states.iter().sum::<u32>()).max(1.0);
+            (of(ThreadState::Network) + of(ThreadState::Other)) / all >= WAITS
+        };
+        let places: Vec<usize> = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at)).collect();
+        let waiting: Vec<(usize, u64, bool)> = places
+            .into_iter()
+            .filter_map(|at| socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)))
+            .collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let sockets = sockets::all(true);
+        for (at, inode, sends) in waiting {
+            let Some(state) = sockets.get(&inode) else { continue };
+            let stage = &mut self.stages[at];
+            if stage.socket.inode != inode {
+                stage.socket = SocketWait { inode, first: state.clone() };
+                stage.peer = None;
+            }
+            let before = stage.peer.take();
+            stage.peer = Some(peer(state, &stage.socket.first, sends, before));
+        }
+    }
+}
+
+/// What a process waits for, in all of its threads.
+fn waiting(known: &mut Known) -> WaitingProcess {
+    let process = &known.process;
+    let ends = process.ends.clone().unwrap_or_default();
+    let name = pipemark_model::neutral(&process.comm);
+    let mut found =
+        WaitingProcess { pid: process.pid, parent: process.parent, name, ends, ..WaitingProcess::default() };
+    let mut stopped = matches!(process.state, 'Z' | 'X' | 'T');
+    for id in process.thread_ids() {
+        match state::descriptors_of(process.pid, id) {
+            Some(Descriptors::Files(files)) => {
+                for (fd, way) in files {
+                    let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
+                    // Anything but a pipe may wake it.
+                    let Some(end) = end.copied() else {
+                        found.free = true;
+                        continue;
+                    };
+                    if end.way == way || end.way == Way::Both {
+                        found.waits.push(PipeEnd { way, ..end });
+                    }
+                }
+            }
+            Some(Descriptors::Children) => found.for_children = true,
+            Some(Descriptors::Lock) => {}
+            Some(Descriptors::Else) => found.free = true,
+            None => stopped = true,
+        }
+    }
+    found.free |= stopped;
+    found
+}
+
+/// The socket that a stage waits for, and whether it waits to send.
+fn socket_of(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<(u64, bool)> {
+    stage.pids.iter().filter_map(|pid| known.get(pid)).find_map(|known| {
+        let process = &known.process;
+        let mut threads = known.threads.iter().map(|thread| thread.id);
+        threads.find_map(|id| {
+            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id) else { return None };
+            let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(process.pid, fd));
+            files.into_iter().find_map(|(fd, way)| Some((inode(fd)?, way == Way::Out)))
+        })
+    })
+}
+
+/// What is at the other end. Shares of TCP are of the time since the first look, or else of the connection's.
+fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<PeerFigures>) -> PeerFigures {
+    let known = before.as_ref().and_then(|peer| peer.pid.map(|pid| (pid, peer.name.clone())));
+    let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));
+    let address = state.tcp.as_ref().map(|tcp| tcp.remote.to_string());
+    let name = process.as_ref().map(|(_, name)| name.clone()).or(address);
+    let share = |of: fn(&sockets::TcpState) -> u64| {
+        let (now, then) = (state.tcp.as_ref()?, first.tcp.as_ref()?);
+        let busy = now.busy.saturating_sub(then.busy);
+        (busy > 10_000).then(|| (of(now).saturating_sub(of(then)) as f64 / busy as f64).min(1.0))
+    };
+    PeerFigures {
+        name: pipemark_model::neutral(&name.unwrap_or_else(|| "a process that can't be seen".to_owned())),
+        pid: process.map(|(pid, _)| pid),
+        tcp: state.tcp.is_some(),
+        // It was seen to send once: then what it receives are answers.
+        sends: sends || before.is_some_and(|before| before.sends),
+        receive_queue: state.receive_queue,
+        send_queue: state.send_queue,
+        window_limited: share(|tcp| tcp.window_limited),
+        buffer_limited: share(|tcp| tcp.buffer_limited),
+    }
+}

@@ -1,0 +1,210 @@
+//! What `why` says about pipelines of each kind, rebuilt small: who holds them back, and what for.
+
+use serde_json::Value;
+
+use crate::program::{Ended, PIPEMARK, left_out, pipemark, run};
+use crate::why::Running;
+
+/// The report on a pipeline that is run for some seconds.
+fn ran(words: &[&str]) -> Value {
+    let all = [&["why", "--for", "2500ms", "--json", "/dev/stderr"][..], words].concat();
+    report(run(&["timeout", "-k", "1", "5", PIPEMARK], &all))
+}
+
+/// The report in what was written to standard error.
+fn report(ended: Ended) -> Value {
+    let line = ended.stderr.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{ended:?}"));
+    serde_json::from_str(line).unwrap()
+}
+
+/// The report on one that runs already.
+fn looked(pipeline: &str) -> Value {
+    let running = Running::new(pipeline);
+    let ended = pipemark(&["why", &running.pid(), "--for", "2s", "--json", "-"]);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+/// The kind, and the name of the stage.
+fn judged(report: &Value) -> (String, String) {
+    let verdict = &report["verdict"];
+    let stage = verdict["stage"].as_u64().map(|number| &report["stages"][number as usize - 1]["name"]);
+    let name = stage.and_then(Value::as_str).unwrap_or("none");
+    (verdict["kind"].as_str().unwrap().to_owned(), name.to_owned())
+}
+
+fn pair(kind: &str, name: &str) -> (String, String) {
+    (kind.to_owned(), name.to_owned())
+}
+
+fn has(program: &str) -> bool {
+    let found = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let found = found.is_ok_and(|output| output.status.success());
+    if !found {
+        left_out("a verdict", &format!("{program} isn't here"));
+    }
+    found
+}
+
+/// Python that computes over what a child sends it.
+const HASHES: &str = "import hashlib,subprocess
+child = subprocess.Popen(['cat', '/dev/zero'], stdout=subprocess.PIPE)
+h = hashlib.sha256()
+while block := child.stdout.read(65536): h.update(block)";
+
+#[test]
+fn a_program_that_reads_its_child_is_a_stage_however_it_is_started() {
+    let in_shell = format!("python3 -c \"{}\"", HASHES);
+    let after = format!("{in_shell}; true");
+    for words in [&["--", "python3", "-c", HASHES][..], &[&in_shell], &[&after]] {
+        let report = ran(words);
+        assert_eq!(judged(&report), pair("stage", "python3"), "{words:?}: {report}");
+        assert_eq!(report["stages"].as_array().unwrap().len(), 2, "{words:?}: {report}");
+    }
+    let report = looked(&in_shell);
+    assert_eq!(judged(&report), pair("stage", "python3"), "{report}");
+}
+
+#[test]
+fn a_child_over_a_pair_of_sockets_is_a_stage() {
+    if !has("node") {
+        return;
+    }
+    let script = "const h=require('crypto').createHash('sha512');
+require('child_process').spawn('cat',['/dev/zero']).stdout.on('data',b=>{for(let i=0;i<9;i++)h.update(b)})";
+    let report = ran(&["--", "node", "-e", script]);
+    assert_eq!(judged(&report), pair("stage", "node"), "{report}");
+    assert_eq!(report["stages"][0]["name"], "cat", "{report}");
+    assert_eq!(report["pipes"][0]["is_socket"], true, "{report}");
+}
+
+#[test]
+fn parents_that_only_start_and_wait_are_no_stages() {
+    for pipeline in ["timeout 9 yes | cat >/dev/null", "env A=1 sh -c 'yes | cat >/dev/null; true'; true"] {
+        let report = ran(&[pipeline]);
+        let names: Vec<&str> =
+            report["stages"].as_array().unwrap().iter().map(|stage| stage["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["yes", "cat"], "{pipeline}: {report}");
+    }
+}
+
+#[test]
+fn small_pieces_are_counted_and_their_writer_is_named() {
+    for (pipeline, stage, most) in [
+        ("perl -e '$|=1; print \"row $_ of it\\n\" for 1..1e9' | wc -l", "perl", 40.0),
+        ("dd if=/dev/zero bs=256 status=none | dd of=/dev/null bs=64k status=none", "dd", 256.0),
+    ] {
+        let report = looked(pipeline);
+        assert_eq!(judged(&report), pair("calls", stage), "{pipeline}: {report}");
+        assert_eq!((&report["verdict"]["stage"], &report["verdict"]["bound"]), (&1.into(), &Value::Null), "{report}");
+        let bytes = report["stages"][0]["bytes_per_write"].as_f64().unwrap();
+        assert!(bytes <= most && bytes > 10.0, "{bytes}: {report}");
+        assert!(report["verdict"]["text"].as_str().unwrap().contains("bytes per call"), "{report}");
+        assert!(!report["verdict"]["remedies"].as_array().unwrap().is_empty(), "{report}");
+    }
+}
+
+#[test]
+fn a_shell_that_reads_byte_by_byte_is_named() {
+    let report = looked("yes 'a line of text' | while read -r x; do :; done");
+    assert_eq!(judged(&report), pair("calls", "bash"), "{report}");
+    assert_eq!(report["verdict"]["remedies"][0]["id"], "shell-read-loop", "{report}");
+}
+
+#[test]
+fn output_that_stays_in_a_buffer_is_held() {
+    let report = looked("(while :; do echo a hit; sleep 0.1; done) | grep hit | cat >/dev/null");
+    assert_eq!(judged(&report), pair("held", "grep"), "{report}");
+    assert_eq!(report["verdict"]["remedies"][0]["command"], "grep --line-buffered hit", "{report}");
+    let report = looked("(while :; do echo a hit; sleep 0.1; done) | grep --line-buffered hit | cat >/dev/null");
+    assert_ne!(report["verdict"]["kind"], "held", "{report}");
+}
+
+#[test]
+fn a_circle_of_waits_is_named_with_its_descriptors() {
+    let child = "import sys; sys.stderr.write('x' * 1000000); print('done')";
+    let parent = format!(
+        "import subprocess as s
+child = s.Popen(['python3', '-c', \"\"\"{child}\"\"\"], stdout=s.PIPE, stderr=s.PIPE)
+child.stdout.read()"
+    );
+    let report = ran(&["--", "python3", "-c", &parent]);
+    let verdict = &report["verdict"];
+    assert_eq!(
+        (&verdict["kind"], &verdict["cause"]),
+        (&"deadlock".into(), &"deadlock: stderr unread".into()),
+        "{report}"
+    );
+    let text = verdict["text"].as_str().unwrap();
+    assert!(text.contains("room in the pipe of its standard error") && text.contains("PID"), "{text}");
+}
+
+#[test]
+fn bursts_that_no_pipe_holds_are_measured() {
+    let reader = "python3 -c 'import os,time
+while True:
+    left = 32 << 20
+    while left: left -= len(os.read(0, min(left, 65536)))
+    time.sleep(0.5)'";
+    let writer = "python3 -c 'import os,time
+block = bytes(1 << 20)
+while True:
+    time.sleep(0.012)
+    os.write(1, block)'";
+    let report = looked(&format!("{writer} | {reader}"));
+    assert_eq!(report["verdict"]["kind"], "burst", "{report}");
+    let ids: Vec<&Value> = report["verdict"]["remedies"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    assert_eq!(ids[0], "burst-mbuffer", "{report}");
+    assert!(!report["verdict"]["advice"].to_string().contains("tune"), "{report}");
+}
+
+#[test]
+fn starting_processes_is_work() {
+    let report = looked("yes | while read x; do /bin/true; done | cat >/dev/null");
+    assert_eq!(judged(&report), pair("starts", "bash"), "{report}");
+    assert!(report["stages"][1]["starts_per_second"].as_f64() > Some(20.0), "{report}");
+}
+
+#[test]
+fn the_process_beyond_a_socket_is_named() {
+    let both = "python3 -c 'import socket,time,os
+a, b = socket.socketpair()
+if os.fork():
+    b.close()
+    while block := os.read(0, 65536): a.sendall(block)
+else:
+    a.close()
+    while b.recv(65536): time.sleep(0.01)'";
+    let report = looked(&format!("yes | {both}"));
+    let (kind, stage) = judged(&report);
+    // Both processes are of one stage: then it is what sleeps in it.
+    assert!(kind == "peer" || kind == "stage", "{report}");
+    assert_eq!(stage, "python3", "{report}");
+    let serve = "import socket,time,sys,os
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); c, _ = s.accept()
+while c.recv(4096): time.sleep(0.02)";
+    let send = "import socket,sys,os
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+while block := os.read(0, 65536): s.sendall(block)";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let mut server = std::process::Command::new("python3").args(["-c", serve]).arg(&path).spawn().unwrap();
+    while !path.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let report = looked(&format!("yes | python3 -c '{send}' {}", path.display()));
+    let _ = server.kill();
+    let _ = server.wait();
+    assert_eq!(judged(&report), pair("peer", "python3"), "{report}");
+    assert_eq!(report["stages"][1]["peer"]["pid"], server.id(), "{report}");
+    assert!(report["verdict"]["text"].as_str().unwrap().contains("over a Unix socket"), "{report}");
+}
+
+#[test]
+fn stages_are_called_as_they_were_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("zeros.gz");
+    let made = format!("head -c 400000000 /dev/zero | gzip -1 >{0}", path.display());
+    assert_eq!(run(&["sh", "-c"], &[&made]).code(), Some(0));
+    let report = looked(&format!("while :; do zcat {} | cat; done >/dev/null", path.display()));
+    assert_eq!(report["stages"][0]["name"], "zcat", "{report}");
+}
