@@ -49,7 +49,7 @@ fn deliveries(verb: &[&str], group: bool) -> BTreeMap<i32, u32> {
     let path = folder.path().to_str().unwrap();
     let child = Command::new(PIPEMARK)
         .args(verb)
-        .args(["--", "python3", "-c", COUNTS, path])
+        .args(["--", "/usr/bin/python3", "-c", COUNTS, path])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

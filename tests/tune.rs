@@ -80,6 +80,15 @@ fn an_interrupt_puts_the_old_capacities_back() {
     started.signal(Signal::INT);
     let (ended, _) = started.end();
     assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
+    // By any other signal that would end it.
+    let started = Started::pipemark(&["tune", &running.pid(), "--for", "1min"]);
+    let large = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        capacity(&reader) == LARGE
+    });
+    started.signal(Signal::USR1);
+    let (ended, _) = started.end();
+    assert_eq!((large, ended.code(), capacity(&reader)), (true, Some(130), OLD), "{}", ended.stderr);
 }
 
 #[test]
@@ -112,4 +121,26 @@ fn a_pipeline_that_it_runs_is_the_same_as_without() {
         assert_eq!((with.code(), with.stdout), (without.code(), without.stdout), "{}", with.stderr);
         assert!(with.stderr.contains("tune · "), "{}", with.stderr);
     }
+}
+
+#[test]
+fn one_pipe_can_be_tried_alone() {
+    let running = Running::new("cat /dev/zero | cat | cat >/dev/null");
+    let pid = running.pid();
+    let ended = pipemark(&["tune", &pid, "--pipe", "2", "--for", "8s", "--json", "-"]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("takes 8 s; pipe 2"), "{}", ended.stderr);
+    let pipes = &ended.document()["pipes"];
+    assert_eq!((pipes.as_array().unwrap().len(), &pipes[0]["from"]), (1, &2.into()), "{pipes}");
+    let ended = pipemark(&["tune", &pid, "--pipe", "3", "--for", "8s"]);
+    assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no pipe 3: it has 2"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_pipeline_that_ends_before_three_rounds_gets_no_ratio() {
+    let ended = pipemark(&["tune", "--json", "/dev/stdout", "timeout 3.5 cat /dev/zero | cat >/dev/null"]);
+    let outcome: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&outcome["verdict"], &outcome["ratio"]), (&Value::Null, &Value::Null), "{outcome}");
+    assert!(outcome["text"].as_str().unwrap().contains("ended too soon"), "{outcome}");
 }

@@ -46,7 +46,9 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
                 found.extend(remedies::of_stage(stage, verdict, figures));
-                found.extend(of_any_stage(stage));
+                if verdict.kind == VerdictKind::Stage {
+                    found.extend(of_any_stage(stage));
+                }
                 if verdict.kind == VerdictKind::Stage && stage.busy < BUSY && exhausted.is_none() {
                     found.extend(beside(stage, figures));
                 }

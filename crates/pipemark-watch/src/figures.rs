@@ -309,6 +309,9 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         Some(bytes as f64 / calls as f64)
     };
     let ends = (!stage.ins.is_empty(), !stage.outs.is_empty());
+    // What a child used is counted when it is reaped, so more than there is may be of this time.
+    let most = if stage.cpus.is_empty() { f64::INFINITY } else { stage.cpus.len() as f64 };
+    let cpus = |count: Option<u64>| per_second(count).map(|ns| (ns / 1e9).min(most));
     let shares = corrected(counts, seconds, stage.threads, ends);
     let share = |state: ThreadState| shares[state as usize];
     let running = share(ThreadState::Running);
@@ -337,7 +340,7 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         other: share(ThreadState::Other),
         unknown: share(ThreadState::Unknown),
         hidden: stage.hidden,
-        cpu: per_second(counts.cpu).map(|ns| ns / 1e9),
+        cpu: cpus(counts.cpu),
         cpu_wait: per_second(counts.cpu_wait).map(|ns| ns / 1e9),
         bytes_in_per_second: rate(counts.read, moving).filter(counted),
         bytes_out_per_second: rate(counts.wrote, moving).filter(counted),
@@ -345,14 +348,16 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
         writes_per_second: rate(counts.writes, moving),
         bytes_per_read: per_call(counts.read, counts.reads),
         bytes_per_write: per_call(counts.wrote, counts.writes),
-        kernel: per_second(counts.kernel).map(|ns| ns / 1e9),
+        kernel: cpus(counts.kernel),
         starts_per_second: (seconds > 0.0 && counts.starts > 0).then(|| counts.starts as f64 / seconds),
-        cpu_of_children: per_second(counts.children).map(|ns| ns / 1e9),
+        cpu_of_children: cpus(counts.children),
         held_bytes: stage.held_bytes,
         seconds_silent: stage.silent_since.map(|since| since.elapsed().as_secs_f64()),
         wrote_before: stage.wrote_before,
         words: stage.words.clone(),
         collates: stage.collates,
+        reads_others: stage.reads_others,
+        writes_others: stage.writes_others,
         peer: stage.peer.clone(),
         switches_per_second: per_second(counts.switches),
         throttled: per_second(counts.throttled).map(|ns| (ns / 1e9).min(1.0)),
@@ -376,6 +381,8 @@ fn stage(watcher: &Watcher, interval: &Interval, place: usize, number: usize) ->
 /// The rate of a pipe, from whichever side counts; where a side uses other files besides, it counts too much. Then the
 /// rates of the stages' ends that do not count by themselves.
 fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
+    /// The two ends of a pipe count the same within this.
+    const DISAGREE: f64 = 1.1;
     // Whether it is the only one that its writer writes, and the only one that its reader reads.
     let alone = |pipe: &PipeFigures| {
         let only = |end: fn(&PipeFigures) -> usize| pipes.iter().filter(|other| end(other) == end(pipe)).count() == 1;
@@ -386,10 +393,14 @@ fn rates(stages: &mut [StageFigures], pipes: &mut [PipeFigures]) {
         let out = stages[pipe.from - 1].bytes_out_per_second.filter(|_| writes);
         let input = stages[pipe.to - 1].bytes_in_per_second.filter(|_| reads);
         pipe.bytes_per_second = match (out, input) {
-            // So much less is what it writes elsewhere, while the bytes of the pipe are not counted.
+            // What one end counts too little goes by calls that are not counted; what it counts too much goes elsewhere.
+            (Some(out), Some(input)) if out > input * DISAGREE && !stages[pipe.from - 1].writes_others => Some(out),
+            (Some(out), Some(input)) if input > out * DISAGREE && !stages[pipe.to - 1].reads_others => Some(input),
             (Some(out), Some(input)) if out < input / 50.0 => Some(input),
             (Some(out), Some(input)) if input < out / 50.0 => Some(out),
             (Some(out), Some(input)) => Some(out.min(input)),
+            // What the reader reads may be something else.
+            (None, Some(_)) if pipe.is_socket && stages[pipe.to - 1].reads_others => None,
             (out, input) => out.or(input),
         };
     }
@@ -448,6 +459,30 @@ mod tests {
             let known = [figures.bytes_in_per_second, figures.bytes_out_per_second].map(|rate| rate.is_some());
             assert_eq!(known, [!uncounted; 2]);
         }
+    }
+
+    #[test]
+    fn the_rate_of_a_pipe_is_that_of_the_end_that_counts_more() {
+        let stage = |number, bytes_in_per_second, bytes_out_per_second| StageFigures {
+            number,
+            bytes_in_per_second,
+            bytes_out_per_second,
+            ..StageFigures::default()
+        };
+        let rate = |writes_others: bool, out: f64, input: f64| {
+            let writer = StageFigures { writes_others, ..stage(1, None, Some(out)) };
+            let mut stages = [writer, stage(2, Some(input), None)];
+            let (number, from, to) = (1, 1, 2);
+            let mut pipes = [PipeFigures { number, from, to, ..PipeFigures::default() }];
+            rates(&mut stages, &mut pipes);
+            assert_eq!(stages[0].bytes_out_per_second, pipes[0].bytes_per_second);
+            pipes[0].bytes_per_second.unwrap()
+        };
+        // One end splices part of its bytes.
+        assert_eq!((rate(false, 1.2, 20.0), rate(false, 20.0, 1.2)), (20.0, 20.0));
+        // It writes a file besides, as tee does.
+        assert_eq!(rate(true, 20.0, 10.0), 10.0);
+        assert_eq!(rate(false, 10.0, 10.5), 10.0);
     }
 
     #[test]

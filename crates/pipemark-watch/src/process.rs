@@ -68,8 +68,18 @@ pub struct Process {
     pub comm: String,
     /// The ends of pipes that it holds; `None` where that may not be seen.
     pub ends: Option<Vec<PipeEnd>>,
-    /// Its sockets: descriptor and inode.
+    /// What else it has open.
+    pub others: OtherFiles,
+}
+
+/// Open files that are no pipes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OtherFiles {
+    /// Sockets: descriptor and inode.
     pub sockets: Vec<(u32, u64)>,
+    /// Whether there are files and devices that it may read, and such that it may write.
+    pub reads: bool,
+    pub writes: bool,
 }
 
 /// The flag of a thread of the kernel. Where numbers are a container's own, its second process is one of anybody's.
@@ -128,13 +138,13 @@ impl Process {
     }
 
     fn with_ends(mut self) -> Process {
-        let mut sockets = Vec::new();
-        self.ends = match ends(self.pid, &mut sockets) {
+        let mut others = OtherFiles::default();
+        self.ends = match ends(self.pid, &mut others) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !matches!(self.state, 'Z' | 'X') => None,
             // Meanwhile it may have ended, and what it held with it.
             ends => Some(ends.unwrap_or_default()),
         };
-        self.sockets = sockets;
+        self.others = others;
         self
     }
 
@@ -164,7 +174,7 @@ impl Process {
             reaped,
             comm,
             ends: None,
-            sockets: Vec::new(),
+            others: OtherFiles::default(),
         })
     }
 
@@ -203,8 +213,8 @@ pub fn thread_count(pid: u32) -> Option<usize> {
     (links as usize).checked_sub(2)
 }
 
-/// The ends of pipes that a process holds; its `sockets` besides.
-fn ends(pid: u32, sockets: &mut Vec<(u32, u64)>) -> io::Result<Vec<PipeEnd>> {
+/// The ends of pipes that a process holds; the `others` besides.
+fn ends(pid: u32, others: &mut OtherFiles) -> io::Result<Vec<PipeEnd>> {
     let folder = format!("/proc/{pid}/fd");
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder)? {
@@ -212,13 +222,24 @@ fn ends(pid: u32, sockets: &mut Vec<(u32, u64)>) -> io::Result<Vec<PipeEnd>> {
         let path = format!("{folder}/{fd}");
         match file_of(&path) {
             Some((FileType::Fifo, pipe)) => found.extend(way_of(&path).map(|way| PipeEnd { fd, pipe, way })),
-            Some((FileType::Socket, PipeId(_, inode))) => sockets.push((fd, inode)),
+            Some((FileType::Socket, PipeId(_, inode))) => others.sockets.push((fd, inode)),
+            Some((FileType::RegularFile | FileType::CharacterDevice, _)) if !is_idle_device(&path) => {
+                let way = way_of(&path);
+                others.reads |= matches!(way, Some(Way::In | Way::Both));
+                others.writes |= matches!(way, Some(Way::Out | Way::Both));
+            }
             _ => {}
         }
     }
-    sockets.sort_unstable();
+    others.sockets.sort_unstable();
     found.sort_by_key(|end| end.fd);
     Ok(found)
+}
+
+/// Whether a file is a terminal or /dev/null, which every process has and few read or write much.
+fn is_idle_device(path: &str) -> bool {
+    let name = fs::read_link(path).unwrap_or_default();
+    is_terminal(&name) || name == Path::new("/dev/null")
 }
 
 /// Which end of a pipe a descriptor is, if it is one.
@@ -256,7 +277,7 @@ pub fn socket_of(pid: u32, fd: u32) -> Option<u64> {
 
 /// The number and name of the first process that holds a socket.
 pub fn holder_of_socket(inode: u64) -> Option<(u32, String)> {
-    let holds = |process: &Process| process.sockets.iter().any(|(_, own)| *own == inode);
+    let holds = |process: &Process| process.others.sockets.iter().any(|(_, own)| *own == inode);
     all().into_iter().find(holds).map(|process| (process.pid, process.comm))
 }
 

@@ -206,6 +206,11 @@ pub struct StageFigures {
     /// Its words, as it was started.
     #[serde(skip)]
     pub words: Vec<String>,
+    /// It has files or sockets besides its pipes that it may read, and such that it may write.
+    #[serde(skip)]
+    pub reads_others: bool,
+    #[serde(skip)]
+    pub writes_others: bool,
     /// It compares text by the rules of a language.
     #[serde(skip)]
     pub collates: bool,
@@ -229,7 +234,7 @@ pub struct StageMoment {
 }
 
 /// A pipe in figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipeFigures {
     pub number: usize,
@@ -307,6 +312,12 @@ impl PipelineReport {
         let longest = phases.iter().max_by(|a, b| (a.end - a.begin).total_cmp(&(b.end - b.begin)));
         let verdict = match longest {
             Some(phase) if phases.len() > 1 => phase.verdict.clone(),
+            _ if figures.stages.is_empty() && !std::path::Path::new("/proc/self/stat").exists() => {
+                PipelineVerdict::unknown(
+                    "no /proc",
+                    "Nothing can be seen: /proc isn't mounted here; 'mount -t proc proc /proc', as root, makes it so.",
+                )
+            }
             _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
             _ => verdict::verdict(&figures),
         };

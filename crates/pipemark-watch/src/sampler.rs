@@ -74,6 +74,9 @@ pub struct WatchedStage {
     /// Its words, and whether it compares text by the rules of a language.
     pub(super) words: Vec<String>,
     pub(super) collates: bool,
+    /// It has files or sockets besides its pipes that it may read, and such that it may write.
+    pub(super) reads_others: bool,
+    pub(super) writes_others: bool,
     /// Since when it has written nothing, what it has read since, and the bytes of one write before.
     pub(super) silent_since: Option<Instant>,
     pub(super) held_bytes: Option<u64>,

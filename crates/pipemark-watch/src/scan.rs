@@ -188,7 +188,7 @@ impl Watcher {
         }
         let starting = matches!(self.subject, Subject::Child(_)) && began < self.begin + STARTING;
         let spent = own_time().saturating_sub(cpu);
-        self.found.next = began + if starting { ASK_FIRST.max(spent * 4) } else { ASK.max(spent * 100) };
+        self.found.next = began + if starting { ASK_FIRST.max(spent * 4) } else { ASK.max(spent * 200) };
     }
 
     fn look_anew(&mut self, began: Instant) {
@@ -426,6 +426,9 @@ impl Watcher {
         let leads = |end: &PipeEnd| shape.ins.contains(&end.pipe) || shape.outs.contains(&end.pipe);
         let (inner, outer): (Vec<_>, Vec<_>) =
             ends.iter().partition(|end| !leads(end) && held(end, Way::In) && held(end, Way::Out));
+        let others = || shape.pids.iter().filter_map(|pid| self.known.get(pid)).map(|known| &known.process.others);
+        stage.reads_others = others().any(|others| others.reads || !others.sockets.is_empty());
+        stage.writes_others = others().any(|others| others.writes || !others.sockets.is_empty());
         let pipes = |ends: Vec<&PipeEnd>| BTreeSet::from_iter(ends.into_iter().map(|end| end.pipe));
         (stage.inner, stage.outer) = (pipes(inner), pipes(outer));
         for pid in &shape.pids {

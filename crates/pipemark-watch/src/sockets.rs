@@ -202,7 +202,7 @@ fn tcp_socket(message: &[u8]) -> Option<(u64, SocketState)> {
 /// Makes pairs of sockets that join a process and its descendant links as pipes are: those at which the descendant has its
 /// standard input, output or errors. Programs such as Node start others so.
 pub fn join(processes: &mut [Process]) {
-    let standard = |process: &Process| process.sockets.iter().any(|(fd, _)| *fd < 3);
+    let standard = |process: &Process| process.others.sockets.iter().any(|(fd, _)| *fd < 3);
     if !processes.iter().any(standard) {
         return;
     }
@@ -210,12 +210,12 @@ pub fn join(processes: &mut [Process]) {
     let parent_of: BTreeMap<u32, u32> = processes.iter().map(|process| (process.pid, process.parent)).collect();
     let mut found: Vec<(usize, PipeEnd)> = Vec::new();
     for (place, process) in processes.iter().enumerate() {
-        for &(fd, inode) in process.sockets.iter().filter(|(fd, _)| *fd < 3) {
+        for &(fd, inode) in process.others.sockets.iter().filter(|(fd, _)| *fd < 3) {
             let Some(peer) = sockets.get(&inode).and_then(|state| state.peer) else { continue };
             let ancestors: Vec<u32> =
                 std::iter::successors(Some(process.parent), |pid| parent_of.get(pid).copied()).take(65).collect();
             let holder = processes.iter().enumerate().find_map(|(at, other)| {
-                let end = other.sockets.iter().find(|(_, own)| *own == peer)?;
+                let end = other.others.sockets.iter().find(|(_, own)| *own == peer)?;
                 ancestors.contains(&other.pid).then_some((at, end.0))
             });
             let Some((at, other_fd)) = holder else { continue };

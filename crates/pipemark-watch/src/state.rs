@@ -117,6 +117,8 @@ pub enum Descriptors {
     /// Input from, or room in, any of these.
     Files(Vec<(u64, Way)>),
     Children,
+    /// A file to be opened, such as a FIFO at its other end: where its name is, and the flags.
+    Open(u64, u64),
     /// Another thread, likely.
     Lock,
     /// It runs, or waits for something else.
@@ -182,6 +184,9 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView) -> Descriptors {
         libc::SYS_ppoll if call.arguments[2] == 0 => polled(pollfds(call, thread)),
         libc::SYS_pselect6 if call.arguments[4] == 0 => polled(selected(call, thread)),
         libc::SYS_epoll_pwait if call.arguments[3] as i32 <= 0 => polled(thread.watched(call.arguments[0])),
+        libc::SYS_openat => Descriptors::Open(call.arguments[1], call.arguments[2]),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => Descriptors::Open(call.arguments[0], call.arguments[1]),
         number => match of_number(number) {
             Some(ThreadState::Children) => Descriptors::Children,
             Some(ThreadState::Lock) => Descriptors::Lock,
@@ -245,6 +250,10 @@ pub fn of_call(call: &SystemCall, thread: &dyn ThreadView) -> ThreadWait {
             network(fd(0))
         }
         libc::SYS_sendmmsg | libc::SYS_accept | libc::SYS_accept4 | libc::SYS_connect => network(fd(0)),
+        // A FIFO waits for its other end to be opened.
+        libc::SYS_openat => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_open => waits_in(thread).unwrap_or(ThreadWait::Is(ThreadState::Disk)),
         libc::SYS_rt_sigtimedwait if limit(2) => ThreadWait::Is(ThreadState::Sleep),
         number => match of_number(number) {
             Some(state) => ThreadWait::Is(state),
@@ -261,12 +270,12 @@ fn of_number(number: i64) -> Option<ThreadState> {
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => ThreadState::Sleep,
         libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => ThreadState::Other,
         libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_sync_file_range | libc::SYS_syncfs => ThreadState::Disk,
-        libc::SYS_openat | libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 => ThreadState::Disk,
+        libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_getdents64 => ThreadState::Disk,
         libc::SYS_unlinkat | libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_renameat2 => ThreadState::Disk,
         libc::SYS_close | libc::SYS_copy_file_range | libc::SYS_madvise | libc::SYS_mmap => ThreadState::Disk,
         libc::SYS_munmap | libc::SYS_msync => ThreadState::Disk,
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_open | libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => ThreadState::Disk,
+        libc::SYS_stat | libc::SYS_lstat | libc::SYS_getdents => ThreadState::Disk,
         #[cfg(target_arch = "x86_64")]
         libc::SYS_pause => ThreadState::Other,
         _ => return None,
@@ -383,13 +392,14 @@ fn begins(name: &str, like: &str) -> bool {
 }
 
 /// What functions of the kernel wait for, by how their names begin; the first that fits.
-const FUNCTIONS: [(&str, ThreadWait); 11] = [
+const FUNCTIONS: [(&str, ThreadWait); 12] = [
     ("anon_pipe_read pipe_read fifo_pipe_read pipe_wait_readable", ThreadWait::In(None)),
     ("anon_pipe_write pipe_write fifo_pipe_write pipe_wait_writable", ThreadWait::Out(None)),
     (
         "do_poll do_sys_poll poll_schedule do_select ep_poll do_epoll io_cqring schedule_hrtimeout",
         ThreadWait::Unsure { ins: true, outs: true, otherwise: ThreadState::Other },
     ),
+    ("wait_for_partner fifo_open", ThreadWait::Is(ThreadState::Other)),
     ("do_wait kernel_wait", ThreadWait::Is(ThreadState::Children)),
     ("hrtimer_nanosleep do_nanosleep", ThreadWait::Is(ThreadState::Sleep)),
     ("io_wq_worker futex __futex flock locks_lock posix_lock fcntl_setlk", ThreadWait::Is(ThreadState::Lock)),
@@ -417,6 +427,7 @@ pub fn of_function(name: &str) -> Option<ThreadWait> {
 /// What it is that a thread waits for in this function, where that is none of the states.
 pub fn named(function: &str) -> Option<&'static str> {
     let known = [
+        ("wait_for_partner fifo_open", "a FIFO to be opened at its other end"),
         ("unix_", "another program, over a Unix socket"),
         ("ep_poll do_epoll", "an event, a timer or another program"),
         ("do_poll do_select", "an event or another program"),
@@ -504,6 +515,9 @@ mod tests {
         assert_eq!(wait(libc::SYS_rt_sigtimedwait, &[0, 0, 0], &fake()), ThreadWait::Is(ThreadState::Other));
         assert_eq!(wait(libc::SYS_wait4, &[0], &fake()), ThreadWait::Is(ThreadState::Children));
         assert_eq!(wait(libc::SYS_fsync, &[4], &fake()), ThreadWait::Is(ThreadState::Disk));
+        assert_eq!(wait(libc::SYS_openat, &[0], &fake()), ThreadWait::Is(ThreadState::Disk));
+        let fifo = Fake { function: "wait_for_partner", ..fake() };
+        assert_eq!(wait(libc::SYS_openat, &[0], &fifo), ThreadWait::Is(ThreadState::Other));
         assert_eq!(wait(libc::SYS_flock, &[4], &fake()), ThreadWait::Is(ThreadState::Lock));
         // A call that isn't known is told by the function.
         let asleep = Fake { function: "do_nanosleep", ..fake() };

@@ -2,6 +2,7 @@
 //! socket.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::figures::Counts;
 use crate::process::{self, PipeEnd, Process, Way};
@@ -10,6 +11,7 @@ use crate::sampler::{Subject, WatchedStage, Watcher};
 use crate::scan::Known;
 use crate::sockets::{self, SocketState};
 use crate::state::{self, Descriptors, ThreadState};
+use crate::thread;
 use crate::verdict::deadlock::{WaitingProcess, cycle};
 
 /// A stage waits for its socket in this share of the samples of an interval.
@@ -115,6 +117,10 @@ fn waiting(known: &mut Known) -> WaitingProcess {
                 }
             }
             Some(Descriptors::Children) => found.for_children = true,
+            Some(Descriptors::Open(address, flags)) => match fifo(process.pid, address, flags) {
+                Some(fifo) => found.opens = Some(fifo),
+                None => found.free = true,
+            },
             Some(Descriptors::Lock) => {}
             Some(Descriptors::Else) => found.free = true,
             None => stopped = true,
@@ -122,6 +128,23 @@ fn waiting(known: &mut Known) -> WaitingProcess {
     }
     found.free |= stopped;
     found
+}
+
+/// The FIFO whose name is at an address of a process, and the way in which it is opened.
+fn fifo(pid: u32, address: u64, flags: u64) -> Option<(String, Way)> {
+    const LONGEST: usize = 256;
+    // As much as there is up to the end of the page.
+    let length = LONGEST.min(4096 - (address % 4096) as usize);
+    let bytes = thread::memory(pid, address, length)?;
+    let name = String::from_utf8_lossy(bytes.split(|&byte| byte == 0).next()?).into_owned();
+    let path = Path::new(&format!("/proc/{pid}/cwd")).join(&name);
+    process::pipe_of(path.to_str()?)?;
+    let way = match flags & 3 {
+        0 => Way::In,
+        1 => Way::Out,
+        _ => return None,
+    };
+    Some((pipemark_model::neutral(&name), way))
 }
 
 /// The socket that a stage waits for, and whether it waits to send.

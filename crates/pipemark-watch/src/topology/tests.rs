@@ -1,4 +1,5 @@
 use super::*;
+use crate::process::OtherFiles;
 
 /// `(pid, parent, group, [(fd, pipe, way)])`.
 type Line<'l> = (u32, u32, u32, &'l [(u32, u64, Way)]);
@@ -8,7 +9,7 @@ fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
         let ends = ends.iter().map(|&(fd, pipe, way)| PipeEnd { fd, pipe: PipeId(0, pipe), way }).collect();
         let (comm, start) = (format!("p{pid}"), u64::from(pid));
         let (state, threads, of_kernel, ends) = ('S', 1, false, Some(ends));
-        let (ticks, kernel_ticks, children_ticks, reaped, sockets) = (0, 0, 0, 0, Vec::new());
+        let (ticks, kernel_ticks, children_ticks, reaped, others) = (0, 0, 0, 0, OtherFiles::default());
         Process {
             pid,
             parent,
@@ -23,7 +24,7 @@ fn snapshot(lines: &[Line<'_>]) -> Vec<Process> {
             reaped,
             comm,
             ends,
-            sockets,
+            others,
         }
     };
     lines.iter().map(process).collect()

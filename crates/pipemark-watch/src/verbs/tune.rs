@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use pipeio_harness::signals::SignalQueue;
 use pipemark_console::{Ending, Stop, say};
 use pipemark_model::{ByteSize, parse_duration};
 use pipemark_show::{Note, Sheet, Style};
@@ -48,8 +49,11 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         return Err(Stop::with(why::FAILED, "tune changes pipes, for which it opens them; leave out --no-touch"));
     }
     let turns = (options.time.as_millis() / why::INTERVAL.as_millis()) as usize;
-    let mut trial =
-        TuneTrial { tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2, options.pipe), quits: false };
+    let mut trial = TuneTrial {
+        tuning: Tuning::new(options.capacity.0, (turns - LOOKS) / 2, options.pipe),
+        quits: false,
+        signals: None,
+    };
     let target = wanted(watched)?;
     if !matches!(target, WatchTarget::Live) {
         let pipes = options.pipe.map_or_else(|| "all pipes".to_owned(), |number| format!("pipe {number}"));
@@ -62,6 +66,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         WatchTarget::Start(command, text) => why::start(watched, command, &text, None, &mut trial, keep),
         WatchTarget::Processes(pids) => {
             trial.quits = true;
+            trial.signals = Some(SignalQueue::block(&unheard()).map_err(Stop::failed)?);
             let (report, key) = why::look(watched, &pids, None, &mut trial, keep)?;
             let nothing = trial.tuning.outcome().filter(|outcome| outcome.verdict.is_none());
             let print = || why::print(&trial.sheet(&report));
@@ -77,10 +82,20 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
     }
 }
 
+/// Signals that end nothing, and those that are caught otherwise.
+fn unheard() -> Vec<i32> {
+    let harmless = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGPIPE];
+    let stopping = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+    let caught = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    [&harmless[..], &stopping, &caught].concat()
+}
+
 struct TuneTrial {
     tuning: Tuning,
     /// When it is over, so is the watching: the pipeline isn't ours.
     quits: bool,
+    /// What else would end this program while pipes are larger than they were.
+    signals: Option<SignalQueue>,
 }
 
 impl WatchView for TuneTrial {
@@ -91,6 +106,9 @@ impl WatchView for TuneTrial {
     }
 
     fn asked(&mut self) -> Option<Key> {
+        if self.signals.as_ref().is_some_and(|signals| !signals.take().is_empty()) {
+            return Some(Key::Interrupt);
+        }
         (self.quits && self.tuning.outcome().is_some()).then_some(Key::Quit)
     }
 

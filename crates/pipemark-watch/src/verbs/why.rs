@@ -351,7 +351,13 @@ pub fn start(
     live: &mut dyn WatchView,
     keep: Keep<'_>,
 ) -> Ending {
-    let failed = |error: io::Error| Stop::with(FAILED, format_args!("signals cannot be caught: {error}"));
+    let failed = |error: io::Error| {
+        let advice = match error.raw_os_error() {
+            Some(libc::EMFILE) => "; raise the limit of open files (ulimit -n)",
+            _ => "",
+        };
+        Stop::with(FAILED, format_args!("signals cannot be caught: {error}{advice}"))
+    };
     let mut signals = SignalRelay::catch().map_err(failed)?;
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {

@@ -45,6 +45,11 @@ fn share(stage: &StageFigures) -> f64 {
     if calls <= 0.0 || cpu <= 0.0 || kernel / calls > DEAREST { 0.0 } else { (kernel / cpu).min(1.0) }
 }
 
+/// Whether a stage runs for most of the time in which it is busy: a client that waits for its server sends small pieces too.
+fn runs(stage: &StageFigures) -> bool {
+    stage.computing + stage.waiting_for_cpu >= 0.6 * stage.busy
+}
+
 /// Whether calls take enough of a stage's time that its busy share bounds nothing.
 pub fn matter(stage: &StageFigures) -> bool {
     share(stage) >= PARTLY
@@ -55,7 +60,7 @@ pub fn calls(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pipel
     let top = busy(order[0]);
     // Both ends of a pipe share the cost of small pieces: the writer wakes the reader.
     let near = |stage: &&&StageFigures| busy(stage) >= top - if top < BUSY { 2.0 * BALANCED } else { BALANCED };
-    let payer = order.iter().filter(near).find(|stage| share(stage) >= MOSTLY)?;
+    let payer = order.iter().filter(near).find(|stage| share(stage) >= MOSTLY && runs(stage))?;
     let (culprit, small_writes) = origin(figures, payer)?;
     let (own_reads, own_writes) = (reads(culprit), writes(culprit));
     let calls = if small_writes { own_writes? } else { own_reads? };
@@ -183,6 +188,14 @@ mod tests {
         let few = StageFigures { writes_per_second: Some(20.0), ..calling(1, 99, None, Some(33.0), 0.8) };
         let found = verdict(&line(vec![few, stage(2, 20, 80, 0)]));
         assert_eq!(found.kind, VerdictKind::Stage);
+    }
+
+    #[test]
+    fn a_client_that_waits_for_its_server_is_not_slow_by_its_calls() {
+        let client = calling(2, 99, Some(60.0), Some(60.0), 0.1);
+        let client = StageFigures { computing: 0.15, network: 0.84, cpu: Some(0.15), ..client };
+        let found = verdict(&line(vec![stage(1, 1, 0, 99), client]));
+        assert_eq!((found.kind, found.stage), (VerdictKind::Stage, Some(2)), "{}", found.text);
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct WaitingProcess {
     pub name: String,
     /// Ends of pipes that it waits for: descriptor, pipe and way. Several where it polls.
     pub waits: Vec<PipeEnd>,
+    /// A FIFO that it opens, which waits for another process to open the other end: its name and the way.
+    pub opens: Option<(String, Way)>,
     /// It waits for a child to end.
     pub for_children: bool,
     /// It runs, sleeps or waits for something else, so it may free others.
@@ -25,8 +27,9 @@ pub struct WaitingProcess {
 pub struct WaitStep {
     pub pid: u32,
     pub name: String,
-    /// `None` where it waits for a child to end.
+    /// `None` where it waits for a child to end, or for a FIFO that it opens.
     pub on: Option<PipeEnd>,
+    pub opens: Option<(String, Way)>,
     pub holder: u32,
     pub holder_name: String,
     pub holder_fd: u32,
@@ -49,21 +52,30 @@ fn helpers(all: &[WaitingProcess], end: &PipeEnd) -> Vec<usize> {
     (0..all.len()).filter(|&place| holds(&all[place], end.pipe, other).is_some()).collect()
 }
 
+/// Who could open the other end of a FIFO that a process opens: any other.
+fn openers(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
+    (0..all.len()).filter(|&place| all[place].pid != pid && !all[place].for_children).collect()
+}
+
 fn children(all: &[WaitingProcess], pid: u32) -> Vec<usize> {
     (0..all.len()).filter(|&place| all[place].parent == pid).collect()
 }
 
 /// A circle among processes none of which can go on: each waits only for others that wait.
 pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
-    let waits = |process: &WaitingProcess| !process.free && (process.for_children || !process.waits.is_empty());
+    let waits = |process: &WaitingProcess| {
+        !process.free && (process.for_children || !process.waits.is_empty() || process.opens.is_some())
+    };
     let mut stuck = BTreeSet::from_iter((0..all.len()).filter(|&place| waits(&all[place])));
     loop {
         let can_go_on = |&place: &usize| {
             let process = &all[place];
             let freed =
                 |helpers: Vec<usize>| helpers.is_empty() || helpers.iter().any(|helper| !stuck.contains(helper));
+            let opened = process.opens.is_some();
             process.waits.iter().any(|end| freed(helpers(all, end)))
-                || process.waits.is_empty() && freed(children(all, process.pid))
+                || opened && freed(openers(all, process.pid))
+                || process.waits.is_empty() && !opened && freed(children(all, process.pid))
         };
         let free: Vec<usize> = stuck.iter().copied().filter(can_go_on).collect();
         if free.is_empty() {
@@ -73,19 +85,28 @@ pub fn cycle(all: &[WaitingProcess]) -> Option<WaitCycle> {
     }
     let step = |place: usize| {
         let process = &all[place];
-        let (on, helper) = match process.waits.first() {
-            Some(end) => (Some(*end), *helpers(all, end).first()?),
-            None => (None, *children(all, process.pid).first()?),
+        let (on, helper) = match (process.waits.first(), &process.opens) {
+            (Some(end), _) => (Some(*end), *helpers(all, end).first()?),
+            (None, Some(_)) => (None, *openers(all, process.pid).first()?),
+            (None, None) => (None, *children(all, process.pid).first()?),
         };
         let way = |end: PipeEnd| if end.way == Way::In { Way::Out } else { Way::In };
         let holder_fd = on.and_then(|end| holds(&all[helper], end.pipe, way(end))).unwrap_or(0);
-        let (name, holder) = (process.name.clone(), &all[helper]);
-        let step =
-            WaitStep { pid: process.pid, name, on, holder: holder.pid, holder_name: holder.name.clone(), holder_fd };
+        let (name, holder, opens) = (process.name.clone(), &all[helper], process.opens.clone());
+        let step = WaitStep {
+            pid: process.pid,
+            name,
+            on,
+            opens,
+            holder: holder.pid,
+            holder_name: holder.name.clone(),
+            holder_fd,
+        };
         Some((step, helper))
     };
     // A pipe has to be in it, or a shell that waits for its child would do.
-    let mut place = *stuck.iter().find(|&&place| !all[place].waits.is_empty())?;
+    let on_pipe = |place: &&usize| !all[**place].waits.is_empty() || all[**place].opens.is_some();
+    let mut place = *stuck.iter().find(on_pipe)?;
     let (mut seen, mut steps): (Vec<usize>, Vec<WaitStep>) = (Vec::new(), Vec::new());
     while !seen.contains(&place) {
         seen.push(place);
@@ -122,6 +143,10 @@ impl WaitCycle {
             } else {
                 format!("{} (PID {})", step.holder_name, step.holder)
             };
+            if let Some((path, way)) = &step.opens {
+                let (does, lacks) = if *way == Way::In { ("reading", "writing") } else { ("writing", "reading") };
+                return format!("{who} opens the FIFO {path} for {does}, and nobody opens it for {lacks}");
+            }
             match step.on {
                 None => format!("{who} waits for {holder} to end"),
                 Some(end) if end.way == Way::In => format!(
@@ -143,6 +168,7 @@ impl WaitCycle {
     pub fn cause(&self) -> &'static str {
         let writes_errors = |step: &WaitStep| step.on.is_some_and(|end| end.fd == 2 && end.way != Way::In);
         match &self.steps[..] {
+            steps if steps.iter().any(|step| step.opens.is_some()) => "deadlock: FIFOs opened in a circle",
             steps if steps.iter().any(writes_errors) => "deadlock: stderr unread",
             [only] if only.holder == only.pid => "deadlock: write end open",
             steps if steps.iter().all(|step| step.on.is_none_or(|end| end.way == Way::In)) => {
@@ -215,6 +241,20 @@ mod tests {
         let found = cycle(&[parent, process(11, 10, &[end(1, 1, Out)], &[1])]).unwrap();
         assert_eq!(found.steps.len(), 2);
         assert!(found.text().contains("p10 (PID 10) waits for p11 (PID 11) to end"), "{}", found.text());
+    }
+
+    #[test]
+    fn fifos_that_are_opened_in_another_order_are_a_circle() {
+        let opens =
+            |pid, path: &str| WaitingProcess { opens: Some((path.to_owned(), In)), ..process(pid, 1, &[], &[]) };
+        let found = cycle(&[opens(10, "/tmp/a"), opens(11, "/tmp/b")]).unwrap();
+        assert_eq!(found.cause(), "deadlock: FIFOs opened in a circle");
+        assert!(
+            found.text().contains("p10 (PID 10) opens the FIFO /tmp/a for reading, and nobody opens it for writing")
+        );
+        assert_eq!(cycle(&[opens(10, "/tmp/a")]), None, "somebody may come");
+        let works = WaitingProcess { free: true, ..process(11, 1, &[], &[]) };
+        assert_eq!(cycle(&[opens(10, "/tmp/a"), works]), None);
     }
 
     #[test]

@@ -8,17 +8,17 @@ use crate::verdict::{BALANCED, busy, name, percent};
 const FEWEST: f64 = 20.0;
 /// CPU time in seconds of one that does little but start and end: the start of an interpreter takes 5 to 20 ms.
 const LONGEST: f64 = 0.012;
-/// The share of the time that they take at least.
+/// The share of its CPU time that they take at least.
 const LEAST: f64 = 0.3;
 
 /// Whether a stage mostly starts processes: how many a second, and the CPUs that this takes.
 fn starts(stage: &StageFigures) -> Option<(f64, f64)> {
     let per_second = stage.starts_per_second.filter(|&rate| rate >= FEWEST)?;
     let spent = stage.cpu_of_children.unwrap_or(0.0) + stage.kernel.unwrap_or(0.0) / 2.0;
-    let spent = spent.min(stage.cpu.unwrap_or(spent)).max(0.0);
-    let busy = stage.busy.max(stage.cpu.unwrap_or(0.0));
-    (busy / per_second <= LONGEST * stage.processes.max(1) as f64 && spent >= LEAST * stage.busy)
-        .then_some((per_second, spent))
+    // Of the CPU time that it got: others may have taken the rest.
+    let cpu = stage.cpu.filter(|&cpu| cpu > 0.0)?;
+    let spent = spent.min(cpu);
+    (cpu / per_second <= LONGEST && spent >= LEAST * cpu).then_some((per_second, spent))
 }
 
 /// Whether starts take so much of a stage's time that its busy share bounds nothing.

@@ -201,11 +201,14 @@ fn stages_of_one_name_are_told_apart() {
 fn advice_follows_from_the_reason_only() {
     let mut sort = stage(2, 98, 1, 1);
     (sort.name, sort.command) = ("xz".to_owned(), "xz -9".to_owned());
-    let of = |stage: &StageFigures| verdict(&line(vec![super::tests::stage(1, 20, 0, 80), stage.clone()])).advice;
+    let of = |stage: &StageFigures| {
+        let words = stage.command.split(' ').map(str::to_owned).collect();
+        verdict(&line(vec![super::tests::stage(1, 20, 0, 80), StageFigures { words, ..stage.clone() }])).advice
+    };
     assert!(of(&sort)[0].contains("xz -T0"));
     sort.command = "xz -9 -T2".to_owned();
     assert!(of(&sort).is_empty());
-    sort.command = "xz -dc".to_owned();
+    sort.command = "xz -dc -T2".to_owned();
     assert!(of(&sort).is_empty());
     (sort.command, sort.computing, sort.disk) = ("xz -9".to_owned(), 0.1, 0.88);
     assert!(of(&sort).is_empty());
@@ -236,5 +239,5 @@ fn what_ctrl_z_stopped_is_said_to_be_stopped() {
     assert_eq!((found.stage, found.reason.as_str()), (Some(1), "stopped"), "{found:?}");
     let half = StageFigures { stopped: 0.4, computing: 0.35, sleep: 0.25, pid: 101, ..stage(1, 100, 0, 0) };
     let found = verdict(&line(vec![half, stage(2, 0, 100, 0)]));
-    assert!(found.reason == "stopped" && found.advice[0].contains("kill -CONT 101'"), "{found:?}");
+    assert!(found.reason == "stopped" && found.advice[0].ends_with("kill -CONT 101"), "{found:?}");
 }
