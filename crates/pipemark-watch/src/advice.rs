@@ -3,13 +3,12 @@
 
 use pipemark_model::ByteSize;
 
+use crate::burst::{self, beyond_pipes, buffer, mebibytes};
 use crate::figures::PipelineFigures;
 use crate::remedies;
 use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
 use crate::typed::quote;
-use crate::verdict::{
-    ALSO, BOTH_WAIT, BUSY, STOPPED, beyond_pipes, buffer, bursting, gain, mebibytes, name, percent, size_of_burst,
-};
+use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
 /// A pipeline that runs for less than this many seconds is over before `tune` has compared anything.
 const TUNABLE: f64 = 12.0;
@@ -90,8 +89,7 @@ fn at_most(bound: Option<f64>) -> String {
 
 /// A larger pipe, tried in the way that the pipeline has time for.
 fn larger_pipe(pipe: &PipeFigures, figures: &PipelineFigures, bound: Option<f64>) -> Remedy {
-    let bursts =
-        size_of_burst(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
+    let bursts = burst::size(pipe).map(|size| format!(" for bursts of about {}", mebibytes(size))).unwrap_or_default();
     let most = at_most(bound);
     match &figures.typed {
         Some(typed) if figures.seconds < TUNABLE => {

@@ -1,10 +1,10 @@
 //! What was counted, and what it comes to.
 
+use crate::deadlock::WaitCycle;
 use crate::report::{PipeFigures, StageFigures};
 use crate::sampler::Watcher;
 use crate::state::ThreadState;
 use crate::topology::upstream_first;
-use crate::verdict::deadlock::WaitCycle;
 
 /// What was counted of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -6,9 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod burst;
+mod calls;
+mod connections;
 mod counters;
+mod deadlock;
 mod figures;
+mod held;
 mod live;
+mod peer;
 mod phases;
 mod process;
 mod programs;
@@ -18,7 +24,7 @@ mod sampler;
 mod scan;
 mod screen;
 pub mod sheet;
-mod sockets;
+mod starts;
 mod state;
 mod thread;
 mod topology;
@@ -37,5 +43,5 @@ pub use report::{
 };
 pub use sampler::{SamplingOptions, Subject, Watcher};
 pub use tuning::Tuning;
-pub use verbs::signals::{WITNESS_VERB, witness};
+pub use verbs::signal_relay::{WITNESS_VERB, witness};
 pub use verdict::verdict;

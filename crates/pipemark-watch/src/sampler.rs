@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use pipemark_host::ControlGroups;
 
 use crate::counters::Totals;
+use crate::deadlock::WaitCycle;
 use crate::figures::{Counts, Interval, PipeCounts, WatchLimits};
 use crate::phases::Timeline;
 use crate::process::{self, MachineCounts, PipeId, Process};
@@ -13,7 +14,6 @@ use crate::report::{PeerFigures, ProcFile};
 use crate::scan::{self, Known, ScannedProcess};
 use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
-use crate::verdict::deadlock::WaitCycle;
 use crate::waits::SocketWait;
 
 /// Of one CPU, to look at states, where there is more to see than fits into the usual rate.

@@ -11,12 +11,12 @@ use rustix::thread::sched_getaffinity;
 
 use pipemark_host::ControlGroups;
 
+use crate::connections;
 use crate::counters::Totals;
 use crate::figures::WatchLimits;
 use crate::process::{self, Again, IoCounts, PipeEnd, PipeId, Process, Way};
 use crate::programs;
 use crate::sampler::{Subject, WatchedPipe, WatchedStage, Watcher, own_time};
-use crate::sockets;
 use crate::state::WaitTarget;
 use crate::thread::{Thread, targets};
 use crate::topology::{self, Reach, StageShape};
@@ -198,7 +198,7 @@ impl Watcher {
         let hidden: Vec<u32> =
             processes.iter().filter(|process| process.ends.is_none()).map(|process| process.pid).collect();
         topology::fill_gaps(&mut processes);
-        sockets::join(&mut processes);
+        connections::join(&mut processes);
         let shapes = match &self.subject {
             Subject::Child(root) => {
                 // What only starts others and waits for them is no stage; what reads or feeds them is.

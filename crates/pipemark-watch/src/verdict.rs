@@ -1,17 +1,9 @@
 //! What holds a pipeline back, from its figures. Pure: no clock and no machine.
 
-mod burst;
-mod calls;
-pub mod deadlock;
-mod held;
-mod peer;
-mod starts;
-
-pub(crate) use burst::{beyond_pipes, buffer, mebibytes, size as size_of_burst};
-
 use crate::advice::conclude;
 use crate::figures::PipelineFigures;
 use crate::report::{Certainty, PipeFigures, PipelineVerdict, StageFigures, VerdictKind};
+use crate::{burst, calls, held, peer, starts};
 
 /// Fewer looks say nothing.
 const FEWEST_SAMPLES: u32 = 20;
@@ -45,7 +37,7 @@ pub(super) const STOPPED: f64 = 0.5;
 const UNKNOWN: f64 = 0.5;
 
 impl PipelineVerdict {
-    fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
+    pub(crate) fn new(kind: VerdictKind, reason: &str, text: String) -> PipelineVerdict {
         let cause = reason.to_owned();
         PipelineVerdict { kind, reason: reason.to_owned(), cause, text, ..PipelineVerdict::default() }
     }

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::connections::{self, SocketState};
+use crate::deadlock::{WaitingProcess, cycle};
 use crate::figures::Counts;
 use crate::process::{self, PipeEnd, Process, Way};
 use crate::report::PeerFigures;
 use crate::sampler::{Subject, WatchedStage, Watcher};
 use crate::scan::Known;
-use crate::sockets::{self, SocketState};
 use crate::state::{self, Descriptors, ThreadState};
 use crate::thread;
-use crate::verdict::deadlock::{WaitingProcess, cycle};
 
 /// A stage waits for its socket in this share of the samples of an interval.
 const WAITS: f64 = 0.3;
@@ -79,7 +79,7 @@ impl Watcher {
         if waiting.is_empty() {
             return;
         }
-        let sockets = sockets::all(true);
+        let sockets = connections::all(true);
         for (at, inode, sends) in waiting {
             let Some(state) = sockets.get(&inode) else { continue };
             let stage = &mut self.stages[at];
@@ -166,7 +166,7 @@ fn peer(state: &SocketState, first: &SocketState, sends: bool, before: Option<Pe
     let process = known.or_else(|| state.peer.and_then(process::holder_of_socket));
     let address = state.tcp.as_ref().map(|tcp| tcp.remote.to_string());
     let name = process.as_ref().map(|(_, name)| name.clone()).or(address);
-    let share = |of: fn(&sockets::TcpState) -> u64| {
+    let share = |of: fn(&connections::TcpState) -> u64| {
         let (now, then) = (state.tcp.as_ref()?, first.tcp.as_ref()?);
         let busy = now.busy.saturating_sub(then.busy);
         (busy > 10_000).then(|| (of(now).saturating_sub(of(then)) as f64 / busy as f64).min(1.0))

@@ -21,7 +21,7 @@ use pipemark_show::{Sheet, json_line};
 
 use crate::report::{PipelineReport, ProcFile};
 use crate::screen::Key;
-use crate::verbs::signals::SignalRelay;
+use crate::verbs::signal_relay::SignalRelay;
 use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, sheet, verdict};
 
 /// How long an interval is.
