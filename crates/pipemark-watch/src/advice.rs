@@ -6,7 +6,7 @@ use pipemark_model::ByteSize;
 use crate::burst::{self, beyond_pipes, buffer, mebibytes};
 use crate::figures::PipelineFigures;
 use crate::remedies;
-use crate::report::{PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
+use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigures, VerdictKind};
 use crate::typed::quote;
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
@@ -40,11 +40,12 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
             let is_stopped = |one: &&StageFigures| one.stopped > STOPPED || Some(one.number) == verdict.stage;
             let pids: Vec<String> = figures.stages.iter().filter(is_stopped).map(|one| one.pid.to_string()).collect();
             let command = format!("kill -CONT {}", pids.join(" "));
-            found.push(remedy("continue", "it goes on by SIGCONT, or by 'fg' in its shell", command));
+            found.push(remedy("cont", "it goes on by SIGCONT, or by 'fg' in its shell", command));
         }
         VerdictKind::Stage | VerdictKind::Calls | VerdictKind::Held | VerdictKind::Starts | VerdictKind::Peer => {
             if let Some(stage) = stage {
                 found.extend(remedies::of_stage(stage, verdict, figures));
+                found.extend(stage.peer.as_ref().filter(|_| verdict.kind == VerdictKind::Peer).map(beyond));
                 if verdict.kind == VerdictKind::Stage {
                     found.extend(of_any_stage(stage));
                 }
@@ -64,7 +65,7 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
         VerdictKind::Deadlock => found.push(out_of_deadlock(&verdict.cause)),
         VerdictKind::Cpu => found.push(more_cpus(figures)),
         VerdictKind::Throttled => {
-            found.push(remedy("cpu-max", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
+            found.push(remedy("cpu-quota", "raise the limit of the control group (cpu.max, CPUQuota= of systemd)", ""));
         }
         VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown | VerdictKind::Inconclusive => {}
     }
@@ -72,9 +73,17 @@ fn remedies_for(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Rem
     found
 }
 
+/// Where to look next.
+fn beyond(peer: &PeerFigures) -> Remedy {
+    match peer.pid {
+        Some(pid) => remedy("peer", format!("see what {} does", peer.name), format!("pipemark why {pid}")),
+        None => remedy("peer", format!("see what {} does: its CPUs, its disks, the network to it", peer.name), ""),
+    }
+}
+
 fn of_any_stage(stage: &StageFigures) -> Option<Remedy> {
     let text = "other programs, or stages on the same CPUs, take its time: place it on a CPU of its own (taskset)";
-    (stage.waiting_for_cpu > ALSO).then(|| remedy("own-cpu", text, ""))
+    (stage.waiting_for_cpu > ALSO).then(|| remedy("cpu-affinity", text, ""))
 }
 
 /// A pipe that is large already doesn't get better by that, and a pair of sockets has no capacity.
@@ -149,7 +158,7 @@ fn buffers(pipe: &PipeFigures, figures: &PipelineFigures) -> Vec<Remedy> {
 fn out_of_deadlock(cause: &str) -> Remedy {
     match cause {
         "deadlock: stderr unread" => remedy(
-            "read-both",
+            "communicate",
             "read standard output and standard error at the same time (communicate() in Python, a thread for each), or send \
              standard error elsewhere: 2>FILE, stderr=DEVNULL",
             "",
@@ -159,8 +168,13 @@ fn out_of_deadlock(cause: &str) -> Remedy {
             "close the write end in each process that only reads: close() after fork, O_CLOEXEC, 'exec N>&-' in a shell",
             "",
         ),
+        "deadlock: FIFOs opened in a circle" => remedy(
+            "fifo-order",
+            "let all processes open the FIFOs in the same order, or open one of them for both ways: exec 3<>FIFO",
+            "",
+        ),
         _ => remedy(
-            "break-cycle",
+            "read-while-writing",
             "let one of them read while it writes (a thread, poll), or put a file between: a pipe holds 64 KiB only",
             "",
         ),
