@@ -122,16 +122,19 @@ pub fn advice(verdict: &PipelineVerdict, figures: &PipelineFigures) -> Vec<Strin
         VerdictKind::Throttled => found.push("raise the limit of the control group (cpu.max)".to_owned()),
         VerdictKind::Pipe | VerdictKind::Balanced | VerdictKind::Unknown => {}
     }
+    let page = rustix::param::page_size() as u64;
     let small = |pipe: &&PipeFigures| {
-        pipe.capacity.is_some_and(|capacity| capacity <= 8192) && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
+        pipe.capacity.is_some_and(|capacity| capacity <= 2 * page)
+            && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
     };
     if let Some(pipe) = figures.pipes.iter().find(small) {
         found.push(format!(
-            "the pipe from {} to {} has {}, not the usual 64 KiB: a program made it so, or this user's pipes have reached \
+            "the pipe from {} to {} has {}, not the usual {}: a program made it so, or this user's pipes have reached \
              /proc/sys/fs/pipe-user-pages-soft",
             name(figures, pipe.from),
             name(figures, pipe.to),
-            ByteSize(pipe.capacity.unwrap_or(0))
+            ByteSize(pipe.capacity.unwrap_or(0)),
+            ByteSize(16 * page)
         ));
     }
     found

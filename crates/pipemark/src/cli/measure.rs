@@ -118,7 +118,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         outcomes.extend(plan.trials.iter().filter_map(of_trial));
     }
     let after = pipemark_host::Reading::now();
-    let trials = pipemark_stats::records::records(outcomes);
+    let trials = pipemark_stats::records::records(outcomes, machine.page_size);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Document {
