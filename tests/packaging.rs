@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::program::{PIPEMARK, left_out};
+
 fn root() -> PathBuf {
     fs::canonicalize(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).unwrap()
 }
@@ -126,4 +128,55 @@ fn an_image_is_the_same_bytes_whenever_it_is_made() {
     let architectures =
         index["manifests"].as_array().unwrap().iter().map(|one| one["platform"]["architecture"].as_str().unwrap());
     assert_eq!(architectures.collect::<Vec<_>>(), ["amd64", "arm64"]);
+}
+
+/// What the action does in a job: a summary, a line beside the job, outputs, and the code that fails it.
+#[test]
+fn the_action_fails_a_job_whose_new_command_is_slower() {
+    let folder = tempfile::tempdir().unwrap();
+    let [summary, outputs] = ["summary", "outputs"].map(|name| folder.path().join(name));
+    let compare = |a: &str, b: &str| {
+        let mut command = Command::new(root().join("packaging/action/ab.sh"));
+        command.env("PIPEMARK", PIPEMARK).env("A", a).env("B", b).env("FAIL_ON", "worse");
+        command.env("SESSIONS", "5").env("RUNS", "2").env("THRESHOLD", "50%");
+        command.env("GITHUB_STEP_SUMMARY", &summary).env("GITHUB_OUTPUT", &outputs).env("HOME", folder.path());
+        let output = command.current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = compare("sleep 0", "sleep 0.2");
+    assert_eq!(code, Some(10), "{said}");
+    assert!(said.starts_with("::error title=pipemark ab: worse::B takes "), "{said}");
+    assert!(fs::read_to_string(&summary).unwrap().contains("sleep 0.2"));
+    let said = fs::read_to_string(&outputs).unwrap();
+    assert!(said.starts_with("verdict=worse\nchange="), "{said}");
+    let (code, said) = compare("true", "echo other");
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.starts_with("::error title=pipemark ab::no comparison was made"), "{said}");
+}
+
+/// What is fetched is what the sums say, or nothing.
+#[test]
+fn the_action_takes_no_program_that_was_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let release = folder.path().join(format!("releases/v{version}"));
+    fs::create_dir_all(release.join("made/bin")).unwrap();
+    fs::write(release.join("made/bin/pipemark"), "#!/bin/sh\necho pipemark of the release\n").unwrap();
+    let pack = format!(
+        "chmod +x made/bin/pipemark && tar -czf pipemark-{version}-$(uname -m)-linux.tar.gz made && sha256sum *.gz > SHA256SUMS"
+    );
+    assert!(run(&release, "sh", &["-c", &pack]).status.success());
+    let fetch = || {
+        let mut command = Command::new(root().join("packaging/action/fetch.sh"));
+        command.env("RELEASES", format!("file://{}", folder.path().join("releases").display()));
+        command.env("GITHUB_OUTPUT", folder.path().join("outputs")).env("TMPDIR", folder.path()).output().unwrap()
+    };
+    if Command::new("curl").arg("--version").output().is_err() {
+        left_out("fetching a release, as the action does", "it needs curl");
+        return;
+    }
+    assert_eq!(String::from_utf8(fetch().stdout).unwrap(), "pipemark of the release\n");
+    assert!(run(&release, "sh", &["-c", "echo more >> *.gz"]).status.success());
+    let output = fetch();
+    assert!(!output.status.success() && !output.stdout.starts_with(b"pipemark"), "{output:?}");
 }
