@@ -87,7 +87,7 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
-    let started = jiff::Zoned::now().timestamp().to_string();
+    let started = jiff::ZonedDateTime::now().timestamp().to_string();
     let machine = pipemark_host::survey();
     let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
