@@ -72,6 +72,10 @@ build() { # PROCESSOR
 		echo "the static program needs libraries" >&2
 		exit 1
 	fi
+	if readelf -SW "$stage/$1-static" "$stage/$1-ordinary" | grep '[.]symtab'; then
+		echo "the programs have symbols" >&2
+		exit 1
+	fi
 }
 
 tarball() { # PROCESSOR
@@ -110,7 +114,7 @@ rpm() { # PROCESSOR
 	install -m 644 LICENSE-* "$rpm/usr/share/doc/pipemark"
 	touch_all "$rpm"
 	rpmbuild --quiet -bb --target "$1-linux" --define "about_version $version" --define "about_licence $licence" \
-		--define "about_repository $repository" --define "about_maintainer $maintainer" --define "staged $rpm" \
+		${repository:+--define "about_repository $repository"} --define "about_maintainer $maintainer" --define "staged $rpm" \
 		--define "_topdir $stage/rpmbuild" --define "_rpmdir $dist" --define "_rpmfilename %{NAME}-%{VERSION}-1.%{ARCH}.rpm" \
 		--define "_buildhost localhost" --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" \
 		--define "_build_id_links none" --define "__os_install_post %{nil}" --define "debug_package %{nil}" packaging/pipemark.spec
