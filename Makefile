@@ -12,6 +12,9 @@
 #   make size    the lines of code of each crate; at most 7,000
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
+#   make release-check  whether this commit can be released; refuses what is unset, untagged or not in the changelog
+#   make msrv    compile with the oldest Rust that Cargo.toml promises (rustup)
+#   make deny    licences and advisories of the dependencies (cargo-deny)
 #   make api     what a release of pipeio would break; needs cargo-semver-checks, and the last release as BASE=v0.1.0
 
 CARGO ?= cargo
@@ -22,7 +25,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size install files dist test-dist release-check msrv deny api clean
 
 all: build
 
@@ -118,10 +121,22 @@ files:
 	$(PIPEMARK) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
 
 dist:
-	packaging/dist.sh
+	packaging/dist.sh $(PROCESSORS)
 
 test-dist:
 	packaging/test.sh $(ONLY)
+
+release-check:
+	packaging/release-check.sh
+
+RUST = $(shell sh -c '. packaging/about.sh; echo $$rust')
+msrv:
+	rustup toolchain install $(RUST) --profile minimal --no-self-update
+	rustup run $(RUST) cargo check --locked --workspace --target-dir target/msrv
+	rustup run $(RUST) cargo check --locked -p pipeio --no-default-features --target-dir target/msrv
+
+deny:
+	cargo deny --all-features check $(DENY)
 
 BASE ?= main
 api:

@@ -1,10 +1,13 @@
 #!/bin/sh
-# Installs each package of build/dist in a clean root, and measures there: `pipemark bw` and `pipemark run quick`. Needs root,
-# debootstrap and lintian; roots are kept in build/roots.
+# Installs each package of build/dist in a clean root, and measures there: `pipemark bw`, `pipemark why` and `pipemark run quick`. Needs
+# root, debootstrap and lintian; roots are kept in build/roots.
 #
 #   tarball  an empty root: no libc, no shell
 #   wheel    Debian 11 (glibc 2.31) with pip
 #   deb      Debian 12 (glibc 2.36), the oldest that is claimed for it
+#   rpm      an empty root, by rpm --root
+#   oci      the image: started by crun where it may make name spaces, else by chroot into its layers
+#   arm64    the tarball for aarch64 in an empty root, by qemu-aarch64-static: what needs no second process
 #   crates   a program of twenty lines, from the crate as it is packed
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,9 +50,17 @@ fresh() { # SUITE PACKAGES NAME
 measure() { # WHAT ROOT PROGRAM
 	inside "$2" "$3" --version
 	inside "$2" "$3" bw --time 0.2s --runs 5
-	inside "$2" "$3" run quick >"$roots/out"
-	grep -q '^Summary' "$roots/out"
-	echo "ok  $1: bw and run quick"
+	if [ -x "$2/bin/sh" ]; then
+		inside "$2" "$3" why 'head -c 300M /dev/zero | gzip | cat > /dev/null' >"$roots/out"
+		grep -q gzip "$roots/out"
+	else
+		inside "$2" "$3" why -- "$3" gen 300m >"$roots/out"
+	fi
+	[ -n "${SKIP_QUICK:-}" ] || {
+		inside "$2" "$3" run quick >"$roots/out"
+		grep -q '^Summary' "$roots/out"
+	}
+	echo "ok  $1: bw, why${SKIP_QUICK:- and run quick}"
 }
 
 tarball() {
@@ -78,6 +89,76 @@ wheel() {
 	measure "wheel in Debian 11" "$roots/wheel" pipemark
 }
 
+rpm() {
+	rm -rf "$roots/rpm"
+	mkdir "$roots/rpm"
+	command rpm --root "$roots/rpm" --initdb
+	command rpm --root "$roots/rpm" -i "$dist"/pipemark-*.x86_64.rpm
+	measure "rpm in an empty root" "$roots/rpm" /usr/bin/pipemark
+	command rpm --root "$roots/rpm" -e pipemark
+	[ ! -e "$roots/rpm/usr/bin/pipemark" ]
+}
+
+# Unpacks the layers of the image for this processor, as a runtime does.
+oci() {
+	rm -rf "$roots/oci"
+	mkdir -p "$roots/oci/image" "$roots/oci/bundle/rootfs"
+	tar -C "$roots/oci/image" -xf "$dist"/pipemark-*-oci.tar
+	python3 - "$roots/oci/image" "$roots/oci/bundle" <<-'END'
+		import hashlib, json, pathlib, subprocess, sys
+		image, bundle = map(pathlib.Path, sys.argv[1:])
+
+		def blob(of):
+		    path = image / "blobs" / of["digest"].replace(":", "/")
+		    assert path.stat().st_size == of["size"]
+		    assert "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest() == of["digest"]
+		    return path
+
+		index = json.loads((image / "index.json").read_text())
+		(manifest,) = [one for one in index["manifests"] if one["platform"]["architecture"] == "amd64"]
+		manifest = json.loads(blob(manifest).read_text())
+		config = json.loads(blob(manifest["config"]).read_text())
+		for layer in manifest["layers"]:
+		    subprocess.run(["tar", "-C", bundle / "rootfs", "-xzf", blob(layer)], check=True)
+		mounts = [
+		    {"destination": "/proc", "type": "proc", "source": "proc"},
+		    {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+		    {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev"]},
+		]
+		spec = {
+		    "ociVersion": "1.0.0",
+		    "process": {
+		        "args": config["config"]["Entrypoint"] + ["why", "--", "/pipemark", "gen", "300m"],
+		        "env": config["config"]["Env"],
+		        "cwd": config["config"]["WorkingDir"],
+		        "user": {"uid": 0, "gid": 0},
+		    },
+		    "root": {"path": "rootfs", "readonly": True},
+		    "mounts": mounts,
+		    "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "ipc", "uts")]},
+		}
+		(bundle / "config.json").write_text(json.dumps(spec))
+	END
+	if command -v crun >/dev/null && crun --cgroup-manager=disabled run --bundle "$roots/oci/bundle" "pipemark-$$" >"$roots/out" 2>"$roots/oci/refused"; then
+		grep -q pipemark "$roots/out"
+		echo "ok  image by crun: why"
+	else
+		echo "crun: $(head -n 1 "$roots/oci/refused" 2>/dev/null || echo not here)"
+	fi
+	measure "image by chroot into its layers" "$roots/oci/bundle/rootfs" /pipemark
+}
+
+arm64() {
+	rm -rf "$roots/arm64"
+	mkdir "$roots/arm64"
+	tar -C "$roots/arm64" --strip-components=1 -xzf "$dist"/pipemark-*-aarch64-linux.tar.gz
+	cp "$(command -v qemu-aarch64-static)" "$roots/arm64/bin/qemu"
+	inside "$roots/arm64" /bin/qemu /bin/pipemark --version
+	sum=$(head -c 10000000 /dev/urandom | tee "$roots/random" | sha256sum)
+	[ "$(inside "$roots/arm64" /bin/qemu /bin/pipemark relay <"$roots/random" | sha256sum)" = "$sum" ]
+	echo "ok  arm64 by qemu: relay"
+}
+
 crates() {
 	program=$roots/twenty
 	rm -rf "$program"
@@ -93,6 +174,6 @@ crates() {
 	echo "ok  twenty lines with pipeio::copy, from the crate"
 }
 
-for what in ${*:-crates tarball deb wheel}; do
+for what in ${*:-crates tarball deb rpm wheel oci arm64}; do
 	$what
 done

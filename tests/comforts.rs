@@ -107,6 +107,15 @@ fn everything_is_installed_where_it_is_looked_for() {
 }
 
 #[test]
+fn man_pages_name_licence_and_authors() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(pipemark(&["__man", folder.path().to_str().unwrap()]).code(), Some(0));
+    let page = fs::read_to_string(folder.path().join("pipemark.1")).unwrap();
+    assert!(page.contains("MIT OR Apache\\-2.0") || page.contains("MIT OR Apache-2.0"), "{page}");
+    assert!(page.contains("The pipemark authors"), "{page}");
+}
+
+#[test]
 fn man_pages_need_a_folder() {
     let ended = pipemark(&["__man", "/nonexistent"]);
     assert_eq!(ended.code(), Some(1));

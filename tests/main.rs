@@ -28,6 +28,7 @@ mod links;
 mod links_left;
 mod options;
 mod output;
+mod packaging;
 mod relay;
 mod relay_peers;
 mod report;

@@ -99,6 +99,7 @@ pub fn html(sheet: &Sheet, attachments: &[Attachment]) -> io::Result<String> {
             raw => raw.iter().map(|text| own(text)).collect::<Vec<_>>(),
             shortened => shortened,
             version => env!("CARGO_PKG_VERSION"),
+            repository => env!("CARGO_PKG_REPOSITORY"),
         };
         template.render(values).map_err(io::Error::other)
     };

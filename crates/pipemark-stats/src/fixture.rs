@@ -4,8 +4,6 @@ use pipemark_model::{
     Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Status, Stopped, Trial, Value, Verify, Warning,
 };
 
-use crate::records::records;
-
 pub const GIB: f64 = (1u64 << 30) as f64;
 
 /// Seven quiet runs.
@@ -100,6 +98,11 @@ fn sample(round: u32, throughput: f64) -> Sample {
         entrant: None,
         pipeline: None,
     }
+}
+
+/// The records of these outcomes, on a machine with pages of 4 KiB.
+pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
+    crate::records::records(outcomes, 4096)
 }
 
 /// The record of this outcome alone.

@@ -13,8 +13,9 @@ const IDLE: &str =
 
 /// One record per outcome, in their order.
 ///
-/// Figures are made only of trials that ended well: a wrong answer is not timed.
-pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
+/// Figures are made only of trials that ended well: a wrong answer is not timed. `page_size`, in bytes, is that of the machine that
+/// ran them: what a pipe holds when new depends on it.
+pub fn records(outcomes: Vec<Outcome>, page_size: u64) -> Vec<Record> {
     let names = names(&outcomes);
     let ratios: Vec<Option<Estimate>> = outcomes.iter().map(|outcome| ratio(outcome, &outcomes)).collect();
     outcomes
@@ -27,7 +28,7 @@ pub fn records(outcomes: Vec<Outcome>) -> Vec<Record> {
                 estimate.set(Figure::Ratio, ratio);
             }
             let mut warnings = outcome.notes.clone();
-            warnings.extend(warnings_of(&outcome, estimate.as_ref()));
+            warnings.extend(warnings_of(&outcome, estimate.as_ref(), page_size));
             let idle = measured(&outcome) && estimate.is_none() && !outcome.samples.is_empty();
             let Outcome { trial, mut status, mut reason, verified, samples, stopped, .. } = outcome;
             if idle {
@@ -137,7 +138,7 @@ mod tests {
     use pipemark_model::{Published, Warning};
 
     use super::*;
-    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome};
+    use crate::fixture::{GIB, STEADY, conversation, kinds, one, outcome, records};
 
     #[test]
     fn estimates_are_of_the_runs_and_quiet_runs_have_no_warning() {

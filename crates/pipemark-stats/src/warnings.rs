@@ -25,18 +25,18 @@ const ABOVE: f64 = 1.05;
 /// The share of the harness in a figure, in per cent, from which on it is flagged.
 const HARNESS_PERCENT: f64 = 10.0;
 
-/// What pipe(2) gives with pages of 4 KiB; larger pages give more.
-const DEFAULT_CAPACITY: u64 = 64 << 10;
+/// The pages of a new pipe.
+const DEFAULT_PAGES: u64 = 16;
 
-/// What is left to a user over the page limit, with pages of 4 KiB.
-const QUOTA_CAPACITY: u64 = 8 << 10;
+/// The pages that a new pipe of a user over the limit has; kernels before 5.14 gave one.
+const QUOTA_PAGES: u64 = 2;
 
 /// All that the samples of a trial support.
-pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>) -> Vec<Warning> {
+pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page_size: u64) -> Vec<Warning> {
     let (job, samples) = (&outcome.trial.job, &outcome.samples);
     let mut warnings = Vec::new();
     let ends = job.ends();
-    warnings.extend(ends.and_then(|ends| capacity_differs(ends, samples)));
+    warnings.extend(ends.and_then(|ends| capacity_differs(ends, samples, page_size)));
     warnings.extend(capacity_changed(samples));
     warnings.extend(misplaced(samples));
     if let Some(estimates) = estimates {
@@ -94,14 +94,14 @@ fn behind(samples: &[Sample]) -> Option<Warning> {
     (late > 0).then_some(Warning::Behind { sent, due })
 }
 
-/// The kernel rounds up, refuses, or silently gives a user over the limit less. A default above 64 KiB and a quota
-/// below 8 KiB are what other page sizes and older kernels give.
-fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample]) -> Option<Warning> {
+/// The kernel rounds up, refuses, or silently gives a user over the limit less.
+fn capacity_differs(ends: &pipemark_model::Ends, samples: &[Sample], page_size: u64) -> Option<Warning> {
+    let (default, quota) = (DEFAULT_PAGES * page_size, QUOTA_PAGES * page_size);
     let granted = samples.iter().filter_map(|sample| sample.capacity_granted);
     let (asked, granted) = match ends.capacity {
         Capacity::Bytes(ByteSize(asked)) => (asked, granted.into_iter().find(|&granted| granted != asked)?),
-        Capacity::DEFAULT => (DEFAULT_CAPACITY, granted.into_iter().find(|&granted| granted < DEFAULT_CAPACITY)?),
-        Capacity::Named(_) => (QUOTA_CAPACITY, granted.into_iter().find(|&granted| granted > QUOTA_CAPACITY)?),
+        Capacity::DEFAULT => (default, granted.into_iter().find(|&granted| granted < default)?),
+        Capacity::Named(_) => (quota, granted.into_iter().find(|&granted| granted > quota)?),
     };
     Some(Warning::CapacityDiffers { asked, granted })
 }
@@ -217,15 +217,19 @@ mod tests {
 
     #[test]
     fn capacities_that_are_not_as_asked_are_named() {
-        let granted = |asked: &str, before: u64, after: u64| {
+        let granted_with = |page_size: u64, asked: &str, before: u64, after: u64| {
             let mut outcome = outcome("e", &[("capacity", asked)], 1.0, &STEADY);
             for sample in &mut outcome.samples {
                 (sample.capacity_granted, sample.capacity_after) = (Some(before), Some(after));
             }
-            one(outcome).warnings
+            crate::records::records(vec![outcome], page_size).remove(0).warnings
         };
+        let granted = |asked: &str, before: u64, after: u64| granted_with(4096, asked, before, after);
         assert_eq!(granted("default", 65536, 65536), []);
-        assert_eq!(granted("default", 1 << 20, 1 << 20), [], "pages of 64 KiB");
+        assert_eq!(granted_with(64 << 10, "default", 1 << 20, 1 << 20), []);
+        assert_eq!(granted_with(64 << 10, "quota", 128 << 10, 128 << 10), []);
+        let small = Warning::CapacityDiffers { asked: 1 << 20, granted: 128 << 10 };
+        assert_eq!(granted_with(64 << 10, "default", 128 << 10, 128 << 10), [small]);
         assert_eq!(granted("default", 8192, 8192), [Warning::CapacityDiffers { asked: 65536, granted: 8192 }]);
         assert_eq!(granted("1m", 65536, 65536), [Warning::CapacityDiffers { asked: 1 << 20, granted: 65536 }]);
         assert_eq!(granted("quota", 8192, 8192), []);

@@ -10,11 +10,6 @@ use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigu
 use crate::typed::quote;
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
-/// A pipeline that runs for less than this many seconds is over before `tune` has compared anything.
-const TUNABLE: f64 = 12.0;
-/// A pipe of so many bytes is what a user over the limit gets.
-const EXHAUSTED: u64 = 8192;
-
 fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
     Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
 }
@@ -195,22 +190,25 @@ fn more_cpus(figures: &PipelineFigures) -> Remedy {
 
 /// What keeps pipes small here, where that matters: then none can be made larger.
 fn exhausted(figures: &PipelineFigures) -> Option<Remedy> {
+    // Over the limit a new pipe has two pages.
+    let page = rustix::param::page_size() as u64;
     let small = |pipe: &&PipeFigures| {
         !pipe.is_socket
-            && pipe.capacity.is_some_and(|capacity| capacity <= EXHAUSTED)
+            && pipe.capacity.is_some_and(|capacity| capacity <= 2 * page)
             && pipe.writer_waits.min(pipe.reader_waits) >= BOTH_WAIT
     };
     let pipe = figures.pipes.iter().find(small)?;
     let capacity = ByteSize(pipe.capacity.unwrap_or(0));
+    let default = ByteSize(16 * page);
     let (from, to) = (name(figures, pipe.from), name(figures, pipe.to));
     let text = if figures.limits.pipes_exhausted {
         format!(
-            "the pipe from {from} to {to} has {capacity}, not 64 KiB, because this user's pipes have reached \
+            "the pipe from {from} to {to} has {capacity}, not {default}, because this user's pipes have reached \
              /proc/sys/fs/pipe-user-pages-soft: end programs that hold many pipes, or let root raise that limit"
         )
     } else {
         format!(
-            "the pipe from {from} to {to} has {capacity}, not the usual 64 KiB: a program made it so, or this user's pipes \
+            "the pipe from {from} to {to} has {capacity}, not {default}: a program made it so, or this user's pipes \
              had reached /proc/sys/fs/pipe-user-pages-soft when it was made"
         )
     };

@@ -6,16 +6,16 @@ use std::marker::PhantomData;
 
 use super::error::Error;
 use super::fault;
-use super::region::{PAGE, Region};
+use super::region::Region;
 use super::transform::Flow;
 
 /// From this length on, lending a piece of the batch costs less than copying it.
 const LEND: usize = 32 << 10;
 
 /// Where output starts in its memory. Batches start on a page; a copy that starts as far into a page as what it is made
-/// of is up to twice as slow, for a processor compares the lowest twelve bits of addresses to see whether a load has to
-/// wait for a store.
-const STAGGER: usize = PAGE / 2;
+/// of is up to twice as slow, for a processor compares the lowest twelve bits of addresses, whatever the size of its pages,
+/// to see whether a load has to wait for a store.
+const STAGGER: usize = 2 << 10;
 
 /// What a transform made of a batch, in order.
 ///

@@ -16,7 +16,7 @@ use rustix::time::Timespec;
 use super::error::Error;
 use super::fault;
 use super::output::Store;
-use super::region::{PAGE, Region};
+use super::region::Region;
 use crate::wait::{Direction, LOOKS, until_ready};
 
 /// Bytes of output a thread has memory for at first, of which it touches what it needs.
@@ -280,7 +280,7 @@ impl<'fd> Reader<'fd> {
             mem::swap(&mut self.pending, buffer);
             return Ok(self.start);
         }
-        let end = self.filled.next_multiple_of(PAGE);
+        let end = self.filled.next_multiple_of(page_size());
         let start = end - self.filled;
         buffer.grow(end).map_err(Error::Memory)?;
         buffer[start..end].copy_from_slice(&self.pending[self.start..self.start + self.filled]);
@@ -440,13 +440,16 @@ struct ReadTrial {
 }
 
 impl ReadSize {
-    /// The pages a pipe keeps.
-    const KEPT: usize = 2 * PAGE;
     /// Reads of all there is, and of two pages, to see which is faster, and reads of either before the next trial.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
     /// How much faster two pages have to be: a writer of more may be slow just while all is asked for.
     const GAIN: f64 = 1.1;
+
+    /// Bytes of the two pages that a pipe keeps.
+    fn kept() -> usize {
+        2 * page_size()
+    }
 
     fn new(largest: usize, decide: bool) -> Self {
         let trial = ReadTrial { left: Self::TRIAL[0], read: 0, since: None, settled: false, speed_of_largest: 0.0 };
@@ -473,11 +476,11 @@ impl ReadSize {
             (self.bytes, trial.left) = (self.largest, Self::TRIAL[0]);
         } else if self.bytes == self.largest {
             trial.speed_of_largest = speed;
-            (self.bytes, trial.left) = (Self::KEPT, Self::TRIAL[1]);
+            (self.bytes, trial.left) = (Self::kept(), Self::TRIAL[1]);
         } else {
             trial.settled = true;
             let two_pages = speed > Self::GAIN * trial.speed_of_largest;
-            self.bytes = if two_pages { Self::KEPT } else { self.largest };
+            self.bytes = if two_pages { Self::kept() } else { self.largest };
             trial.left = Self::SETTLED[usize::from(two_pages)];
         }
     }
@@ -558,14 +561,14 @@ mod tests {
     #[test]
     fn as_much_is_asked_for_as_is_fastest() {
         let most = 64 << 10;
-        for (two_pages, all, faster) in [(1, 10, ReadSize::KEPT), (1, 8, most), (2, 10, most)] {
+        for (two_pages, all, faster) in [(1, 10, ReadSize::kept()), (1, 8, most), (2, 10, most)] {
             let mut size = ReadSize::new(most, true);
             // The writer starts late.
             let mut now = Instant::now() + Duration::from_secs(1);
             size.learn(1, || now);
             let mut asked = Vec::new();
             for _ in 0..2
-                * (ReadSize::TRIAL[0] + ReadSize::TRIAL[1] + ReadSize::SETTLED[usize::from(faster == ReadSize::KEPT)])
+                * (ReadSize::TRIAL[0] + ReadSize::TRIAL[1] + ReadSize::SETTLED[usize::from(faster == ReadSize::kept())])
             {
                 asked.push(size.bytes);
                 now += Duration::from_micros(if size.bytes == most { all } else { two_pages });

@@ -3,12 +3,10 @@
 use std::io;
 
 use rustix::mm::MapFlags;
+use rustix::param::page_size;
 
 use super::fault;
 pub(super) use crate::memory::Mapping as Region;
-
-/// What the kernel maps is a multiple of this. Larger pages of some machines only round further.
-pub(super) const PAGE: usize = 4096;
 
 /// Sizes from which and up to which huge pages are asked for: one fault instead of 512. The kernel makes room for them
 /// by moving other pages about. For a line of 256 MiB that took from nothing to 0.5 s, where small pages take 0.1 s.
@@ -49,26 +47,27 @@ impl Region {
 
 fn round_up(len: usize) -> io::Result<usize> {
     len.max(1)
-        .checked_next_multiple_of(PAGE)
+        .checked_next_multiple_of(page_size())
         .filter(|&len| len <= isize::MAX as usize)
         .ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Region;
+    use super::{Region, page_size};
 
     #[test]
     fn growing_keeps_and_discarding_zeroes() {
         let mut region = Region::new(1).unwrap();
-        assert_eq!(region.len(), 4096);
-        region[4095] = 7;
+        let last = page_size() - 1;
+        assert_eq!(region.len(), last + 1);
+        region[last] = 7;
         region.grow(3 << 20).unwrap();
         assert!(region.len() >= 3 << 20);
-        assert_eq!(region[4095], 7);
-        assert_eq!(region[4096], 0);
+        assert_eq!(region[last], 7);
+        assert_eq!(region[last + 1], 0);
         region.drop_pages().unwrap();
-        assert_eq!(region[4095], 0);
+        assert_eq!(region[last], 0);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! 64 bytes at a time: which of them equal a given byte. Vector instructions are chosen when the program runs.
 #![expect(clippy::multiple_unsafe_ops_per_block, reason = "a load, a store and their addresses share one argument")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// Bytes looked at in one step: one bit each in a `u64`.
 pub(super) const WORD: usize = 64;
 
@@ -19,12 +21,36 @@ pub enum Simd {
     /// The same, with the byte permutations of AVX-512VBMI.
     #[cfg(target_arch = "x86_64")]
     Avx512Vbmi,
+    /// Four times 16 bytes in NEON registers, which every aarch64 processor has.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
+
+/// Whether [`Simd::use_portable`] was called.
+static PORTABLE: AtomicBool = AtomicBool::new(false);
 
 impl Simd {
     /// The widest this processor and system offer.
     #[inline]
     pub fn best() -> Self {
+        if PORTABLE.load(Ordering::Relaxed) {
+            return Self::Portable;
+        }
+        #[cfg(target_arch = "aarch64")]
+        return Self::Neon;
+        #[cfg(not(target_arch = "aarch64"))]
+        Self::detected()
+    }
+
+    /// From now on [`Simd::best`] is [`Simd::Portable`] in this process: to see whether wide instructions are at fault, and what
+    /// they gain.
+    pub fn use_portable() {
+        PORTABLE.store(true, Ordering::Relaxed);
+    }
+
+    #[cfg(not(target_arch = "aarch64"))]
+    #[inline]
+    fn detected() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             let common = is_x86_feature_detected!("bmi1")
@@ -51,6 +77,8 @@ impl Simd {
             Self::Avx512,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vbmi,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon,
         ];
         let best = all.iter().position(|&level| level == Self::best()).map_or(1, |at| at + 1);
         all.into_iter().take(best)
@@ -248,6 +276,63 @@ mod x86 {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+pub(super) use arm::Neon;
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use std::arch::aarch64::{
+        uint8x16_t, vandq_u8, vceqq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vpaddq_u8, vreinterpretq_u64_u8, vst1q_u8,
+    };
+
+    use super::Lanes;
+
+    /// [`Simd::Neon`](super::Simd::Neon).
+    pub(in super::super) struct Neon;
+
+    /// The bit of each of eight bytes, twice.
+    const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+
+    /// The 64 bytes at `from`.
+    ///
+    /// # Safety
+    ///
+    /// They are readable.
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> [uint8x16_t; 4] {
+        // SAFETY: the caller's 64 bytes are these four times 16.
+        [0, 16, 32, 48].map(|at| unsafe { vld1q_u8(from.add(at)) })
+    }
+
+    impl Lanes for Neon {
+        #[inline(always)]
+        unsafe fn equal<const N: usize>(from: *const u8, bytes: [u8; N]) -> [u64; N] {
+            // SAFETY: the caller's 64 bytes, and 16 of a constant.
+            let (word, bits) = unsafe { (load(from), vld1q_u8(BITS.as_ptr())) };
+            bytes.map(|byte| {
+                // SAFETY: arithmetic on registers, which every aarch64 processor has.
+                unsafe {
+                    let byte = vdupq_n_u8(byte);
+                    // A byte that is equal keeps its bit; adding neighbours three times gathers the bits of eight bytes in one.
+                    let [a, b, c, d] = word.map(|sixteen| vandq_u8(vceqq_u8(sixteen, byte), bits));
+                    let all = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
+                    vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(all, all)))
+                }
+            })
+        }
+
+        #[inline(always)]
+        unsafe fn copy(from: *const u8, to: *mut u8) {
+            // SAFETY: the caller's 64 bytes, both sides, are these four times 16; all are read before any is written.
+            unsafe {
+                for (sixteen, at) in load(from).into_iter().zip([0, 16, 32, 48]) {
+                    vst1q_u8(to.add(at), sixteen);
+                }
+            }
+        }
+    }
+}
+
 /// Calls the generic function of [`Lanes`] as it was compiled for these instructions, which this processor has.
 macro_rules! with_lanes {
     ($simd:expr, $function:ident$(<$life:lifetime>)?($($name:ident: $type:ty),*) -> $result:ty) => {{
@@ -279,6 +364,9 @@ macro_rules! with_lanes {
                 Simd::Avx512 => avx512($($name),*),
                 #[cfg(target_arch = "x86_64")]
                 Simd::Avx512Vbmi => avx512vbmi($($name),*),
+                // No function of its own: the whole program is compiled for NEON.
+                #[cfg(target_arch = "aarch64")]
+                Simd::Neon => $function::<$crate::lines::simd::Neon>($($name),*),
             }
         }
     }};

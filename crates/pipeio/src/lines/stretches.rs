@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
+use rustix::param::page_size;
 
 use super::error::Error;
 use super::fault;
 use super::reader::{Extent, Next, Plan};
-use super::region::{PAGE, Region};
+use super::region::Region;
 
 /// Bytes asked for at first to find the end of a line; then twice as many as before.
 const MORE: usize = 16 << 10;
@@ -63,7 +64,8 @@ impl<'fd> Stretches<'fd> {
         let terminator = self.plan.terminator;
         // Bytes lie in memory as they lie in their pages. A place one byte off, which the byte before the stretch would
         // give them, made copying two and a half times as slow: each load looks as if it had to wait for the last store.
-        let lead = PAGE + (begin % PAGE as u64) as usize;
+        let page = page_size();
+        let lead = page + (begin % page as u64) as usize;
         let wanted = usize::try_from(self.end - begin).unwrap_or(usize::MAX).min(self.plan.block);
         buffer.grow(lead + wanted).map_err(Error::Memory)?;
         let mut filled = lead + self.read(begin, &mut buffer[lead..lead + wanted])?;

@@ -183,8 +183,8 @@ fn of_source(source: &str, stage: &str, mut points: Vec<(ChainPoint, f64)>) -> O
 #[cfg(test)]
 mod tests {
     use pipemark_model::{Outcome, Published};
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
-    use pipemark_stats::records::records;
 
     use super::*;
     use crate::findings::findings;

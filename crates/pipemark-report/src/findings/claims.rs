@@ -245,9 +245,9 @@ pub fn range(claim: &Claim) -> String {
 #[cfg(test)]
 mod tests {
     use pipemark_model::{Settings, Status, Value};
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
     use pipemark_stats::noise::{ALL, Dice};
-    use pipemark_stats::records::records;
 
     use super::*;
 

@@ -167,8 +167,8 @@ pub(super) fn evidence_by_block(contrasts: &[Contrast]) -> Value {
 #[cfg(test)]
 mod tests {
     use pipemark_model::Record;
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome, record, spoken};
-    use pipemark_stats::records::records;
 
     use super::*;
 

@@ -258,8 +258,8 @@ fn published(group: &[MeasuredTrial]) -> Option<Candidate> {
 #[cfg(test)]
 mod tests {
     use pipemark_model::{Finding, Outcome, PipelineStats, ProcessStats, Published};
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
-    use pipemark_stats::records::records;
 
     use crate::findings::findings;
 

@@ -181,8 +181,8 @@ fn best_block(groups: &[Vec<MeasuredTrial>], program: Program) -> Option<Candida
 #[cfg(test)]
 mod tests {
     use pipemark_model::{EntrantStats, Finding, Record};
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
-    use pipemark_stats::records::records;
 
     use crate::findings::findings;
 

@@ -265,8 +265,8 @@ mod tests {
 
     mod capacity {
         use pipemark_model::Record;
+        use pipemark_stats::fixture::records;
         use pipemark_stats::fixture::{STEADY, outcome};
-        use pipemark_stats::records::records;
 
         fn measured(figures: &[(&str, u64, f64)], runs: &[f64]) -> Vec<Record> {
             let outcomes = figures.iter().map(|(asked, granted, figure)| {

@@ -82,8 +82,8 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
 #[cfg(test)]
 mod tests {
     use pipemark_model::{Finding, Published, Record};
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome};
-    use pipemark_stats::records::records;
 
     use crate::findings::found as of_rule;
 

@@ -80,8 +80,8 @@ fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
 #[cfg(test)]
 mod tests {
     use pipemark_model::Record;
+    use pipemark_stats::fixture::records;
     use pipemark_stats::fixture::{STEADY, outcome, record};
-    use pipemark_stats::records::records;
 
     fn texts(records: &[Record]) -> Vec<String> {
         crate::findings::texts("recommended", records)

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use pipemark_model::{Outcome, SendMethod, Settings, Status, Value, WaitPolicy};
+use pipemark_stats::fixture::records;
 use pipemark_stats::fixture::{STEADY, conversation, outcome, record};
 use pipemark_stats::noise::{ALL, Dice, Noise};
-use pipemark_stats::records::{memory_copy, records};
+use pipemark_stats::records::memory_copy;
 
 use super::*;
 

@@ -259,8 +259,8 @@ mod tests {
     }
 
     mod wait {
+        use pipemark_stats::fixture::records;
         use pipemark_stats::fixture::{STEADY, outcome, spoken};
-        use pipemark_stats::records::records;
 
         /// Spinning at `figure` GiB/s with two busy CPUs, blocking at 1 GiB/s with `idle` of that time unused.
         fn texts(wait: &str, figure: f64, idle: u64, runs: &[f64]) -> Vec<String> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use pipeio::lines::transforms::{Field, Identity, Length, Number, Spaces, Upper};
-use pipeio::lines::{Ended, Engine, Error, Report, SendMethod};
+use pipeio::lines::{Ended, Engine, Error, Report, SendMethod, Simd};
 use pipeio::relay::{self, Capacity, Relay};
 use pipeio_harness::usage::Usage;
 
@@ -50,10 +50,24 @@ pub struct LinesOptions {
     /// How output reaches a pipe
     #[arg(long, value_name = "HOW", value_parser = one_of(&SENDS), default_value = "write", global = true)]
     send: SendMethod,
+    /// Instructions to look for line ends and fields with
+    #[arg(long, value_name = "WHICH", value_parser = one_of(&INSTRUCTIONS), default_value = "best", global = true)]
+    simd: Instructions,
     /// Print to standard error what was read, written and used
     #[arg(long, global = true)]
     stats: bool,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Instructions {
+    Best,
+    Portable,
+}
+
+const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
+    ("best", Instructions::Best, "the widest vectors that this processor has"),
+    ("portable", Instructions::Portable, "none but those of every processor; slower, same output"),
+];
 
 /// What is read.
 #[derive(Debug, Clone, Default, Args)]
@@ -160,6 +174,9 @@ fn delimiter(text: &str) -> Result<u8, String> {
 /// Transforms the files, or standard input, to standard output.
 pub fn run(options: &LinesOptions) -> Ending {
     check_stdout()?;
+    if options.simd == Instructions::Portable {
+        Simd::use_portable();
+    }
     let start = (Instant::now(), Usage::now());
     let mut files = match &options.transform {
         None => options.files.clone(),

@@ -87,7 +87,7 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
 }
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
-    let started = jiff::Zoned::now().timestamp().to_string();
+    let started = jiff::ZonedDateTime::now().timestamp().to_string();
     let machine = pipemark_host::survey();
     let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
@@ -118,7 +118,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         outcomes.extend(plan.trials.iter().filter_map(of_trial));
     }
     let after = pipemark_host::Reading::now();
-    let mut trials = pipemark_stats::records::records(outcomes);
+    let mut trials = pipemark_stats::records::records(outcomes, machine.page_size);
     trials.iter_mut().for_each(|record| record.reference = record.experiment == MEMORY_COPY);
     // What was asked for comes first.
     trials.sort_by_key(|record| record.reference);

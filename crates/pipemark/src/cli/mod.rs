@@ -48,6 +48,7 @@ use output::keep_watched;
 #[command(
     name = "pipemark",
     version,
+    author,
     about = "Measures how fast bytes move through pipes, and says why",
     long_about = "Measures how fast bytes move through Unix pipes: by which mechanism, at which block size and capacity, \
                   on one core and across two, beside the machine's own copying speed. Finds out what holds your own \

@@ -55,7 +55,7 @@ fn id(entry: &Entry) -> Cell {
 
 /// When it began, as people here read it.
 fn started(entry: &Entry) -> Cell {
-    let local = entry.started.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
+    let local = entry.started.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string();
     Cell::of(local, entry.started.to_string())
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, Zoned};
+use jiff::{Span, Timestamp, ZonedDateTime};
 
 use pipemark_console::{Destination, Ending, Format, FormatOption, Stop, count, destination, exit, say};
 use pipemark_model::neutral;
@@ -227,11 +227,11 @@ fn confirmed(history: &History, ids: &[Id]) -> Result<bool, Stop> {
 
 /// A day or time here, a time stamp, or how long ago.
 fn since(text: &str) -> Result<Timestamp, String> {
-    let here = |time: DateTime| time.to_zoned(TimeZone::system()).map(|zoned| zoned.timestamp()).ok();
+    let here = |time: DateTime| time.to_zoned_datetime(TimeZone::system()).map(|zoned| zoned.timestamp()).ok();
     let day = || text.parse::<Date>().ok().map(|date| date.at(0, 0, 0, 0)).and_then(here);
     let time = || text.parse::<DateTime>().ok().and_then(here);
     // Days and months count from now; they have no fixed length.
-    let ago = || text.parse::<Span>().ok().and_then(|span| Zoned::now().checked_sub(span.abs()).ok());
+    let ago = || text.parse::<Span>().ok().and_then(|span| ZonedDateTime::now().checked_sub(span.abs()).ok());
     text.parse()
         .ok()
         // A date with a time of day is one too, so plain dates come first.
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn times_are_days_hours_stamps_and_spans() {
-        let midnight = "2026-01-31".parse::<Date>().unwrap().to_zoned(TimeZone::system()).unwrap().timestamp();
+        let midnight = "2026-01-31".parse::<Date>().unwrap().to_zoned_datetime(TimeZone::system()).unwrap().timestamp();
         assert_eq!(since("2026-01-31"), Ok(midnight));
         assert_eq!(since("2026-01-31 12:30"), Ok(midnight + 12.hours().minutes(30)));
         assert_eq!(since("2026-01-31T00:00:00Z"), Ok("2026-01-31T00:00:00Z".parse().unwrap()));

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Compares the commands A and B by `pipemark ab` as the action does: tables in the job's summary, a line beside the job for what came
+# out, and the code of --fail-on. Runs anywhere:
+#
+#   A='sort words | uniq' B='sort -u words' packaging/action/ab.sh
+set -eu
+: "${A:?the first command}" "${B:?the second command}"
+folder=$(mktemp -d)
+json=$folder/ab.json
+ended=0
+"${PIPEMARK:-pipemark}" ab --sessions "${SESSIONS:-10}" --runs "${RUNS:-5}" --threshold "${THRESHOLD:-3%}" \
+	${FAIL_ON:+--fail-on "$FAIL_ON"} --json "$json" --markdown "$folder/ab.md" -q -- "$A" -- "$B" || ended=$?
+if [ ! -s "$json" ]; then
+	echo "::error title=pipemark ab::no comparison was made (exit code $ended)"
+	exit "$ended"
+fi
+cat "$folder/ab.md" >>"${GITHUB_STEP_SUMMARY:-/dev/stdout}"
+python3 - "$json" "$ended" <<'END'
+import json, os, sys
+
+report = json.load(open(sys.argv[1]))
+found = report.get("comparison") or {}
+verdict, change = found.get("verdict", "cant-tell"), found.get("change")
+text = report.get("why") or ""
+if change is not None:
+    low, high = found.get("low"), found.get("high")
+    interval = "" if low is None or high is None else f" (95 % interval {100 * low:+.1f} to {100 * high:+.1f} %)"
+    more = "more" if change > 0 else "less"
+    text = f"B takes {100 * abs(change):.1f} % {more} time than A{interval}. {text}".strip()
+level = {"10": "error", "12": "error", "13": "error", "14": "error", "0": "notice"}.get(sys.argv[2], "error")
+text = text.replace("%", "%25").replace("\n", "%0A")
+print(f"::{level} title=pipemark ab: {verdict.replace('cant-tell', 'inconclusive')}::{text}")
+with open(os.environ.get("GITHUB_OUTPUT", "/dev/null"), "a") as out:
+    print(f"verdict={verdict}", f"change={'' if change is None else change}", f"json={sys.argv[1]}", sep="\n", file=out)
+END
+exit "$ended"

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Fetches the static program of this source's version from $RELEASES, checks it, and names it in $GITHUB_OUTPUT; or names $PROGRAM.
+set -eu
+if [ -z "${PROGRAM:-}" ]; then
+	cd "$(dirname "$0")/../.."
+	. packaging/about.sh
+	name=pipemark-$version-$(uname -m)-linux.tar.gz
+	folder=$(mktemp -d)
+	cd "$folder"
+	for file in "$name" SHA256SUMS; do
+		curl --fail --silent --show-error --location --retry 3 --output "$file" "$RELEASES/v$version/$file"
+	done
+	grep " $name\$" SHA256SUMS | sha256sum --check --quiet
+	tar -xzf "$name" --strip-components=1
+	PROGRAM=$folder/bin/pipemark
+fi
+"$PROGRAM" --version
+echo "program=$PROGRAM" >>"$GITHUB_OUTPUT"
