@@ -85,7 +85,9 @@ lint:
 	@if command -v clang-format >/dev/null; then \
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
-	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py tests/hostile.py; \
+	tests/prose.py
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py \
+		tests/hostile.py tests/prose.py; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:

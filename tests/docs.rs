@@ -157,3 +157,29 @@ fn every_rule_of_findings_is_explained() {
         assert!(page.contains(&format!("`{rule}`")), "docs/outputs.md does not explain the rule {rule}");
     }
 }
+
+/// `make lint` runs this over the whole tree; here it has to see what it is for.
+#[test]
+fn the_prose_check_fails_on_phrases_and_long_lines() {
+    let check = |name: &str, text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        fs::write(folder.path().join(name), text).unwrap();
+        let output = Command::new(root().join("tests/prose.py")).arg(name).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let long = "word ".repeat(30);
+    for (name, text, line) in [
+        ("docs/a.md", "One.\nThe runs are made in turns.\n", 2),
+        ("docs/a.md", "The verdict is can't\ntell.\n", 1),
+        ("a.rs", "/// Runs of two trials take\n/// turns.\n", 1),
+        ("a.rs", "let text = \"runs take \\\n    turns\";\n", 1),
+        ("docs/a.md", &*long, 1),
+    ] {
+        let (code, said) = check(name, text);
+        assert!(code == Some(1) && said.starts_with(&format!("{name}:{line}: ")), "{text}: {code:?} {said}");
+    }
+    for text in ["Runs alternate.\n", "```text\n1 can't tell\n```\n", &*format!("| {long} |\n")] {
+        assert_eq!(check("docs/a.md", text), (Some(0), String::new()), "{text}");
+    }
+}
