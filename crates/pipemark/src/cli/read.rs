@@ -93,8 +93,7 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
 /// When there is none, or the history can't be read.
 pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
     let history = History::open(db.db.as_deref())?;
-    let nothing = "nothing was kept yet; measure with 'pipemark run', or name a file that --json wrote";
-    let history = history.ok_or_else(|| Stop::usage(nothing))?;
+    let history = history.ok_or_else(empty)?;
     let id = run(&history, name)?;
     history.document(id)?.ok_or_else(|| no_run(id))
 }
@@ -105,12 +104,17 @@ pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
 /// When there is no such run.
 pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
     match name {
-        None => newest(history, None)?.ok_or_else(|| Stop::failed("the history is empty; measure with 'pipemark run'")),
+        None => newest(history, None)?.ok_or_else(empty),
         Some(name) => match name.parse() {
             Ok(id) => Ok(id),
             Err(_) => newest(history, Some(name.to_owned()))?.ok_or_else(|| no_run(neutral(name))),
         },
     }
+}
+
+/// There is no run to show.
+pub fn empty() -> Stop {
+    Stop::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
 }
 
 /// That a run is not there.
