@@ -259,6 +259,8 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "--", "/etc/passwd"], 126),
         (vec!["why", "a", "b"], 125),
         (vec!["why", ""], 125),
+        (vec!["why", "sort"], 125),
+        (vec!["watch", "no-such-verb"], 125),
         (vec!["tune", " "], 125),
         (vec!["why", "--unknown"], 125),
         (vec!["why", "2147483646"], 1),

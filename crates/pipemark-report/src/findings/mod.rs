@@ -33,14 +33,10 @@ use crate::findings::measured::{MeasuredTrial, fastest, groups, measured};
 const MOST_PER_RULE: usize = 4;
 
 /// The help topic that explains what rules find whose names begin so; of others it is the method.
-pub const TOPICS: [(&str, &[&str]); 7] = [
-    ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
+const TOPICS: [(&str, &[&str]); 3] = [
+    ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
-    ("block-size", &["best-block", "call-cost"]),
     ("zero-copy", &["zero-copy", "fresh-data", "recommended"]),
-    ("links", &["best-link", "crossing", "shared-memory", "message-cost"]),
-    ("chains", &["chain-cost", "chain-published"]),
-    ("filters", &["lines-", "spark-"]),
 ];
 
 fn topic(rule: &str) -> String {
