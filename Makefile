@@ -87,7 +87,7 @@ lint:
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
 	tests/prose.py
 	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py \
-		tests/hostile.py tests/prose.py; \
+		docs/picture.py tests/hostile.py tests/prose.py tests/wrap.py; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:
@@ -113,11 +113,11 @@ files:
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	$(PIPEMARK) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
+	$(PIPEMARK) --completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	$(PIPEMARK) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
+	$(PIPEMARK) --completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(PIPEMARK) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
+	$(PIPEMARK) --completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
 
 dist:
 	packaging/dist.sh
