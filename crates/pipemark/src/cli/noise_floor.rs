@@ -57,7 +57,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 /// Both sides in all sessions.
 fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<NoiseFloor, Stop> {
     let interrupt = catch_interrupts()?;
-    let machine = pipemark_host::survey();
+    let machine = pipemark_host::survey_before_measuring();
     let mut progress = Reporter::new(false, quiet);
     let mut sides: [Vec<Vec<f64>>; 2] = Default::default();
     for _ in 0..options.sessions {
