@@ -87,7 +87,7 @@ word_enum! {
 word_enum! {
     /// The pages that the ends' buffers are made of.
     pub enum PageKind {
-        /// the system's usual pages
+        /// the system's default pages
         Base,
         /// transparent huge pages, asked for with MADV_HUGEPAGE
         Huge,
@@ -149,8 +149,8 @@ word_enum! {
 }
 
 impl Verify {
-    /// Whether the sink looks at each byte.
-    pub fn looks(self) -> bool {
+    /// Whether the sink reads each byte.
+    pub fn reads(self) -> bool {
         matches!(self, Verify::Xor | Verify::Full)
     }
 }

@@ -46,7 +46,7 @@ pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
-/// A job in words, by some of its parameters; what is usual goes without saying where something else is said.
+/// A job's name, from some of its parameters; defaults are omitted unless nothing else is left.
 pub fn name(job: &Job, keys: &[Key]) -> String {
     let settings = job.settings();
     if job.is_memory_copy() {
@@ -57,11 +57,15 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     }
     // One of the two alone would not say which end it is of.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
-    let words = |usual: bool| {
+    let words = |with_defaults: bool| {
         let word = |key: &Key| {
             let value = settings.effective(*key)?;
             match (&value, settings.send, settings.recv) {
-                (Value::Pages(_) | Value::Wait(_), ..) if !usual && Some(&value) == key.usual().as_ref() => None,
+                (Value::Pages(_) | Value::Wait(_), ..)
+                    if !with_defaults && Some(&value) == key.default_value().as_ref() =>
+                {
+                    None
+                }
                 (Value::Send(_) | Value::Recv(_), Some(send), Some(recv)) => {
                     (methods == Some(*key)).then(|| format!("{send} → {recv}"))
                 }
@@ -70,14 +74,14 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
         };
         keys.iter().filter_map(word).collect::<Vec<_>>().join(", ")
     };
-    let telling = words(false);
-    if telling.is_empty() { words(true) } else { telling }
+    let short = words(false);
+    if short.is_empty() { words(true) } else { short }
 }
 
 /// The parameters of a copy within one process, which has no ends.
 pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
-/// What all jobs have in common, in words; what is usual and says nothing is left out.
+/// The parameters that all jobs have in common, as text, without defaults that say nothing.
 pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let [first, ..] = jobs else { return Vec::new() };
     let settings = first.settings();
@@ -93,7 +97,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
             Key::Wait => false,
             Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
             Key::Stage => jobs.iter().any(|job| job.chain().is_some()),
-            _ => Some(&value) != key.usual().as_ref(),
+            _ => Some(&value) != key.default_value().as_ref(),
         };
         match &value {
             _ if !telling => None,

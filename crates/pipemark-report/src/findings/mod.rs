@@ -68,7 +68,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
     let entrants =
-        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.looks())), &[Key::Language, Key::Program]);
+        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.reads())), &[Key::Language, Key::Program]);
     let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());

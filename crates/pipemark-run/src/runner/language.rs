@@ -36,7 +36,7 @@ pub fn run(
     proven: &mut BTreeSet<String>,
 ) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
-    match (&runnable.prints, verify.looks()) {
+    match (&runnable.prints, verify.reads()) {
         (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
         (None, true) => {}
         (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),

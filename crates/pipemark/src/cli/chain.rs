@@ -49,9 +49,9 @@ pub fn run(options: &ChainOptions) -> Ending {
 
 fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
     let given = &options.flags.parameters;
-    let looks = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.looks()));
+    let reads = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.reads()));
     // What is compared has to be made and read.
-    let (send, recv) = if looks { ("write", "read") } else { ("splice", "splice") };
+    let (send, recv) = if reads { ("write", "read") } else { ("splice", "splice") };
     let lengths: Vec<String> = lengths(options.to.unwrap_or(DEFAULT_LENGTH)).map(|length| length.to_string()).collect();
     let lengths = lengths.join(",");
     let defaults =

@@ -139,7 +139,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         };
     }
     let mut entrants = Entrants::find(options.entrants.as_deref())?;
-    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.looks())) {
+    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.reads())) {
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;

@@ -89,10 +89,10 @@ fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
 /// Every choice with what it does, and where it cannot be used on `host`, why.
 fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedChoice>)> {
     let section = |(key, heading): (Key, &str)| {
-        let words = key.words().into_iter();
-        let words = words.map(|(word, about)| choice(word, about, missing_here(key, word, host)));
+        let all = key.choices().into_iter();
+        let all = all.map(|(name, about)| choice(name, about, missing_here(key, name, host)));
         let pinned = choice("W:R", "writer and reader on the CPUs with these numbers", None);
-        (heading.to_owned(), words.chain((key == Key::Place).then_some(pinned)).collect())
+        (heading.to_owned(), all.chain((key == Key::Place).then_some(pinned)).collect())
     };
     std::iter::once(("Suites (pipemark run SUITE)".to_owned(), suites)).chain(LISTED.map(section)).collect()
 }
@@ -121,7 +121,7 @@ mod tests {
     fn every_word_is_listed_within_80_columns() {
         let host = pipemark_host::survey();
         let text = text(&host, &[("quick", "pipes in half a minute"), ("block-size", &"long ".repeat(40))]);
-        let words = LISTED.into_iter().flat_map(|(key, _)| key.words()).map(|(word, _)| word);
+        let words = LISTED.into_iter().flat_map(|(key, _)| key.choices()).map(|(word, _)| word);
         for word in words.chain(["quick", "block-size"]) {
             assert!(text.lines().any(|line| line.split_whitespace().next() == Some(word)), "{word} is not in\n{text}");
         }

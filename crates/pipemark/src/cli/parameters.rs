@@ -92,7 +92,7 @@ impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
 fn flag(key: Key, default: &str) -> Arg {
     let name = key.name();
     let [first, details @ ..] = key.help() else { unreachable!("each parameter has help") };
-    let own = key.usual().map(|value| value.to_string());
+    let own = key.default_value().map(|value| value.to_string());
     let first = match (default, own) {
         ("", Some(own)) => format!("{} [default: {own}]", first.trim()),
         ("", None) => first.trim().to_owned(),
@@ -135,7 +135,7 @@ impl TypedValueParser for ValueParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let words = self.0.words();
+        let words = self.0.choices();
         (!words.is_empty()).then(|| {
             Box::new(words.into_iter().map(|(word, _)| PossibleValue::new(word))) as Box<dyn Iterator<Item = _>>
         })

@@ -65,7 +65,7 @@ pub fn parse(json: &str) -> serde_json::Result<Document> {
 }
 
 impl History {
-    /// Opens the history at `path`, or at the usual place, to write to it; makes it where there is none.
+    /// Opens the history at `path`, or at the default path, to write to it; makes it where there is none.
     ///
     /// # Errors
     /// When the place is not the user's own, can't be written, or holds something else or a form that is newer.
@@ -81,7 +81,7 @@ impl History {
         History::connect(path::make(&path)?)
     }
 
-    /// Opens the history at `path`, or at the usual place, to look into it; `None` where there is none yet.
+    /// Opens the history at `path`, or at the default path, to look into it; `None` where there is none yet.
     ///
     /// # Errors
     /// As [`History::create`].

@@ -35,7 +35,7 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
     Ok(folder.join("pipemark/history.db"))
 }
 
-/// Makes the folder of the usual place, and those above it that are missing, for the user alone.
+/// Makes the folder of the default path, and those above it that are missing, for the user alone.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let folder = folder(path);
     // The first that is there, by its real name: under sudo, HOME may be another user's, and a link may lead to one's.
