@@ -10,6 +10,7 @@
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each crate; at most 7,000
+#   make book    docs/ as a book, in build/book; installs mdBook in build/mdbook
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
 #   make api     what a release of pipeio would break; needs cargo-semver-checks, and the last release as BASE=v0.1.0
@@ -22,7 +23,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size install files dist test-dist api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book install files dist test-dist api clean
 
 all: build
 
@@ -124,6 +125,13 @@ dist:
 
 test-dist:
 	packaging/test.sh $(ONLY)
+
+MDBOOK = build/mdbook/bin/mdbook
+book: $(MDBOOK)
+	$(MDBOOK) build
+
+$(MDBOOK):
+	$(CARGO) install --locked --root build/mdbook --no-default-features --features search mdbook@0.5.4
 
 BASE ?= main
 api:

@@ -183,3 +183,38 @@ fn the_prose_check_fails_on_phrases_and_long_lines() {
         assert_eq!(check("docs/a.md", text), (Some(0), String::new()), "{text}");
     }
 }
+
+/// The picture of README is made of docs/why.txt, which `pipemark why` printed.
+#[test]
+fn the_picture_is_what_why_prints() {
+    let text = fs::read_to_string(root().join("docs/why.txt")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = folder.path().join("why.svg");
+    let script = root().join("docs/picture.py");
+    let output = Command::new(script).arg(root().join("docs/why.txt")).arg(&drawn).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
+    assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
+    // Today's program prints the same form: the same first words, headings of columns, and lines between stages.
+    let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
+    let today = String::from_utf8(why.stdout).unwrap();
+    let form = |text: &str| {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let heading = text.lines().find(|line| line.starts_with("stage ")).map(words);
+        let title = text.lines().any(|line| line.starts_with("why · "));
+        (title, heading, text.lines().any(|line| line.starts_with("  └ pipe ")))
+    };
+    assert_eq!(form(&text), form(&today), "print docs/why.txt again\n{today}");
+    assert!(text.starts_with("$ pipemark why '") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// The book has every page, once.
+#[test]
+fn the_book_has_all_pages() {
+    let mut listed = links(&fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap());
+    listed.sort();
+    let docs =
+        pages().into_iter().filter(|page| page.starts_with(root().join("docs")) && !page.ends_with("SUMMARY.md"));
+    let names: Vec<String> = docs.map(|page| page.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(listed, names);
+}
