@@ -32,14 +32,14 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Each job in words, by what tells it from the others; `without` is told elsewhere.
+/// A name for each job by the parameters in which they differ, except those in `without`.
 pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     let mut keys = differing(jobs, &[]);
-    // A single trial is told by those that matter most.
+    // A single trial is named by those that matter most.
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    // What is told elsewhere of one end is not told here: both ends are told together.
+    // Both ends are named together: if one is named elsewhere, the other is too.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
     keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
@@ -92,7 +92,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
     let word = |key: &Key| {
         let value = settings.get(*key)?;
-        let telling = match key {
+        let shown = match key {
             Key::Send | Key::Recv | Key::Block | Key::Place | Key::Total | Key::Time => true,
             Key::Wait => false,
             Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
@@ -100,7 +100,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
             _ => Some(&value) != key.default_value().as_ref(),
         };
         match &value {
-            _ if !telling => None,
+            _ if !shown => None,
             Value::Send(send) if both_methods => Some(format!("{send} → {}", settings.recv?)),
             Value::Recv(_) if both_methods => None,
             Value::Send(_) | Value::Recv(_) => Some(format!("{key} {value}")),

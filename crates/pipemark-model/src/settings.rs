@@ -1,4 +1,4 @@
-//! Values of parameters, alone and together: read, told exactly, and as they take effect.
+//! Values of parameters, alone and together: parsed, printed exactly, and effective.
 
 use crate::bad_value::BadValue;
 use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
@@ -66,7 +66,7 @@ impl Settings {
         Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
     }
 
-    /// How many bytes so many blocks are.
+    /// The bytes of a number of blocks.
     pub fn total_of(&self, blocks: u32) -> ByteSize {
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
         ByteSize(block.saturating_mul(u64::from(blocks)))
@@ -83,7 +83,7 @@ impl Settings {
         for key in Key::iter() {
             let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
             let Some(value) = self.get(key).filter(|_| !named) else { continue };
-            // A run of a quarter of a second is what a trial has where nothing is said.
+            // A quarter of a second is the default.
             let default = match key {
                 Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
                 Key::Time => Some(Value::Time(DEFAULT_TIME)),

@@ -27,7 +27,7 @@ pub enum Fit {
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It has what is left of the line, or is left out: for bars, which only terminals show.
+    /// It fills the rest of the line, or is omitted: for bars, which only terminals show.
     Bars,
 }
 

@@ -91,7 +91,7 @@ pub struct Work {
     /// How often it is copied: 2 by write(2) and read(2), 0 where only references move. A link that copies nevertheless,
     /// as TCP on loopback does, says so in a warning.
     pub copies: u8,
-    /// Whether the source writes it anew before it is sent.
+    /// Whether the source writes it before it is sent.
     pub written: bool,
     /// Whether the sink reads it.
     pub read: bool,
@@ -116,13 +116,12 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink looks at the bytes: moving a page reference is not reading a page. In place, looking at them is all
-    /// there is to receiving them.
+    /// Whether the sink reads the bytes: moving a page reference is not reading a page. In place, receiving is reading.
     pub fn touched(&self) -> bool {
         self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether each byte is written anew before it is sent. In place, writing them is all there is to sending them.
+    /// Whether each byte is newly written before it is sent. In place, sending is writing.
     pub fn fresh(&self) -> bool {
         let fresh = self.verify == Verify::Full || self.writers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace

@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Whether it is told by times, of round trips or of lines, and not by throughput.
+    /// Whether its headline figure is a time, of round trips or of lines, and not throughput.
     pub fn is_latency(&self) -> bool {
         self.mode() == Mode::Latency
     }

@@ -4,7 +4,7 @@ use pipeio_harness::pattern::{Checker, Pattern, Rule};
 
 use crate::content::{Payload, PayloadStream};
 
-/// What is wrong within so many bytes is wrong from the start.
+/// A fault within this many bytes means other content, not a lost piece.
 const FIRST: u64 = 8;
 
 fn other_content(position: u64) -> String {

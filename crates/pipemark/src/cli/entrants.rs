@@ -62,7 +62,7 @@ pub fn list(options: &EntrantOptions, format: &FormatOption) -> Ending {
     Ok(format.print(&choices::languages(&listed), None)?)
 }
 
-/// Builds the languages' programs anew.
+/// Rebuilds the languages' programs.
 pub fn build(options: &EntrantOptions) -> Ending {
     let (mut entrants, languages) = found(options)?;
     let mut failed = false;

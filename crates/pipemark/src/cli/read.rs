@@ -15,7 +15,7 @@ use crate::store::{Filter, History, Id, parse};
 /// The largest file that is read: 10,000 trials of 30 runs each have less.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// What has to be right before the rest is looked at.
+/// What has to be right before the rest is parsed.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,
@@ -50,7 +50,7 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
     Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
 }
 
-/// So many sessions are compared with so many.
+/// The most sessions on each side of a comparison.
 const MOST_SESSIONS: u32 = 100;
 /// So many of the history are asked how much sessions differ.
 const MOST_OTHERS: u32 = 60;

@@ -84,7 +84,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether there is a file, after a look at it and at the journal that SQLite would play back into it.
+/// Whether there is a file; it and the journal that SQLite would replay into it are checked.
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");

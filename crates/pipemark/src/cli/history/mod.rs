@@ -40,7 +40,7 @@ enum HistoryVerb {
     Import(ImportOptions),
     /// Delete measurements
     Delete(DeleteOptions),
-    /// Show one trial over time, and where it changed for certain
+    /// Show one trial over time, with its changes
     Trend(trend::TrendOptions),
 }
 

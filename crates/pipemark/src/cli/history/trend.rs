@@ -27,7 +27,7 @@ pub(super) struct TrendOptions {
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
-    /// Look at the newest N runs; 0 looks at all
+    /// Use the newest N runs; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     /// A change counts when it is certainly past this, such as 5%
@@ -140,7 +140,7 @@ impl TrendRequest {
     }
 }
 
-/// The runs that measured a trial, oldest first, with the changes of each series; one of so many trials.
+/// The runs that measured a trial, oldest first, with the changes of each series; `trials` are judged together.
 fn points(
     key: &str,
     runs: &[(Entry, Document)],
