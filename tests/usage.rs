@@ -157,7 +157,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         let error = text(&output.stderr);
-        assert!(error.starts_with("error: ") && error.contains(expected), "{words:?}: {error}");
+        assert!(error.starts_with("pipemark: ") && error.contains(expected), "{words:?}: {error}");
         for rust in ["..=", "non-zero type", "invalid digit", "cannot parse"] {
             assert!(!error.contains(rust), "{words:?}: {error}");
         }
@@ -187,7 +187,10 @@ fn a_mistake_in_a_suite_is_shown_in_its_place() {
     fs::remove_file(&path).unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
-    assert!(error.starts_with(&format!("error: {file}:6:19: 'wriite' is not a send method; use write, ")), "{error}");
+    assert!(
+        error.starts_with(&format!("pipemark: {file}:6:19: 'wriite' is not a send method; use write, ")),
+        "{error}"
+    );
     assert!(error.ends_with("6 | params = { send = \"wriite\" }\n  |                   ^^^^^^^^\n"), "{error}");
 }
 
@@ -222,7 +225,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
         let output = pipemark(&["run", file.path().to_str().unwrap(), "--runs", "1"]);
         let error = self::text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{expected}: {error}");
-        assert!(error.starts_with("error: ") && error.contains(expected), "{expected}: {error}");
+        assert!(error.starts_with("pipemark: ") && error.contains(expected), "{expected}: {error}");
         assert!(
             error.contains(file.path().to_str().unwrap()) && error.len() < 1000,
             "{expected}: {} bytes",

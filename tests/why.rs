@@ -302,7 +302,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
         let ended = Command::new(PIPEMARK).args(&words).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{words:?}: {stderr}");
-        let sentence = format!("error: cannot write the {what} to standard output");
+        let sentence = format!("pipemark: cannot write the {what} to standard output");
         assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
     // A reader that leaves is none.

@@ -115,7 +115,7 @@ pub fn end(ending: Ending) -> u8 {
 
 /// Says what went wrong.
 pub fn say_error(sentence: impl Display) {
-    say(format_args!("error: {sentence}"));
+    say(format_args!("pipemark: {sentence}"));
 }
 
 /// Writes a message to standard error, without control characters and error numbers. That nobody listens is no error.

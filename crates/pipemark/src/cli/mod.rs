@@ -40,8 +40,6 @@ use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcomman
 use clap_complete::Shell;
 use pipemark_console::{Destination, Ending, Stop, end, say};
 
-use pipemark_model::hides;
-
 use output::keep_watched;
 
 #[derive(Parser)]
@@ -209,9 +207,8 @@ pub fn main(words: Vec<OsString>) -> u8 {
     });
     let (verb, shell) = parsed.unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
-        let text = error.render().to_string();
-        match text.contains(|c| c != '\n' && hides(c)) {
-            true => say(text.trim_end()),
+        match error.use_stderr() {
+            true => say(error.render().to_string().replacen("error: ", "pipemark: ", 1).trim_end()),
             false => drop(error.print()),
         }
         std::process::exit(code);
