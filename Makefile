@@ -10,6 +10,7 @@
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each crate; at most 7,000
+#   make book    docs/ as a book, in build/book; installs mdBook in build/mdbook
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
 #   make release-check  whether this commit can be released; refuses what is unset, untagged or not in the changelog
@@ -25,7 +26,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size install files dist test-dist release-check msrv deny api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book install files dist test-dist release-check msrv deny api clean
 
 all: build
 
@@ -88,7 +89,9 @@ lint:
 	@if command -v clang-format >/dev/null; then \
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
-	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py tests/hostile.py; \
+	tests/prose.py
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py \
+		docs/picture.py tests/hostile.py tests/prose.py tests/wrap.py; \
 	else echo "no black: the form of Python is not checked"; fi
 
 tools:
@@ -114,11 +117,11 @@ files:
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1
 	$(PIPEMARK) __man $(DESTDIR)$(PREFIX)/share/man/man1
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	$(PIPEMARK) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
+	$(PIPEMARK) --completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	$(PIPEMARK) completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
+	$(PIPEMARK) --completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pipemark
 	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	$(PIPEMARK) completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
+	$(PIPEMARK) --completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pipemark.fish
 
 dist:
 	packaging/dist.sh $(PROCESSORS)
@@ -137,6 +140,13 @@ msrv:
 
 deny:
 	cargo deny --all-features check $(DENY)
+
+MDBOOK = build/mdbook/bin/mdbook
+book: $(MDBOOK)
+	$(MDBOOK) build
+
+$(MDBOOK):
+	$(CARGO) install --locked --root build/mdbook --no-default-features --features search mdbook@0.5.4
 
 BASE ?= main
 api:

@@ -184,6 +184,10 @@ fn bad_usage_is_code_2() {
     ] {
         let ended = ab(words);
         assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
-        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{words:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.starts_with("pipemark: ") && ended.stderr.contains(expected),
+            "{words:?}: {}",
+            ended.stderr
+        );
     }
 }

@@ -227,7 +227,7 @@ fn files_that_cannot_be_compared_are_code_2_with_a_sentence() {
         let ended = compare(&[&base, &new]);
         assert_eq!(ended.code(), Some(2), "{new}: {}{}", ended.stdout, ended.stderr);
         let error = &ended.stderr;
-        assert!(error.starts_with("error: ") && error.contains(expected), "{new}: {error}");
+        assert!(error.starts_with("pipemark: ") && error.contains(expected), "{new}: {error}");
         assert!(!error.contains(|c: char| c.is_control() && c != '\n'), "{error:?}");
         assert_eq!(ended.stdout, "");
     }
@@ -252,7 +252,11 @@ fn bad_usage_is_code_2() {
     ] {
         let ended = compare(words);
         assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
-        assert!(ended.stderr.starts_with("error: ") && ended.stderr.contains(expected), "{words:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.starts_with("pipemark: ") && ended.stderr.contains(expected),
+            "{words:?}: {}",
+            ended.stderr
+        );
     }
 }
 

@@ -157,3 +157,64 @@ fn every_rule_of_findings_is_explained() {
         assert!(page.contains(&format!("`{rule}`")), "docs/outputs.md does not explain the rule {rule}");
     }
 }
+
+/// `make lint` runs this over the whole tree; here it has to see what it is for.
+#[test]
+fn the_prose_check_fails_on_phrases_and_long_lines() {
+    let check = |name: &str, text: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        fs::write(folder.path().join(name), text).unwrap();
+        let output = Command::new(root().join("tests/prose.py")).arg(name).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let long = "word ".repeat(30);
+    for (name, text, line) in [
+        ("docs/a.md", "One.\nThe runs are made in turns.\n", 2),
+        ("docs/a.md", "The verdict is can't\ntell.\n", 1),
+        ("a.rs", "/// Runs of two trials take\n/// turns.\n", 1),
+        ("a.rs", "let text = \"runs take \\\n    turns\";\n", 1),
+        ("docs/a.md", &*long, 1),
+    ] {
+        let (code, said) = check(name, text);
+        assert!(code == Some(1) && said.starts_with(&format!("{name}:{line}: ")), "{text}: {code:?} {said}");
+    }
+    for text in ["Runs alternate.\n", "```text\n1 can't tell\n```\n", &*format!("| {long} |\n")] {
+        assert_eq!(check("docs/a.md", text), (Some(0), String::new()), "{text}");
+    }
+}
+
+/// The picture of README is made of docs/why.txt, which `pipemark why` printed.
+#[test]
+fn the_picture_is_what_why_prints() {
+    let text = fs::read_to_string(root().join("docs/why.txt")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = folder.path().join("why.svg");
+    let script = root().join("docs/picture.py");
+    let output = Command::new(script).arg(root().join("docs/why.txt")).arg(&drawn).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let kept = fs::read_to_string(root().join("docs/why.svg")).unwrap();
+    assert!(fs::read_to_string(&drawn).unwrap() == kept, "run docs/picture.py");
+    // Today's program prints the same form: the same first words, headings of columns, and lines between stages.
+    let why = Command::new(PIPEMARK).args(["why", "yes | head -c 600m | tail -c 1"]).output().unwrap();
+    let today = String::from_utf8(why.stdout).unwrap();
+    let form = |text: &str| {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let heading = text.lines().find(|line| line.starts_with("stage ")).map(words);
+        let title = text.lines().any(|line| line.starts_with("why · "));
+        (title, heading, text.lines().any(|line| line.starts_with("  └ pipe ")))
+    };
+    assert_eq!(form(&text), form(&today), "print docs/why.txt again\n{today}");
+    assert!(text.starts_with("$ pipemark why '") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+/// The book has every page, once.
+#[test]
+fn the_book_has_all_pages() {
+    let mut listed = links(&fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap());
+    listed.sort();
+    let docs =
+        pages().into_iter().filter(|page| page.starts_with(root().join("docs")) && !page.ends_with("SUMMARY.md"));
+    let names: Vec<String> = docs.map(|page| page.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(listed, names);
+}

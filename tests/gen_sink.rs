@@ -125,12 +125,16 @@ fn sink_finds_what_is_wrong_or_missing() {
         bad[200_001] ^= 0x10;
         let output = sink(&["--verify", content], &bad);
         assert_eq!(output.status.code(), Some(3), "{content}");
-        assert!(text(&output.stderr).starts_with("error: byte 200001 is wrong"), "{content}: {}", text(&output.stderr));
+        assert!(
+            text(&output.stderr).starts_with("pipemark: byte 200001 is wrong"),
+            "{content}: {}",
+            text(&output.stderr)
+        );
         assert!(!text(&output.stdout).contains("verified"), "{content}");
 
         let output = sink(&["--verify", content, "--total", "300001"], &good);
         assert_eq!(output.status.code(), Some(3), "{content}");
-        assert_eq!(text(&output.stderr), "error: 300000 bytes arrived, 300001 were expected\n");
+        assert_eq!(text(&output.stderr), "pipemark: 300000 bytes arrived, 300001 were expected\n");
         assert!(
             !text(&output.stdout).contains("verified"),
             "{content}: all is as it should be, but for what is missing"

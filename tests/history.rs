@@ -319,7 +319,7 @@ fn a_trend_tells_changes_from_noise() {
     let key = points_key(&past);
     assert!(past.history(&["trend", &key]).starts_with(&key));
     let ended = past.run(&["history", "trend", "link=shm"]);
-    assert_eq!(ended.code(), Some(1), "{ended:?}");
+    assert_eq!(ended.code(), Some(2), "{ended:?}");
     let ended = past.run(&["history", "trend", "blok=4k"]);
     assert!(ended.code() == Some(2) && ended.stderr.contains("did you mean block?"), "{ended:?}");
     let ended = past.run(&["history", "trend", "block=4k,64k"]);
@@ -358,14 +358,14 @@ fn runs_are_found_by_their_labels() {
 #[test]
 fn nothing_kept_yet_is_no_error_to_list() {
     let past = Past::new();
-    for words in [&["history"][..], &["history", "list"]] {
+    for words in [&["history"][..], &["history", "list"], &["history", "trend"]] {
         let ended = past.run(words);
         assert_eq!((ended.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
-        assert!(ended.stderr.contains("nothing was kept yet"));
+        assert!(ended.stderr.contains("history is empty"));
     }
     assert!(!past.db().exists(), "looking makes nothing");
     for words in [&["history", "show"][..], &["history", "export", "1"], &["history", "delete", "1"]] {
-        assert_eq!(past.run(words).code(), Some(1), "{words:?}");
+        assert_eq!(past.run(words).code(), Some(2), "{words:?}");
     }
     past.measure(&[]);
     assert_eq!(past.run(&["history", "show", "7"]).code(), Some(2));

@@ -213,11 +213,11 @@ fn failures_are_sentences_and_code_1() {
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = lines(&[]).stdin(File::open("/etc/passwd").unwrap()).stdout(full()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: the output can't be written: No space left"), "{output:?}");
+    assert!(text(&output.stderr).starts_with("pipemark: the output can't be written: No space left"), "{output:?}");
 
     let output = lines(&[]).stdin(File::open("/").unwrap()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: the input can't be read: Is a directory"), "{output:?}");
+    assert!(text(&output.stderr).starts_with("pipemark: the input can't be read: Is a directory"), "{output:?}");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_line_too_long_is_named_and_nothing_is_cut() {
         assert_eq!(text(&output.stdout), "[spaces: 0]12345\n[spaces: 0]123\n");
         assert_eq!(
             text(&output.stderr),
-            "error: the line at byte 10 of the input is longer than the limit of 5 bytes; raise --max-line to accept it\n"
+            "pipemark: the line at byte 10 of the input is longer than the limit of 5 bytes; raise --max-line to accept it\n"
         );
     }
 }
@@ -248,7 +248,7 @@ fn bad_usage_is_code_2() {
     ] {
         let output = filter(lines(words), b"");
         assert_eq!(output.status.code(), Some(2), "{words:?}");
-        assert!(output.stdout.is_empty() && text(&output.stderr).starts_with("error: "), "{words:?}");
+        assert!(output.stdout.is_empty() && text(&output.stderr).starts_with("pipemark: "), "{words:?}");
     }
 }
 
@@ -361,7 +361,7 @@ fn an_input_that_is_closed_is_said_to_be() {
     let write_only: OwnedFd = OpenOptions::new().write(true).open("/dev/null").unwrap().into();
     let output = lines(&[]).stdin(write_only).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).starts_with("error: the input can't be read: Bad file descriptor"), "{output:?}");
+    assert!(text(&output.stderr).starts_with("pipemark: the input can't be read: Bad file descriptor"), "{output:?}");
 }
 
 /// What others wrote would be taken out of it.
@@ -415,7 +415,7 @@ fn a_file_is_not_its_own_output() {
             let output = way(&mut OpenOptions::new()).open(&path).unwrap();
             let result = lines(&["--threads", threads]).stdin(read()).stdout(output).output().unwrap();
             assert_eq!(result.status.code(), Some(1));
-            assert!(text(&result.stderr).starts_with("error: input and output are the same file"), "{result:?}");
+            assert!(text(&result.stderr).starts_with("pipemark: input and output are the same file"), "{result:?}");
             assert_eq!(fs::read(&path).unwrap(), b"one\ntwo\n");
         }
     }
@@ -481,14 +481,14 @@ fn with_little_memory_there_are_fewer_threads_or_a_sentence() {
             let said = text(&output.stderr);
             match output.status.code() {
                 Some(0) => assert!(output.stdout == expected, "{mib} MiB, {threads} threads"),
-                Some(1) => assert!(said.starts_with("error: ") && said.lines().count() == 1, "{mib} MiB: {said}"),
+                Some(1) => assert!(said.starts_with("pipemark: ") && said.lines().count() == 1, "{mib} MiB: {said}"),
                 code => panic!("{mib} MiB, {threads} threads: {code:?}, {said}"),
             }
             fewer |= threads == "200" && output.status.success() && !said.contains("threads: 200;");
             let output = filter(limited(&limit, &format!("--threads {threads}")), long.as_bytes());
             let code = output.status.code();
             assert!(matches!(code, Some(0 | 1)), "{mib} MiB, {threads} threads, a long line: {output:?}");
-            assert!(code != Some(1) || text(&output.stderr).starts_with("error: "), "{output:?}");
+            assert!(code != Some(1) || text(&output.stderr).starts_with("pipemark: "), "{output:?}");
         }
     }
     assert!(fewer, "no limit left some of the threads out");

@@ -323,7 +323,7 @@ fn options_that_have_no_effect_on_the_data_are_recorded() {
 
 #[test]
 fn completions_offer_values() {
-    let script = pipemark(&["completions", "bash"]).stdout;
+    let script = pipemark(&["--completions", "bash"]).stdout;
     for words in ["write vmsplice vmsplice-gift", "none count", "text markdown"] {
         assert!(script.contains(words), "{words}");
     }

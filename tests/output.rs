@@ -180,8 +180,13 @@ fn csv_and_json_tell_the_same() {
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    for words in [&SMALL[..], &[&SMALL[..], &["--json", "-"]].concat(), &["list"], &["host"], &["host", "--json", "-"]]
-    {
+    for words in [
+        &SMALL[..],
+        &[&SMALL[..], &["--json", "-"]].concat(),
+        &["list"],
+        &["list", "machine"],
+        &["list", "machine", "--format", "json"],
+    ] {
         let data = tempfile::tempdir().unwrap();
         let mut command = Command::new(PIPEMARK);
         command.args(words).env("XDG_DATA_HOME", data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -207,7 +212,7 @@ fn a_full_disk_is_code_1_and_the_table_comes() {
         assert!(ended.stdout.contains("B/s"), "what was measured is shown");
     }
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    for words in [&[&SMALL[..], &["--no-save"]].concat()[..], &["list"], &["host"]] {
+    for words in [&[&SMALL[..], &["--no-save"]].concat()[..], &["list"], &["list", "machine"]] {
         let output = Command::new(PIPEMARK).args(words).stdout(full.try_clone().unwrap()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{words:?}");
@@ -254,8 +259,8 @@ fn an_existing_file_is_replaced_as_a_whole() {
 #[test]
 fn without_standard_output_there_is_an_error() {
     let tools: [&[&str]; 6] =
-        [&["gen", "--total", "9"], &["relay"], &["lines"], &["sink"], &["help", "units"], &["completions", "bash"]];
-    let others: [&[&str]; 3] = [&["list"], &["host"], &["bw", "--time", "50s"]];
+        [&["gen", "--total", "9"], &["relay"], &["lines"], &["sink"], &["help", "units"], &["--completions", "bash"]];
+    let others: [&[&str]; 3] = [&["list"], &["list", "machine"], &["bw", "--time", "50s"]];
     for words in tools.into_iter().chain(others) {
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$@\" >&-", "sh", PIPEMARK]).args(words);

@@ -310,7 +310,7 @@ fn a_file_that_holds_no_results_is_named() {
     }
     let nothing = pipemark(&["report"]);
     assert_eq!(nothing.code(), Some(2));
-    assert!(nothing.stderr.contains("nothing was kept yet"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("history is empty"), "{}", nothing.stderr);
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn help_teaches_by_example() {
         assert!(text(&output.stdout).contains("EXAMPLES"), "{words:?}");
         assert!(output.stderr.is_empty());
     }
-    for group in ["Measure:\n", "Compare:\n", "Your own pipelines:\n", "Tools:\n", "Information:\n"] {
+    for group in ["Your own pipelines:\n", "Measure pipes:\n", "Results:\n", "Tools:\n", "Information:\n"] {
         assert!(text(&pipemark(&["--help"]).stdout).contains(group), "{group}");
     }
     let short = text(&pipemark(&["-h"]).stdout);
@@ -30,9 +30,57 @@ fn help_teaches_by_example() {
 }
 
 #[test]
-fn nothing_typed_shows_help() {
+fn nothing_typed_shows_three_questions() {
     let output = pipemark(&[]);
-    assert!(text(&output.stderr).contains("Usage: pipemark"));
+    let shown = text(&output.stdout);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    assert_eq!(shown.lines().filter(|line| line.starts_with("    pipemark ")).count(), 3, "{shown}");
+    assert!(shown.lines().nth(1).unwrap().starts_with("    pipemark why '") && shown.lines().count() <= 10, "{shown}");
+}
+
+#[test]
+fn dropped_verbs_name_their_replacement() {
+    for (words, expected) in [
+        (&["host"][..], "pipemark list machine"),
+        (&["host", "--json", "-"], "pipemark list machine"),
+        (&["completions", "bash"], "pipemark --completions SHELL"),
+    ] {
+        let output = pipemark(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(expected) && output.stdout.is_empty(), "{words:?}");
+    }
+}
+
+/// -h shows what people need first, --help everything.
+#[test]
+fn rare_flags_are_in_the_long_help_only() {
+    for (verb, common, rare) in
+        [("bw", "--block", "--rseq"), ("latency", "--gap", "--align"), ("chain", "--length", "--exit")]
+    {
+        let (short, long) = (text(&pipemark(&[verb, "-h"]).stdout), text(&pipemark(&[verb, "--help"]).stdout));
+        assert!(short.contains(common) && !short.contains(rare), "{verb}: {short}");
+        assert!(long.contains(common) && long.contains(rare), "{verb}: {long}");
+        assert!(short.lines().count() <= 60, "{verb}: {} lines", short.lines().count());
+    }
+}
+
+/// What examples use can be looked up in the same text.
+#[test]
+fn every_flag_of_the_examples_is_listed() {
+    for verb in ["lines", "gen", "sink", "relay", "why", "watch", "tune", "ab", "bw", "latency", "chain", "report"] {
+        let help = text(&pipemark(&[verb, "--help"]).stdout);
+        let (listed, examples) = help.split_once("EXAMPLES").unwrap_or_else(|| panic!("{verb} has no examples"));
+        let of_verb = |line: &&str| line.contains(&format!("pipemark {verb} "));
+        for line in examples.lines().filter(of_verb) {
+            // From the verb to the end of its command.
+            let own = line.split(&format!("pipemark {verb} ")).nth(1).unwrap().split(" -- ").next().unwrap();
+            let own = own.split(" | ").next().unwrap();
+            let flags = own.split([' ', '(', ')', '\'']).filter(|word| word.starts_with("--") && word.len() > 2);
+            for flag in flags {
+                assert!(listed.contains(flag), "{verb}: {flag} is not listed: {line}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -109,7 +157,7 @@ fn bad_usage_is_code_2_with_a_sentence() {
         let output = pipemark(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         let error = text(&output.stderr);
-        assert!(error.starts_with("error: ") && error.contains(expected), "{words:?}: {error}");
+        assert!(error.starts_with("pipemark: ") && error.contains(expected), "{words:?}: {error}");
         for rust in ["..=", "non-zero type", "invalid digit", "cannot parse"] {
             assert!(!error.contains(rust), "{words:?}: {error}");
         }
@@ -139,7 +187,10 @@ fn a_mistake_in_a_suite_is_shown_in_its_place() {
     fs::remove_file(&path).unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = text(&output.stderr);
-    assert!(error.starts_with(&format!("error: {file}:6:19: 'wriite' is not a send method; use write, ")), "{error}");
+    assert!(
+        error.starts_with(&format!("pipemark: {file}:6:19: 'wriite' is not a send method; use write, ")),
+        "{error}"
+    );
     assert!(error.ends_with("6 | params = { send = \"wriite\" }\n  |                   ^^^^^^^^\n"), "{error}");
 }
 
@@ -174,7 +225,7 @@ fn hostile_suites_are_refused_in_a_sentence() {
         let output = pipemark(&["run", file.path().to_str().unwrap(), "--runs", "1"]);
         let error = self::text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{expected}: {error}");
-        assert!(error.starts_with("error: ") && error.contains(expected), "{expected}: {error}");
+        assert!(error.starts_with("pipemark: ") && error.contains(expected), "{expected}: {error}");
         assert!(
             error.contains(file.path().to_str().unwrap()) && error.len() < 1000,
             "{expected}: {} bytes",

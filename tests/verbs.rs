@@ -106,9 +106,9 @@ fn list_shows_all_that_can_be_named() {
 }
 
 #[test]
-fn host_is_the_host_of_every_document() {
-    let shown = pipemark(&["host"]).stdout;
-    let host = pipemark(&["host", "--json", "-"]).measured();
+fn the_listed_machine_is_that_of_every_document() {
+    let shown = pipemark(&["list", "machine"]).stdout;
+    let host = pipemark(&["list", "machine", "--format", "json"]).measured();
     let document = bw("--time 2ms");
     for key in ["kernel", "cpu", "cpus", "topology", "pipe_max_size", "permissions", "huge_pages"] {
         assert!(!host[key].is_null() || key == "huge_pages", "{key}");

@@ -259,6 +259,8 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["why", "--", "/etc/passwd"], 126),
         (vec!["why", "a", "b"], 125),
         (vec!["why", ""], 125),
+        (vec!["why", "sort"], 125),
+        (vec!["watch", "no-such-verb"], 125),
         (vec!["tune", " "], 125),
         (vec!["why", "--unknown"], 125),
         (vec!["why", "2147483646"], 1),
@@ -300,7 +302,7 @@ fn a_full_device_is_an_error_with_a_sentence() {
         let ended = Command::new(PIPEMARK).args(&words).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let stderr = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{words:?}: {stderr}");
-        let sentence = format!("error: cannot write the {what} to standard output");
+        let sentence = format!("pipemark: cannot write the {what} to standard output");
         assert!(stderr.starts_with(&sentence), "{words:?}: {stderr}");
     }
     // A reader that leaves is none.

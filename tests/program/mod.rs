@@ -411,7 +411,7 @@ pub fn number(value: &Value) -> u64 {
 
 /// The CPUs that may be used here, as the program sees them.
 pub fn allowed_cpus() -> Vec<u64> {
-    let host = pipemark(&["host", "--json", "-"]).measured();
+    let host = pipemark(&["list", "machine", "--format", "json"]).measured();
     host["topology"].as_array().unwrap().iter().map(|cpu| number(&cpu["cpu"])).collect()
 }
 

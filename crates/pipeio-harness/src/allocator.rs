@@ -20,7 +20,7 @@ fn or_exit(start: *mut u8) -> *mut u8 {
 
 #[cold]
 fn no_memory() -> ! {
-    const MESSAGE: &[u8] = b"error: there is no memory; raise the limit (ulimit -v) or end other programs\n";
+    const MESSAGE: &[u8] = b"pipemark: there is no memory; raise the limit (ulimit -v) or end other programs\n";
     let _ = rustix::io::write(rustix::stdio::stderr(), MESSAGE);
     // SAFETY: ends the process at once, whatever its threads hold.
     unsafe { libc::_exit(1) }

@@ -74,7 +74,7 @@ fn open_if_closed(fd: c_int) -> bool {
             let error = io::Error::last_os_error();
             let _ = writeln!(
                 io::stderr(),
-                "error: /dev/null can't be opened in place of a closed standard descriptor: {error}"
+                "pipemark: /dev/null can't be opened in place of a closed standard descriptor: {error}"
             );
             process::exit(1);
         }

@@ -15,7 +15,7 @@ use crate::destination::OutputError;
 pub mod exit {
     /// A trial failed, or a result could not be written.
     pub const FAILED: u8 = 1;
-    /// Bad usage: flags, suites or values that make no sense. clap's own.
+    /// Bad usage: flags, suites or values that make no sense, or a named thing that doesn't exist. clap's own.
     pub const USAGE: u8 = 2;
     /// Data did not verify.
     pub const NOT_VERIFIED: u8 = 3;
@@ -115,13 +115,24 @@ pub fn end(ending: Ending) -> u8 {
 
 /// Says what went wrong.
 pub fn say_error(sentence: impl Display) {
-    say(format_args!("error: {sentence}"));
+    say(format_args!("pipemark: {sentence}"));
 }
 
-/// Says something on standard error, where nothing of it does anything to a terminal. That nobody listens is no error.
+/// Writes a message to standard error, without control characters and error numbers. That nobody listens is no error.
 pub fn say(text: impl Display) {
-    let lines: Vec<String> = text.to_string().lines().map(harmless).collect();
+    let lines: Vec<String> = without_error_numbers(&text.to_string()).lines().map(harmless).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+/// `No such file or directory` where std writes `No such file or directory (os error 2)`.
+fn without_error_numbers(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(" (os error ") {
+        kept.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, rest)| rest);
+    }
+    kept + rest
 }
 
 /// A line as it is, but for what a terminal would act on.
@@ -148,4 +159,16 @@ pub fn catch_interrupts() -> Result<Interrupt, Stop> {
         return Err(Stop::failed("/proc is not mounted, and pipemark needs it: mount -t proc proc /proc"));
     }
     Interrupt::catch().map_err(|error| Stop::failed(format_args!("signals cannot be caught: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_numbers_are_omitted() {
+        let text = "a: No such file or directory (os error 2); b: Broken pipe (os error 32)";
+        assert_eq!(without_error_numbers(text), "a: No such file or directory; b: Broken pipe");
+        assert_eq!(without_error_numbers("nothing of that kind"), "nothing of that kind");
+    }
 }

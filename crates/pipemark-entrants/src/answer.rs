@@ -78,7 +78,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
     Ok(answer)
 }
 
-/// The beginning of what a program printed, at most so many characters.
+/// The beginning of what a program printed, at most `limit` characters.
 pub fn quoted(text: &str, most: usize) -> String {
     let mut start: String = text.chars().take(most).collect();
     if start.len() < text.len() {

@@ -20,7 +20,7 @@ use crate::tool::{self, FoundTool};
 const LIMIT: Duration = Duration::from_secs(600);
 /// As much of a failed build's output as is quoted: its end, where compilers sum up.
 const MAX_QUOTE: u64 = 1500;
-/// Sources deeper than this are not looked at; ours are one folder deep.
+/// The depth to which sources are searched; ours are one folder deep.
 const MAX_DEPTH: u32 = 4;
 /// In a command, the folder of what is built.
 const OUT: &str = "{out}";

@@ -15,7 +15,7 @@ use crate::form::Tool;
 
 /// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
 const LIMIT: Duration = Duration::from_secs(60);
-/// As much of a version command's output as is looked at.
+/// The bytes of a version command's output that are read.
 const MAX_OUTPUT: u64 = 16 << 10;
 
 /// A tool that is here.

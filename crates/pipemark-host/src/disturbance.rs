@@ -16,7 +16,7 @@ const LOAD: f64 = 0.1;
 /// The kernel counts in ticks of 10 ms, and our processes' in another way than the machine's: so few say nothing.
 const LOAD_TICKS: u64 = 10;
 /// Waiting for a CPU before the start, in per cent.
-const CPU_PRESSURE: f64 = 5.0;
+pub(crate) const CPU_PRESSURE: f64 = 5.0;
 /// Being held back by the control group, in per cent.
 const THROTTLED: f64 = 1.0;
 

@@ -8,12 +8,12 @@ use crate::parameter::Key;
 use crate::place::Place;
 use crate::stage::Stages;
 use crate::units::{ByteSize, Delay, Nanos};
-use crate::value::{Word, Words};
+use crate::value::{Choice, Choices};
 
 macro_rules! words {
     ($($type:ty: $all:expr;)*) => {$(
-        impl Words for $type {
-            fn words() -> Vec<Word> {
+        impl Choices for $type {
+            fn choices() -> Vec<Choice> {
                 $all
             }
         }
@@ -35,7 +35,7 @@ words! {
 /// These take no words.
 macro_rules! wordless {
     ($($type:ty)*) => {$(
-        impl Words for $type {}
+        impl Choices for $type {}
     )*};
 }
 wordless!(Language Filter Stages ByteSize Nanos Delay u32 u8);

@@ -99,7 +99,7 @@ word_enum! {
 }
 
 impl ClaimVerdict {
-    /// As it is told.
+    /// As it is shown.
     pub fn in_words(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",

@@ -50,7 +50,7 @@ pub fn signed_percent(fraction: f64) -> String {
     }
 }
 
-/// Both ends of an interval; a unit that they share is said once: `1.48–1.53 GiB/s`.
+/// Both ends of an interval; a common unit stands once: `1.48–1.53 GiB/s`.
 pub fn between(low: &str, high: &str) -> String {
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((value, unit)), Some((_, other))) if unit == other => format!("{value}–{high}"),

@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "pipemark/1";
 pub const WORKLOAD: u32 = 1;
 
 /// The version of how runs are measured: when the clock starts, what is counted, what becomes of the bytes. 2 since the
-/// clock starts on flowing data, bytes in place are written and looked at, and the ends have rseq as the system has it.
+/// clock starts on flowing data, bytes in place are written and read, and the ends have the system's rseq.
 pub const METHOD: u32 = 2;
 
 /// What a document says that does not say: there was no version before the first.

@@ -65,7 +65,7 @@ word_enum! {
 pub struct EntrantStats {
     /// Compiler or runtime with its version, as the program says.
     pub runtime: String,
-    /// The most memory that its largest process had resident, in bytes; `None` where it is too little to be told from
+    /// The most memory that its largest process had resident, in bytes; `None` where it is too little to distinguish from
     /// that of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rss: Option<u64>,

@@ -74,12 +74,12 @@ impl Estimates {
         self.get(Figure::P50)
     }
 
-    /// Which figure the trial is told by: the median round trip of a conversation, throughput otherwise.
+    /// The trial's headline figure: the median round trip in latency mode, throughput otherwise.
     pub fn headline_figure(&self) -> Figure {
         if self.0.contains_key(&Figure::P50) { Figure::P50 } else { Figure::Throughput }
     }
 
-    /// The figure that the trial is told by.
+    /// The estimate of the headline figure.
     pub fn headline(&self) -> &Estimate {
         &self.0[&self.headline_figure()]
     }

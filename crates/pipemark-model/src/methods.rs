@@ -37,7 +37,7 @@ impl SendMethod {
         matches!(self, SendMethod::Write | SendMethod::IoUring)
     }
 
-    /// Whether the source can write every byte anew. The others send what was prepared, again and again.
+    /// Whether the source can write every byte newly. The others send prepared bytes repeatedly.
     pub fn sends_fresh_data(self) -> bool {
         !matches!(self, SendMethod::Sendfile | SendMethod::Splice | SendMethod::Tee)
     }
@@ -48,13 +48,13 @@ word_enum! {
     pub enum RecvMethod {
         /// read(2): the kernel copies into the sink's buffer
         Read,
-        /// splice(2) to /dev/null: pages are dropped, no byte is looked at
+        /// splice(2) to /dev/null: pages are dropped, no byte is read
         Splice,
         /// vmsplice(2) from the pipe to memory: the kernel copies, as with read
         Vmsplice,
         /// io_uring reads into registered buffers
         IoUring,
-        /// looked at where the source produced it (shared memory)
+        /// read where the source produced it (shared memory)
         InPlace,
     }
 }
@@ -87,7 +87,7 @@ word_enum! {
 word_enum! {
     /// The pages that the ends' buffers are made of.
     pub enum PageKind {
-        /// the system's usual pages
+        /// the system's default pages
         Base,
         /// transparent huge pages, asked for with MADV_HUGEPAGE
         Huge,
@@ -127,7 +127,7 @@ impl Mode {
 word_enum! {
     /// What the bytes are.
     pub enum Content {
-        /// a pattern in which every byte can be told to be in its place
+        /// a pattern that shows for each byte whether it is in its place
         Pattern,
         /// lines of lower-case words, 64 bytes long on average
         Text,
@@ -143,14 +143,14 @@ word_enum! {
         Count,
         /// as count, and the XOR of all bytes has to be right
         Xor,
-        /// every byte is written anew and compared with what belongs at its place
+        /// every byte is newly written and compared with the expected one
         Full,
     }
 }
 
 impl Verify {
-    /// Whether the sink looks at each byte.
-    pub fn looks(self) -> bool {
+    /// Whether the sink reads each byte.
+    pub fn reads(self) -> bool {
         matches!(self, Verify::Xor | Verify::Full)
     }
 }

@@ -32,21 +32,21 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     if settings.iter().all(|one| seen.insert(values(one))) { without_volume } else { keys }
 }
 
-/// Each job in words, by what tells it from the others; `without` is told elsewhere.
+/// A name for each job by the parameters in which they differ, except those in `without`.
 pub fn names(jobs: &[&Job], without: &[Key]) -> Vec<String> {
     let mut keys = differing(jobs, &[]);
-    // A single trial is told by those that matter most.
+    // A single trial is named by those that matter most.
     if keys.is_empty() {
         keys = vec![Key::Link, Key::Send, Key::Recv, Key::Place, Key::Block];
     }
-    // What is told elsewhere of one end is not told here: both ends are told together.
+    // Both ends are named together: if one is named elsewhere, the other is too.
     let ends = [Key::Send, Key::Recv];
     let without_ends = ends.iter().any(|key| without.contains(key));
     keys.retain(|key| !(without.contains(key) || without_ends && ends.contains(key)));
     jobs.iter().map(|job| name(job, &keys)).collect()
 }
 
-/// A job in words, by some of its parameters; what is usual goes without saying where something else is said.
+/// A job's name, from some of its parameters; defaults are omitted unless nothing else is left.
 pub fn name(job: &Job, keys: &[Key]) -> String {
     let settings = job.settings();
     if job.is_memory_copy() {
@@ -57,11 +57,15 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
     }
     // One of the two alone would not say which end it is of.
     let methods = keys.iter().copied().find(|key| matches!(key, Key::Send | Key::Recv));
-    let words = |usual: bool| {
+    let words = |with_defaults: bool| {
         let word = |key: &Key| {
             let value = settings.effective(*key)?;
             match (&value, settings.send, settings.recv) {
-                (Value::Pages(_) | Value::Wait(_), ..) if !usual && Some(&value) == key.usual().as_ref() => None,
+                (Value::Pages(_) | Value::Wait(_), ..)
+                    if !with_defaults && Some(&value) == key.default_value().as_ref() =>
+                {
+                    None
+                }
                 (Value::Send(_) | Value::Recv(_), Some(send), Some(recv)) => {
                     (methods == Some(*key)).then(|| format!("{send} → {recv}"))
                 }
@@ -70,14 +74,14 @@ pub fn name(job: &Job, keys: &[Key]) -> String {
         };
         keys.iter().filter_map(word).collect::<Vec<_>>().join(", ")
     };
-    let telling = words(false);
-    if telling.is_empty() { words(true) } else { telling }
+    let short = words(false);
+    if short.is_empty() { words(true) } else { short }
 }
 
 /// The parameters of a copy within one process, which has no ends.
 pub const COPIED: [Key; 6] = [Key::Link, Key::Block, Key::Pages, Key::Align, Key::Total, Key::Time];
 
-/// What all jobs have in common, in words; what is usual and says nothing is left out.
+/// The parameters that all jobs have in common, as text, without defaults that say nothing.
 pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let [first, ..] = jobs else { return Vec::new() };
     let settings = first.settings();
@@ -88,15 +92,15 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let both_methods = keys.contains(&Key::Send) && keys.contains(&Key::Recv);
     let word = |key: &Key| {
         let value = settings.get(*key)?;
-        let telling = match key {
+        let shown = match key {
             Key::Send | Key::Recv | Key::Block | Key::Place | Key::Total | Key::Time => true,
             Key::Wait => false,
             Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
             Key::Stage => jobs.iter().any(|job| job.chain().is_some()),
-            _ => Some(&value) != key.usual().as_ref(),
+            _ => Some(&value) != key.default_value().as_ref(),
         };
         match &value {
-            _ if !telling => None,
+            _ if !shown => None,
             Value::Send(send) if both_methods => Some(format!("{send} → {}", settings.recv?)),
             Value::Recv(_) if both_methods => None,
             Value::Send(_) | Value::Recv(_) => Some(format!("{key} {value}")),

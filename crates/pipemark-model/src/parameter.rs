@@ -1,4 +1,4 @@
-//! The one table of parameters: what each is called, means, takes and usually is, and which kinds of job have it.
+//! The one table of parameters: each one's name, help, choices, default, and the kinds of job that have it.
 //!
 //! Flags, help, suites, `--baseline`, table columns, CSV, JSON, its schema and completions all come from here. A new
 //! parameter is one row, a field of the kinds of [`Job`](super::Job) that have it, and its use.
@@ -18,7 +18,7 @@ use crate::named;
 use crate::place::Place;
 use crate::stage::Stages;
 use crate::units::{ByteSize, Delay, Nanos, Unit};
-use crate::value::{Word, Words, bounded, whole, word};
+use crate::value::{Choice, Choices, bounded, whole, word};
 
 /// The largest block: one call moves at most 2 GiB, and a buffer of that size at each end is the most a run may take.
 pub const MAX_BLOCK: ByteSize = ByteSize(1 << 30);
@@ -29,14 +29,14 @@ pub const MAX_WRITERS: u32 = 8;
 /// The longest chain.
 pub const MAX_LENGTH: u32 = 4096;
 
-/// How long a run measures where nothing else is said.
-pub const USUAL_TIME: Nanos = Nanos(250_000_000);
+/// Default duration of a run.
+pub const DEFAULT_TIME: Nanos = Nanos(250_000_000);
 
 /// Kinds of job with two ends of ours.
 const ENDS: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain];
 /// Kinds of job that only stream.
 const STREAMS: &[JobKind] = &[JobKind::Stream];
-/// Kinds of job with two ends of ours, and those that may be told by times as they are.
+/// Kinds of job that have a mode.
 const MODES: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, JobKind::Lines];
 /// Kinds of job that may be paced.
 const PACED: &[JobKind] = &[JobKind::RoundTrip, JobKind::Lines];
@@ -52,7 +52,7 @@ const ALL: &[JobKind] = &[JobKind::Stream, JobKind::RoundTrip, JobKind::Chain, J
 macro_rules! parameters {
     ($(
         $(#[doc = $help:literal])+ $(#[serde($serde:ident)])?
-        $key:ident $field:ident: $type:ty [$name:literal, $unit:ident, $kinds:ident] = $usual:expr, $read:expr;
+        $key:ident $field:ident: $type:ty [$name:literal, $unit:ident, $kinds:ident] = $default:expr, $read:expr;
     )*) => {
         /// The name of one parameter: the same word on the command line (`--read-block`), in suites
         /// (`read-block = "1k"`), in `--baseline read-block=1k` and in table headings.
@@ -99,9 +99,9 @@ macro_rules! parameters {
                 match self { $(Key::$key => Unit::$unit,)* }
             }
 
-            /// The words it takes, each with what it means; other values may be possible as well.
-            pub fn words(self) -> Vec<Word> {
-                match self { $(Key::$key => <$type as Words>::words(),)* }
+            /// The words it takes, each with its meaning; it may take other values as well.
+            pub fn choices(self) -> Vec<Choice> {
+                match self { $(Key::$key => <$type as Choices>::choices(),)* }
             }
 
             /// The kinds of job that have it.
@@ -109,9 +109,9 @@ macro_rules! parameters {
                 match self { $(Key::$key => $kinds,)* }
             }
 
-            /// The value it has where none is given; `None` where it then does not apply or follows another.
-            pub fn usual(self) -> Option<Value> {
-                match self { $(Key::$key => { let usual: Option<$type> = $usual; usual.map(Value::$key) })* }
+            /// Its default; `None` where it then does not apply or follows another parameter.
+            pub fn default_value(self) -> Option<Value> {
+                match self { $(Key::$key => { let default: Option<$type> = $default; default.map(Value::$key) })* }
             }
 
             /// The name of its field in JSON and, with the unit, of its column in CSV.
@@ -154,9 +154,9 @@ macro_rules! parameters {
         }
 
         impl Settings {
-            /// What each has where nothing else is said.
-            pub(super) fn usual() -> Settings {
-                Settings { $($field: $usual,)* }
+            /// The defaults.
+            pub(super) fn defaults() -> Settings {
+                Settings { $($field: $default,)* }
             }
 
             /// The value of a parameter, where there is one.
@@ -173,22 +173,22 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// throughput: a stream one way. latency: a block there and one back, over and over
+    /// throughput: a one-way stream; latency: round trips of one block
     Mode mode: Mode ["WHAT", Word, MODES] = Some(Mode::Throughput), |text| word("mode", text);
     /// The mechanism between the ends
     Link link: LinkKind ["LINK", Word, ENDS] = Some(LinkKind::Pipe), |text| word("link", text);
     /// How the writer sends
     ///
-    /// write is each link's plain way. in-place goes with --link shm, zerocopy with tcp, sendfile and io-uring with pipes
-    /// and stream sockets, the others with pipes.
+    /// write works with every link, in-place with --link shm, zerocopy with tcp, sendfile and io-uring with pipes and
+    /// stream sockets, the others with pipes.
     Send send: SendMethod ["HOW", Word, ENDS] = Some(SendMethod::Write), |text| word("send method", text);
     /// How the reader receives
     ///
-    /// splice drops the pages in /dev/null without touching them: what the pipe can pass on, not what a reader can use.
+    /// splice drops the pages in /dev/null without reading them: what the pipe can pass on, not what a reader can use.
     Recv recv: RecvMethod ["HOW", Word, ENDS] = Some(RecvMethod::Read), |text| word("receive method", text);
-    /// What an end does when it has to wait
+    /// How an end waits
     ///
-    /// An end that spins costs a whole CPU, so spinning and blocking trials are never ranked together.
+    /// A spinning end takes a whole CPU, so spinning and blocking trials are never ranked together.
     Wait wait: WaitPolicy ["HOW", Word, ENDS] = Some(WaitPolicy::Block), |text| word("wait policy", text);
     /// Pages of the buffers
     Pages pages: PageKind ["KIND", Word, ENDS] = Some(PageKind::Base), |text| word("page kind", text);
@@ -196,7 +196,7 @@ parameters! {
     Place place: Place ["CPUS", Word, ALL] = Some(Place::Cross), |text| text.parse();
     /// Pipe capacity: default, quota, or a size
     ///
-    /// quota is what a user gets who is over the limit of /proc/sys/fs/pipe-user-pages-soft: 8 KiB on current kernels.
+    /// quota: the size once over the per-user limit (/proc/sys/fs/pipe-user-pages-soft), 8 KiB on current kernels.
     Capacity capacity: Capacity ["SIZE", Bytes, ENDS] = Some(Capacity::DEFAULT), |text| text.parse();
     /// Send and receive buffers of sockets: default, or a size
     Buffer buffer: SocketBuffer ["SIZE", Bytes, ENDS] = Some(SocketBuffer(None)), |text| match text {
@@ -206,26 +206,26 @@ parameters! {
     /// Bytes per call of the writer
     Block block: ByteSize ["SIZE", Bytes, BLOCKS] = Some(ByteSize(64 << 10)),
         |text| bounded("block size", text, ByteSize(1), MAX_BLOCK);
-    /// Bytes asked for per call of the reader, where that is not --block
+    /// Bytes per call of the reader
     ReadBlock read_block: ByteSize ["SIZE", Bytes, ENDS] = None,
         |text| bounded("read block size", text, ByteSize(1), MAX_BLOCK);
     /// Offset of the buffers from a page, in bytes
     Align align: u32 ["BYTES", Bytes, ENDS] = Some(0), |text| {
         bounded("alignment offset", text, ByteSize(0), ByteSize(4095)).map(|offset| offset.0 as u32)
     };
-    /// How many pairs of writer and reader run at once
+    /// Number of pairs of writer and reader that run at once
     Pairs pairs: u32 ["N", Count, ENDS] = Some(1), |text| whole("number of pairs", text, 1, MAX_PAIRS);
-    /// How many writers share one pipe, each writing records of one block; records that others cut are counted
+    /// Number of writers on one pipe; records that other writers split are counted
     Writers writers: u32 ["N", Count, STREAMS] = Some(1), |text| whole("number of writers", text, 1, MAX_WRITERS);
     /// A stage: a command with its arguments, or relay
     ///
-    /// 'a | b' is a chain of a and b in turns. There is no shell; use sh -c '…' for what only a shell can do.
+    /// 'a | b' alternates a and b. There is no shell; use sh -c '…' for shell syntax.
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
-    /// Numbers of stages between source and sink
+    /// Number of stages between source and sink
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
-    /// What the bytes are: pattern, or text for stages that work on lines
+    /// Content: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
-    /// The exit code that every stage has to end with, such as 1 for a grep that finds nothing
+    /// Expected exit code of every stage, such as 1 for a grep without a match
     Exit exit: u8 ["CODE", Count, CHAINED] = Some(0), |text| whole("exit code", text, 0, 255);
     /// Busy work after each call of the reader, in microseconds: 0.5 to 1.5 times the value
     ReadDelay read_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
@@ -233,24 +233,24 @@ parameters! {
     /// Busy work before each call of the writer, in microseconds: 0.5 to 1.5 times the value
     WriteDelay write_delay: Delay ["DELAY", Nanoseconds, ENDS] = Some(Delay(Nanos(0))),
         |text| bounded("write delay", text, Delay(Nanos(0)), Delay(Nanos(10_000_000_000)));
-    /// Messages per second, each timed from when it was due; closed sends the next when the last is back
+    /// Messages per second, each timed from its due time; closed sends the next after a reply
     Rate rate: Rate ["N", Count, PACED] = Some(Rate(None)), |text| match text {
         "closed" => Ok(Rate(None)),
         _ => whole("rate", text, 1, 10_000_000).map(|rate| Rate(Some(rate))),
     };
     /// Pause between messages, such as 0,100us,1ms
     ///
-    /// Back-to-back messages keep both ends awake; after a pause a round trip can take several times as long.
+    /// Messages without a pause keep both ends awake; after a pause a round trip can take several times as long.
     Gap gap: Nanos ["TIME", Nanoseconds, TRIPS] = Some(Nanos(0)),
         |text| bounded("gap", text, Nanos(0), Nanos(10_000_000_000));
     /// How the bytes are checked
     ///
-    /// none is for stages that change the bytes or their number. full writes each byte anew and compares it with what
-    /// belongs at its place; it needs a receiver that touches bytes.
+    /// none: for stages that change the bytes or their number. full: the source writes each byte newly, the sink compares
+    /// it; this requires a receiver that reads bytes.
     Verify verify: Verify ["LEVEL", Word, BLOCKS] = Some(Verify::Count), |text| word("verification level", text);
-    /// Restartable sequences of the writer and the reader: as the system has them, or off
+    /// Restartable sequences of both ends: the system's default, or off
     ///
-    /// The C library registers one for each thread; off makes each switch of processes a little cheaper.
+    /// The C library registers one per thread; off makes each context switch slightly cheaper.
     Rseq rseq: Rseq ["WHAT", Word, ENDS] = Some(Rseq::System), |text| word("choice of restartable sequences", text);
     /// Bytes per run and pair
     #[serde(skip)]
@@ -363,13 +363,13 @@ mod tests {
     #[test]
     fn every_word_that_is_offered_is_taken() {
         for key in Key::iter() {
-            for (word, about) in key.words() {
+            for (word, about) in key.choices() {
                 assert!(about.len() > 4, "{key}={word} has no meaning");
                 assert_eq!(value(key, word).to_string(), word, "{key}");
             }
             assert!(key.help()[0].len() > 4 && !key.kinds().is_empty(), "{key}");
         }
-        let has = |key: Key, word: &str| key.words().iter().any(|(own, _)| *own == word);
+        let has = |key: Key, word: &str| key.choices().iter().any(|(own, _)| *own == word);
         assert!(has(Key::Send, "vmsplice") && has(Key::Capacity, "quota"));
     }
 }

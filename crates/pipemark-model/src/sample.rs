@@ -58,7 +58,7 @@ pub struct Sample {
     pub sources: Vec<EndStats>,
     /// Each sink, in the order of the pairs.
     pub sinks: Vec<EndStats>,
-    /// The window piece by piece, looked at from outside.
+    /// The window in pieces, sampled from outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Pieces>,
     /// What is known of an entrant, which has neither sources nor sinks of ours. Its `ns` is its own clock's, its CPU
@@ -99,7 +99,7 @@ impl Sample {
     }
 
     /// The share of the time, in per cent, that the ends' own loops took around the calls: of the end that it took most of,
-    /// or of both where they take turns. `None` in samples of before.
+    /// or of both where they alternate. `None` in samples of earlier versions.
     pub fn harness_percent(&self) -> Option<f64> {
         let share = |end: &EndStats| Some(100.0 * end.own_ns? as f64 / end.ns.max(1) as f64);
         let pair = |(source, sink): (&EndStats, &EndStats)| {

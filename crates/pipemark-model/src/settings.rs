@@ -1,7 +1,7 @@
-//! Values of parameters, alone and together: read, told exactly, and as they take effect.
+//! Values of parameters, alone and together: parsed, printed exactly, and effective.
 
 use crate::bad_value::BadValue;
-use crate::parameter::{Key, Settings, USUAL_TIME, Value};
+use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
 use crate::units::{ByteSize, Unit};
 
 impl Value {
@@ -47,13 +47,13 @@ impl Settings {
         settings
     }
 
-    /// The value of a parameter as it takes effect: its own, or the usual one. The reader's block follows the writer's.
+    /// The effective value of a parameter: its own, or the default. The reader's block follows the writer's.
     pub fn effective(&self, key: Key) -> Option<Value> {
         let follows = || (key == Key::ReadBlock).then(|| self.effective(Key::Block).map(as_read_block)).flatten();
-        self.get(key).or_else(follows).or_else(|| key.usual())
+        self.get(key).or_else(follows).or_else(|| key.default_value())
     }
 
-    /// Whether a parameter has this value, given or usual; a number of blocks is told by their total.
+    /// Whether a parameter has this value, given or by default; a number of blocks counts as their total.
     pub fn has(&self, value: &Value) -> bool {
         match value {
             Value::Blocks(blocks) => self.total.is_some() && self.total == Some(self.total_of(*blocks)),
@@ -66,7 +66,7 @@ impl Settings {
         Key::iter().filter(|key| !key.is_volume()).all(|key| self.effective(key) == other.effective(key))
     }
 
-    /// How many bytes so many blocks are.
+    /// The bytes of a number of blocks.
     pub fn total_of(&self, blocks: u32) -> ByteSize {
         let block = self.effective(Key::Block).and_then(|block| block.number()).unwrap_or_default();
         ByteSize(block.saturating_mul(u64::from(blocks)))
@@ -83,13 +83,13 @@ impl Settings {
         for key in Key::iter() {
             let named = matches!(key, Key::Link | Key::Send | Key::Recv | Key::Block | Key::Place | Key::Verify);
             let Some(value) = self.get(key).filter(|_| !named) else { continue };
-            // A run of a quarter of a second is what a trial has where nothing is said.
-            let usual = match key {
+            // A quarter of a second is the default.
+            let default = match key {
                 Key::ReadBlock => self.effective(Key::Block).map(as_read_block),
-                Key::Time => Some(Value::Time(USUAL_TIME)),
-                _ => key.usual(),
+                Key::Time => Some(Value::Time(DEFAULT_TIME)),
+                _ => key.default_value(),
             };
-            if usual.as_ref() != Some(&value) {
+            if default.as_ref() != Some(&value) {
                 id.push_str(&format!(" {key}={}", value.exact().replace(' ', "")));
             }
         }

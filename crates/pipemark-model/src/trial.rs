@@ -135,12 +135,12 @@ pub struct Record {
     pub verify: Verify,
     /// Whether the proof held in every run; `None` when nothing was run or nothing was to be proven.
     pub verified: Option<bool>,
-    /// Whether the sink looked at the bytes.
+    /// Whether the sink read the bytes.
     pub touched: bool,
     /// How often each byte was copied on its way, where the link is ours: see [`Work`](super::job::Work).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<u8>,
-    /// Whether each byte was written anew before it was sent, where the link is ours.
+    /// Whether each byte was newly written before it was sent, where the link is ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<bool>,
     /// Each run, in order.

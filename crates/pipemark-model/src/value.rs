@@ -32,10 +32,10 @@ macro_rules! serde_as_text {
 }
 pub(super) use serde_as_text;
 
-/// Reads one of an enum's words; the error lists them all.
-pub(super) fn word<T: FromStr + Words>(what: &str, text: &str) -> Result<T, BadValue> {
+/// Reads one of an enum's choices; the error lists all.
+pub(super) fn word<T: FromStr + Choices>(what: &str, text: &str) -> Result<T, BadValue> {
     text.parse().map_err(|_| {
-        let all: Vec<&str> = T::words().into_iter().map(|(word, _)| word).collect();
+        let all: Vec<&str> = T::choices().into_iter().map(|(word, _)| word).collect();
         let hint = did_you_mean(text, all.iter().copied());
         BadValue::new(format!("'{text}' is not a {what}; use {}{hint}", all.join(", ")))
     })
@@ -83,13 +83,13 @@ fn within<T: PartialOrd + fmt::Display>(what: &str, value: T, low: T, high: T) -
     }
 }
 
-/// A word that a parameter takes, and what it means.
-pub type Word = (&'static str, &'static str);
+/// A choice of a parameter, and its meaning.
+pub type Choice = (&'static str, &'static str);
 
-/// The words that a type of value takes.
-pub(super) trait Words {
-    /// All of them; none where there is no end of them.
-    fn words() -> Vec<Word> {
+/// The choices of a type of value.
+pub(super) trait Choices {
+    /// All of them; empty where there is no list.
+    fn choices() -> Vec<Choice> {
         Vec::new()
     }
 }
@@ -165,8 +165,8 @@ macro_rules! word_enum {
             }
         }
 
-        impl $crate::value::Words for $name {
-            fn words() -> Vec<$crate::value::Word> {
+        impl $crate::value::Choices for $name {
+            fn choices() -> Vec<$crate::value::Choice> {
                 let about = [$(concat!($($about),+)),*].map(|about| about.trim().trim_end_matches('.'));
                 $name::iter().map($name::name).zip(about).collect()
             }

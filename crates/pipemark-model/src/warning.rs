@@ -30,13 +30,11 @@ pub enum Warning {
     /// The harness took much of the time.
     #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
     Harness { percent: f64 },
-    /// The trial has two speeds, bytes per second, and does not stay in one.
-    #[error("two speeds: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
+    /// The trial is bimodal: it alternates between two speeds, bytes per second.
+    #[error("bimodal: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
-    #[error(
-        "only {sent} of {due} messages or lines that were due were sent, so their times are left out; lower --rate"
-    )]
+    #[error("only {sent} of {due} due messages or lines were sent, so their times are omitted; lower --rate")]
     Behind { sent: u64, due: u64 },
     /// A filter kept lines until the end of its input.
     #[error(
@@ -92,7 +90,7 @@ pub enum Warning {
         #[serde(default)]
         times: u64,
     },
-    /// Each look at the clock takes long.
+    /// Reading the clock takes long.
     #[error(
         "the kernel tells the time by '{clock}', which takes a microsecond or more to ask: short round trips hold as much; use tsc"
     )]

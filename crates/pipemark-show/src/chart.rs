@@ -108,7 +108,7 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// A figure with its interval, and how it is told in words.
+/// A figure with its interval, and its text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
     /// Where it stands across.
@@ -138,7 +138,7 @@ pub struct Chart {
     pub panel: String,
     /// What it says; may be empty.
     pub caption: String,
-    /// A note below it: what was left out so that it can be read, or what its marks mean; may be empty.
+    /// A note below it: what was omitted to keep it readable, or what its marks mean; may be empty.
     pub below: String,
     /// What is drawn.
     pub kind: ChartKind,

@@ -27,9 +27,9 @@ pub enum Fit {
     Elastic,
     /// Its cells are wrapped.
     Wrapped,
-    /// It is left out where the line has no room for all.
+    /// It is omitted where the line has no room for all.
     Optional,
-    /// It has what is left of the line, or is left out: for bars, which only terminals show.
+    /// It fills the rest of the line, or is omitted: for bars, which only terminals show.
     Bars,
 }
 

@@ -5,7 +5,7 @@ use crate::{Align, Cell, Fit, Grid, Row, Style};
 
 /// Elastic columns keep this much, wrapped ones twice as much.
 const SHORTEST: usize = 6;
-/// Wrapped columns have this much while others can be left out.
+/// The width of wrapped columns while others can be omitted.
 const COMFORTABLE: usize = 20;
 /// Shorter bars say nothing, longer ones say no more.
 const BAR: std::ops::RangeInclusive<usize> = 8..=48;
@@ -53,7 +53,7 @@ fn total(slots: &[Slot]) -> usize {
     slots.iter().map(|slot| slot.width() + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The columns, as wide as they fit; bars and optional ones are left out where there is no room for all.
+/// The columns, as wide as they fit; bars and optional ones are omitted where there is no room for all.
 fn fitting(grid: &Grid, room: usize) -> Vec<Slot> {
     let slot = |index: usize| {
         let column = &grid.columns[index];
@@ -148,7 +148,7 @@ fn strip_lines(grid: &Grid, slots: &[Slot], first: bool, room: usize, colour: Co
                 .filter(|_| !group.caption.is_empty())
                 .map(|line| colour.paint(Style::Aside, line)),
         );
-        // What stands instead of figures is said once.
+        // Text instead of figures stands once.
         for row in group.rows.iter().filter(|row| first || row.instead.is_none()) {
             lines.extend(row_lines(grid, row, slots, room, colour));
         }

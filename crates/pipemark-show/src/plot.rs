@@ -118,7 +118,7 @@ fn curves(chart: &Chart, room: usize, colour: Colour) -> Vec<String> {
     out
 }
 
-/// The labels under the lower axis; one that has no room is left out.
+/// The labels under the lower axis; one without room is omitted.
 fn under(x: &Span, ticks: &[f64], columns: usize) -> String {
     let mut line = String::new();
     for &tick in ticks {

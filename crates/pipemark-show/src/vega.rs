@@ -12,7 +12,7 @@ use crate::plot::ascending;
 use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole};
 
 /// The forms of charts and of their parts, in which a text that begins with `$` is what is filled in, another form of that
-/// name, or left out with its key.
+/// name, or omitted with its key.
 static FORMS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
@@ -182,7 +182,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
         Colouring::Sequential { .. } => "sequential",
         Colouring::Diverging { .. } => "diverging",
     };
-    // Of many columns some names are left out instead.
+    // Of many columns some names are omitted instead.
     let letters = match chart.x.names.len() {
         columns @ 1..=8 => format!("max(4, floor(width / {columns} / 6))"),
         _ => "99".to_owned(),
@@ -192,7 +192,7 @@ fn heat(chart: &Chart, colouring: Colouring) -> Parts {
     for (key, value) in FORMS["column-axis"].as_object().into_iter().flatten() {
         column["axis"][key] = value.clone();
     }
-    // Text that would run into its neighbours is left out; the pointer and the table have it.
+    // Text that would run into its neighbours is omitted; the tooltip and the table have it.
     let room = format!("width >= {}", chart.x.names.len() * 34);
     let row = words_channel(&chart.y, "row", "letters", 0.5);
     let parts = vec![("column", column), ("row", row), ("colours", FORMS[colours].clone()), ("room", json!(room))];

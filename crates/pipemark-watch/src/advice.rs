@@ -10,6 +10,9 @@ use crate::report::{PeerFigures, PipeFigures, PipelineVerdict, Remedy, StageFigu
 use crate::typed::quote;
 use crate::verdict::{ALSO, BOTH_WAIT, BUSY, STOPPED, bursting, gain, name, percent};
 
+/// A pipeline that runs for less than this many seconds is over before `tune` has compared anything.
+const TUNABLE: f64 = 12.0;
+
 fn remedy(id: &str, text: impl Into<String>, command: impl Into<String>) -> Remedy {
     Remedy { id: id.to_owned(), text: text.into(), command: command.into() }
 }

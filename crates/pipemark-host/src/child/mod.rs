@@ -124,7 +124,7 @@ impl Child {
         cpu: Option<Cpu>,
         begin: Begin,
     ) -> io::Result<Child> {
-        // Sealed at its size, it takes so many bytes and no more.
+        // Sealed at this size, it can't grow.
         let stderr = memfd_create("stderr", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&stderr, STDERR as u64)?;
         fcntl_add_seals(&stderr, SealFlags::GROW | SealFlags::SHRINK)?;

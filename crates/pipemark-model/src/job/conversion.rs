@@ -17,7 +17,7 @@ impl TryFrom<Settings> for Job {
     fn try_from(settings: Settings) -> Result<Job, BadValue> {
         let kind = kind_of(&settings)?;
         for key in Key::iter().filter(|key| !key.kinds().contains(&kind)) {
-            if let Some(value) = settings.get(key).filter(|value| key.usual().as_ref() != Some(value)) {
+            if let Some(value) = settings.get(key).filter(|value| key.default_value().as_ref() != Some(value)) {
                 return refuse(misplaced(kind, &settings, &value));
             }
         }

@@ -25,9 +25,9 @@ macro_rules! ends {
 
         impl Ends {
             pub(super) fn new(settings: &Settings, volume: Volume) -> Result<Ends, BadValue> {
-                let usual = Settings::usual();
+                let defaults = Settings::defaults();
                 let mut ends = Ends {
-                    $($field: settings.$field.or(usual.$field).expect("what ends have has a usual value"),)*
+                    $($field: settings.$field.or(defaults.$field).expect("parameters of ends have defaults"),)*
                     buffer: settings.buffer.unwrap_or_default().0,
                     read_block: settings.read_block,
                     volume,
@@ -91,9 +91,9 @@ pub struct Work {
     /// How often it is copied: 2 by write(2) and read(2), 0 where only references move. A link that copies nevertheless,
     /// as TCP on loopback does, says so in a warning.
     pub copies: u8,
-    /// Whether the source writes it anew before it is sent.
+    /// Whether the source writes it before it is sent.
     pub written: bool,
-    /// Whether the sink looks at it.
+    /// Whether the sink reads it.
     pub read: bool,
 }
 
@@ -116,13 +116,12 @@ impl Ends {
         words.join(" ")
     }
 
-    /// Whether the sink looks at the bytes: moving a page reference is not reading a page. In place, looking at them is all
-    /// there is to receiving them.
+    /// Whether the sink reads the bytes: moving a page reference is not reading a page. In place, receiving is reading.
     pub fn touched(&self) -> bool {
-        self.recv.touches() && (self.verify.looks() || self.writers > 1) || self.recv == RecvMethod::InPlace
+        self.recv.touches() && (self.verify.reads() || self.writers > 1) || self.recv == RecvMethod::InPlace
     }
 
-    /// Whether each byte is written anew before it is sent. In place, writing them is all there is to sending them.
+    /// Whether each byte is newly written before it is sent. In place, sending is writing.
     pub fn fresh(&self) -> bool {
         let fresh = self.verify == Verify::Full || self.writers > 1;
         fresh && self.send.sends_fresh_data() || self.send == SendMethod::InPlace
@@ -142,7 +141,7 @@ impl Ends {
     /// What contradicts what, whatever the kind of job.
     fn check(&self) -> Result<(), BadValue> {
         let Ends { link, send, recv, verify, block, capacity, .. } = self;
-        let looks = verify.looks();
+        let reads = verify.reads();
         let all = |methods: Vec<&'static str>| methods.join(", ");
         if let Volume::Total(total) = self.volume {
             let words = "is larger than the total of";
@@ -161,7 +160,7 @@ impl Ends {
         let plain = (*link, *send, *recv, self.wait)
             == (LinkKind::Pipe, SendMethod::Write, RecvMethod::Read, WaitPolicy::Block);
         refuse_if!(
-            self.writers > 1 && !(plain && self.pairs == 1 && !looks),
+            self.writers > 1 && !(plain && self.pairs == 1 && !reads),
             "--writers {} share one pipe, and say in each byte whose it is; use --link pipe --send write --recv read --wait \
              block --pairs 1 --verify count",
             self.writers
@@ -170,11 +169,11 @@ impl Ends {
             refuse_if!(!link.is_socket(), "--buffer {size} is of sockets, and --link {link} is none; leave it out");
         }
         refuse_if!(
-            looks && !link.transfers(),
+            reads && !link.transfers(),
             "--link {link} moves no bytes that --verify {verify} could see; use --verify count"
         );
         refuse_if!(
-            looks && self.content == Content::Text,
+            reads && self.content == Content::Text,
             "--verify {verify} is for the pattern, not for text; use --content pattern or --verify count"
         );
         refuse_if!(
@@ -182,7 +181,7 @@ impl Ends {
             "blocks made or read in place are written and compared as a pattern; use --content pattern"
         );
         refuse_if!(
-            looks && !recv.touches(),
+            reads && !recv.touches(),
             "--recv {recv} never sees the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
         );
         refuse_if!(

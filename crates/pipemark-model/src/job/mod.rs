@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::kind::JobKind;
 use crate::link::LinkKind;
 use crate::methods::{Mode, RecvMethod, SendMethod, Verify, WaitPolicy};
-use crate::parameter::{Key, Settings, USUAL_TIME, Value};
+use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
 use crate::place::Place;
 use crate::units::ByteSize;
 pub use chain::Chain;
@@ -94,7 +94,7 @@ impl Job {
         }
     }
 
-    /// Whether it is told by times, of round trips or of lines, and not by throughput.
+    /// Whether its headline figure is a time, of round trips or of lines, and not throughput.
     pub fn is_latency(&self) -> bool {
         self.mode() == Mode::Latency
     }
@@ -152,11 +152,11 @@ impl Job {
         match self {
             Job::Entrant(entrant) => Volume::Total(entrant.total),
             Job::Lines(lines) => lines.volume,
-            _ => self.ends().map_or(Volume::Time(USUAL_TIME), |ends| ends.volume),
+            _ => self.ends().map_or(Volume::Time(DEFAULT_TIME), |ends| ends.volume),
         }
     }
 
-    /// Whether the sink looks at the bytes.
+    /// Whether the sink reads the bytes.
     pub fn touched(&self) -> bool {
         match self {
             Job::Entrant(_) => true,
@@ -169,7 +169,7 @@ impl Job {
         Settings::from(self)
     }
 
-    /// The parameter called `key` as it takes effect: what the job has, or what is usual.
+    /// The effective value of the parameter `key`: the job's, or the default.
     pub fn value(&self, key: Key) -> Option<Value> {
         self.settings().effective(key)
     }
@@ -183,7 +183,7 @@ impl Job {
 impl Default for Job {
     /// A plain pipe: 64 KiB blocks by write and read, default capacity, two CPUs, a quarter of a second per run.
     fn default() -> Self {
-        Job::try_from(Settings::default()).expect("what is usual does not contradict itself")
+        Job::try_from(Settings::default()).expect("defaults do not contradict each other")
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bad_value::{BadValue, refuse};
-use crate::parameter::{Settings, USUAL_TIME, Value};
+use crate::parameter::{DEFAULT_TIME, Settings, Value};
 use crate::units::{ByteSize, Nanos};
 
 /// How much one run moves.
@@ -18,7 +18,7 @@ pub enum Volume {
 }
 
 impl Volume {
-    /// What the settings say, or the usual time.
+    /// The settings' volume, or the default time.
     pub(super) fn new(settings: &Settings) -> Result<Volume, BadValue> {
         let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));
         Ok(match (settings.total.or(blocks), settings.time) {
@@ -27,7 +27,7 @@ impl Volume {
             }
             (Some(_), Some(_)) => return refuse("a run has a total or a time, not both; leave out one"),
             (Some(total), None) => Volume::Total(total),
-            (None, time) => Volume::Time(time.unwrap_or(USUAL_TIME)),
+            (None, time) => Volume::Time(time.unwrap_or(DEFAULT_TIME)),
         })
     }
 }

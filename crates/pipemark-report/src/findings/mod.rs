@@ -33,14 +33,10 @@ use crate::findings::measured::{MeasuredTrial, fastest, groups, measured};
 const MOST_PER_RULE: usize = 4;
 
 /// The help topic that explains what rules find whose names begin so; of others it is the method.
-pub const TOPICS: [(&str, &[&str]); 7] = [
-    ("wakeups", &["place", "wait", "gap", "round-trip", "tail"]),
+const TOPICS: [(&str, &[&str]); 3] = [
+    ("wakeups", &["place", "wait", "gap", "round-trip", "tail", "call-cost", "message-cost"]),
     ("capacity", &["capacity"]),
-    ("block-size", &["best-block", "call-cost"]),
     ("zero-copy", &["zero-copy", "fresh-data", "recommended"]),
-    ("links", &["best-link", "crossing", "shared-memory", "message-cost"]),
-    ("chains", &["chain-cost", "chain-published"]),
-    ("filters", &["lines-", "spark-"]),
 ];
 
 fn topic(rule: &str) -> String {
@@ -72,7 +68,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
     let entrants =
-        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.looks())), &[Key::Language, Key::Program]);
+        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.reads())), &[Key::Language, Key::Program]);
     let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());

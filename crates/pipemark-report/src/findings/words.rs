@@ -26,9 +26,10 @@ pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     if said(&Key::Place) {
         main.push(placed(ends.place));
     }
-    let verify = ends.verify.looks().then_some(Key::Verify);
+    let verify = ends.verify.reads().then_some(Key::Verify);
     let words = |key: Key| {
-        let value = settings.get(key).filter(|value| key == Key::Block || key.usual().as_ref() != Some(value))?;
+        let value =
+            settings.get(key).filter(|value| key == Key::Block || key.default_value().as_ref() != Some(value))?;
         Some(match value {
             Value::Stage(_) if job.chain().is_none() => return None,
             Value::ReadBlock(_) if !said(&Key::Block) => return None,

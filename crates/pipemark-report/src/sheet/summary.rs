@@ -44,7 +44,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
     };
     for (what, record) in [
-        ("plain pipe, as programs use it", plain),
+        ("plain pipe (default)", plain),
         ("best pipe, write and read", copied),
         ("best, each byte new and checked", checked),
     ] {
@@ -82,9 +82,8 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         bound.job.is_two_copies() && beside.all(|own| speed(own) <= speed(bound))
     };
     if let (Some(record), false) = (streams.iter().find(bounds), rows.is_empty()) {
-        let what = format!("two copies, {}", name(&record.job, &[Key::Block, Key::Place]).replace(" · ", ", "));
-        let details = "bound: both ends spin";
-        rows.push(vec![Cell::shown(what), figure(speed(record)), Cell::shown(details)]);
+        let details = "upper bound (busy-waiting)";
+        rows.push(vec![Cell::shown("shared-memory limit (2 copies)"), figure(speed(record)), Cell::shown(details)]);
     }
     if let (Some(copy), false) = (&document.memory_copy, rows.is_empty()) {
         rows.push(vec![Cell::shown("memory copy, 64 KiB, one core"), figure(copy.median), Cell::default()]);
@@ -115,7 +114,8 @@ mod tests {
     #[test]
     fn two_copies_that_are_slower_than_a_pipe_bound_nothing() {
         let mut document = fixture::quick();
-        let said = |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("two copies"));
+        let said =
+            |document: &Document| summary(document).iter().any(|row| row[0].text.starts_with("shared-memory limit"));
         assert!(said(&document));
         let pipe = document.trials.iter().position(|own| own.job.place().to_string() == "cross").unwrap();
         document.trials[pipe].estimate = document.trials.last().unwrap().estimate.clone();

@@ -17,6 +17,23 @@ static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt")
 /// Statuses as often as they come.
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
 
+/// No line is longer, but for the last of a log of a given size.
+pub(super) const LONGEST_LINE: usize = 300;
+
+/// Makes the line that begins at `start` end with byte `start + length`: by a longer name of the browser, or cut where it
+/// is too long to begin with.
+pub(super) fn fit(bytes: &mut Vec<u8>, start: usize, length: usize) {
+    let end = bytes.len();
+    let wanted = start + length;
+    if wanted > end {
+        let padding = b" Example/1.0".iter().copied().cycle().take(wanted - end);
+        bytes.splice(end - 2..end - 2, padding);
+    } else {
+        bytes.truncate(wanted);
+        bytes[wanted - 1] = b'\n';
+    }
+}
+
 /// A log without end.
 #[derive(Debug, Clone)]
 pub(super) struct LogLines {
@@ -79,7 +96,7 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         // A change of the format changes every stored file's check: it has to be on purpose.
         assert_eq!(text.lines().next().unwrap(), FIRST);
-        assert!(text.lines().all(|line| (80..300).contains(&line.len())));
+        assert!(text.lines().all(|line| (80..LONGEST_LINE).contains(&line.len())));
         assert!(text.contains("[01/Jan/2024:00:01:"), "time goes on");
     }
 

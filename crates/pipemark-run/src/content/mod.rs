@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 pub use check::Check;
-use log::LogLines;
+use log::{LONGEST_LINE, LogLines};
 
 /// Bytes made at a time: small enough to stay in a core's second-level cache beside the pipe's pages.
 const CHUNK: usize = 128 << 10;
@@ -76,15 +76,20 @@ impl Payload {
         }
     }
 
-    /// The stream from its first byte on.
+    /// The stream from its first byte on, without end.
     pub fn stream(&self) -> PayloadStream {
+        self.stream_of(u64::MAX)
+    }
+
+    /// The first `total` bytes. The last line of a log is lengthened so that it ends there; other contents are cut.
+    pub fn stream_of(&self, total: u64) -> PayloadStream {
         let (source, chunk) = match self {
             Payload::Line(line) => {
                 let line = [&line[..], b"\n"].concat();
                 (PayloadSource::Repeated, line.repeat((CHUNK / line.len()).max(1)))
             }
             Payload::Counted => (PayloadSource::Repeated, (0..CHUNK).map(|at| at as u8).collect()),
-            Payload::Log { seed } => (PayloadSource::Log(LogLines::new(*seed)), Vec::new()),
+            Payload::Log { seed } => (PayloadSource::Log { lines: LogLines::new(*seed), left: total }, Vec::new()),
             Payload::Pattern { seed } => (PayloadSource::Pattern { seed: *seed, position: 0 }, Vec::new()),
             Payload::Random { seed } => {
                 (PayloadSource::Random(Box::new(Xoshiro256PlusPlus::seed_from_u64(*seed))), Vec::new())
@@ -107,7 +112,11 @@ pub struct PayloadStream {
 enum PayloadSource {
     /// The chunk again.
     Repeated,
-    Log(LogLines),
+    Log {
+        lines: LogLines,
+        /// Bytes until the end of the stream.
+        left: u64,
+    },
     Pattern {
         seed: u64,
         position: u64,
@@ -135,10 +144,19 @@ impl PayloadStream {
         self.at = 0;
         match &mut self.source {
             PayloadSource::Repeated => {}
-            PayloadSource::Log(lines) => {
+            PayloadSource::Log { lines, left } => {
                 self.chunk.clear();
-                while self.chunk.len() < CHUNK {
+                while self.chunk.len() < CHUNK && *left > 0 {
+                    let start = self.chunk.len();
                     lines.append(&mut self.chunk);
+                    let length = (self.chunk.len() - start) as u64;
+                    // Another line may not fit behind this one.
+                    if *left < length + LONGEST_LINE as u64 {
+                        log::fit(&mut self.chunk, start, *left as usize);
+                        *left = 0;
+                    } else {
+                        *left -= length;
+                    }
                 }
             }
             PayloadSource::Pattern { seed, position } => {
@@ -169,6 +187,26 @@ mod tests {
 
     fn parse(word: &str) -> Result<Payload, String> {
         Payload::parse(word.into())
+    }
+
+    #[test]
+    fn a_log_of_any_size_ends_with_a_whole_line() {
+        let log = parse("log:7").unwrap();
+        for total in (1..=2000).chain([CHUNK as u64 - 1, CHUNK as u64, CHUNK as u64 + 1, 1_000_003]) {
+            let mut stream = log.stream_of(total);
+            let mut bytes = Vec::new();
+            while (bytes.len() as u64) < total {
+                bytes.extend_from_slice(stream.next(total as usize - bytes.len()));
+            }
+            assert_eq!((bytes.len() as u64, bytes.last()), (total, Some(&b'\n')), "{total}");
+            let text = String::from_utf8(bytes).unwrap();
+            let endless = String::from_utf8(take(&log, [text.len()])).unwrap_or_default();
+            let whole = text.lines().filter(|line| line.ends_with('"')).count();
+            assert!(total < 300 || whole == text.lines().count(), "{total}: {:?}", text.lines().last());
+            // All but the last line are those of the endless log.
+            let before = text.trim_end().rfind('\n').unwrap_or(0);
+            assert!(total as usize > CHUNK || text[..before] == endless[..before], "{total}");
+        }
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub trait Link: Sync {
         false
     }
 
-    /// Opens the source's end; that of a stream, if nothing else is said.
+    /// Opens the source's end; by default that of a stream.
     ///
     /// # Errors
     /// When the method cannot be used here or its memory cannot be had.

@@ -36,7 +36,7 @@ impl Link for SysvMq {
     }
 }
 
-/// A key of the queue's own, so that it can be found again if its maker was killed before it told the number.
+/// A key of the queue's own, so that it can be found again if its maker was killed before it passed the number on.
 fn key(name: &Path) -> i32 {
     let text = super::unique(name);
     let digits = text.len().saturating_sub(7);

@@ -19,7 +19,7 @@ impl Suite {
     }
 
     /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
-    /// others. Figures published for what is no longer wanted are left out, and claims about it.
+    /// others. Published figures and claims about the others are omitted.
     pub fn of_languages(&mut self, wanted: &[Language]) {
         for design in &mut self.designs {
             let Some(axis) = design.axes.iter_mut().find(|axis| axis.key == Key::Language) else { continue };

@@ -37,7 +37,7 @@ pub struct Schedule {
     pub run_limit: Duration,
     /// Seeds the order of the runs, content, delays and the bootstrap.
     pub seed: u64,
-    /// How often a run is looked at while it runs.
+    /// How often a run is sampled.
     pub interval: Duration,
     /// Whether what passed in each interval is shown while it runs.
     pub by_interval: bool,
@@ -57,13 +57,13 @@ pub enum Runs {
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ScheduleChoices {
-    /// Exactly so many runs; excludes `min_runs`, `max_runs`, `precision` and `budget`.
+    /// Exact number of runs; excludes `min_runs`, `max_runs`, `precision` and `budget`.
     #[serde(deserialize_with = "runs")]
     pub runs: Option<u32>,
-    /// At least so many.
+    /// The least number of runs.
     #[serde(deserialize_with = "runs")]
     pub min_runs: Option<u32>,
-    /// At most so many.
+    /// The greatest number of runs.
     #[serde(deserialize_with = "runs")]
     pub max_runs: Option<u32>,
     /// See [`Schedule::precision`].

@@ -156,9 +156,9 @@ pub struct Done {
     pub capacity: Option<(u64, u64)>,
     /// The first byte that was not what it should have been.
     pub fault: Option<String>,
-    /// Bytes written anew, warm-up included.
+    /// Bytes newly written, warm-up included.
     pub made: u64,
-    /// Bytes looked at, likewise.
+    /// Bytes read, likewise.
     pub looked: u64,
     /// Of a sink with several writers, how many of their records others cut, in per cent.
     pub interleaved_percent: Option<f64>,

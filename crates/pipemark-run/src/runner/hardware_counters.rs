@@ -60,7 +60,7 @@ fn counter(event: impl Event, process: Pid) -> Option<Counter> {
         .ok()
 }
 
-/// The count, scaled to the whole time where counters had to take turns.
+/// The count, scaled to the whole time where counters were multiplexed.
 fn counted(counter: Option<Counter>) -> Option<u64> {
     let read = counter?.read_count_and_time().ok()?;
     match (read.time_enabled, read.time_running) {

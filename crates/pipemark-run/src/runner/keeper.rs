@@ -84,7 +84,7 @@ fn remove_link(link: &dyn Link, folder: &Path) {
     link.remove(&folder.join("link"));
 }
 
-/// Removes what is left of a link or a folder after a kill, by what the guards were told of it.
+/// Removes what is left of a link or a folder after a kill, by what the guards know of it.
 pub fn remove(name: &str) {
     let (kind, folder) = name.split_once(' ').unwrap_or_default();
     match kind.parse().ok().and_then(link::of) {
@@ -151,7 +151,7 @@ pub fn main(assignment: &Assignment, socket: BorrowedFd<'_>) -> u8 {
     let granted = Granted { message_limit: handles.message_limit, buffers: handles.buffers };
     let reply = Reply::Made(Wire::of(&handles.source), Wire::of(&handles.sink), granted);
     let descriptors: Vec<_> = [&handles.source, &handles.sink].into_iter().filter_map(descriptor).collect();
-    // A parent that is gone is told by the next read.
+    // The next read shows that a parent is gone.
     let _ = channel::send(socket, &reply, &descriptors);
     if let Handle::Fd(_) = handles.source {
         // Nothing outlives the descriptors, and keeping them would keep the link open.

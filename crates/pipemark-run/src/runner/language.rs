@@ -22,10 +22,10 @@ const CLEANING: Duration = Duration::from_secs(20);
 /// The most characters of an entrant's stderr that go into a reason.
 const QUOTE: usize = 1000;
 
-/// A stream that shows whether an entrant looks at its bytes: a few blocks and a bit, and one byte changed on its way.
+/// A stream that shows whether an entrant reads its bytes: a few blocks and a bit, and one byte changed on its way.
 const PROOF: (u64, u64, u64) = (3 * 4096 + 5, 4096, 2 * 4096 + 1234);
 
-/// Makes one run of an entrant, and before its first one proves that it looks at the bytes.
+/// Makes one run of an entrant, and before its first one proves that it reads the bytes.
 ///
 /// # Errors
 /// As for a pair: when there was no run, when it did not keep the contract, or when its answer is wrong.
@@ -36,7 +36,7 @@ pub fn run(
     proven: &mut BTreeSet<String>,
 ) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
-    match (&runnable.prints, verify.looks()) {
+    match (&runnable.prints, verify.reads()) {
         (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
         (None, true) => {}
         (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),

@@ -1,4 +1,4 @@
-//! Runs the trials of a plan in turns and hands back what was measured.
+//! Runs the trials of a plan, interleaved, and returns the samples.
 //!
 //! Everything here touches the machine: processes, placement, the start barrier, clocks and supervision.
 
@@ -26,7 +26,7 @@ pub use pieces::Passed;
 pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
 
-/// What is told of a measurement while it runs.
+/// Receives the progress of a measurement.
 pub trait Observer {
     /// `done` of about `total` runs are made, and `trial` is next.
     fn update(&mut self, done: u64, total: u64, trial: &str);

@@ -26,7 +26,7 @@ pub struct Conditions<'a> {
     pub seed: u64,
     /// The run is ended after this.
     pub limit: Duration,
-    /// How often it is looked at while it runs.
+    /// How often it is sampled.
     pub interval: Duration,
     /// Ends the run early.
     pub interrupt: &'a Interrupt,
@@ -40,7 +40,7 @@ pub struct RunResult {
     pub notes: Vec<Warning>,
 }
 
-/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain. `watch` is told what passes.
+/// Makes one run of a job that is done by ends of ours: a stream, a round trip or a chain. `watch` receives its progress.
 ///
 /// # Errors
 /// When it could not be made or its bytes did not verify. Nothing of it is left in either case.
@@ -323,10 +323,8 @@ pub(super) fn verify(ends: &Ends, sources: &[Done], sinks: &[Done]) -> Result<()
         let both = source.latency.is_some();
         for (end, writes, reads) in [(source, true, both), (sink, both, true)] {
             let all = end.stats.bytes_in_all;
-            let undone = [
-                (writes && ends.fresh(), end.made, "written anew"),
-                (reads && ends.touched(), end.looked, "looked at"),
-            ];
+            let undone =
+                [(writes && ends.fresh(), end.made, "newly written"), (reads && ends.touched(), end.looked, "read")];
             if let Some((_, done, what)) = undone.into_iter().find(|(wanted, done, _)| *wanted && *done != all) {
                 return Err(RunError::Unverified(format!("{done} of {all} bytes were {what}")));
             }

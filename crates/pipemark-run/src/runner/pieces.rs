@@ -1,4 +1,4 @@
-//! A run looked at from outside while it runs: the ends' progress on the shared page, and what the kernel counts of them.
+//! Samples a run from outside: the ends' progress on the shared page, and the kernel's counters.
 //! Their loops are as they would be without it.
 
 use std::fs::File;

@@ -19,7 +19,7 @@ use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
 use crate::runner::{filter, language};
 
-/// How often a run is looked at, at most, unless that was asked for.
+/// How often a run is sampled, at most, by default.
 const LEAST_INTERVAL: Duration = Duration::from_millis(4);
 
 /// What the runs of a plan gave.
@@ -79,7 +79,7 @@ fn so_far(words: &str, job: &Job, samples: &[Sample]) -> Option<String> {
     Some(format!("{words} ≈ {} so far", job.mode().figure().0.show(estimate(samples)?.median)))
 }
 
-/// Runs every trial that can run here, in turns. `entrants` are those that the plan wants, prepared.
+/// Runs every trial that can run here, interleaved. `entrants` are those of the plan, prepared.
 pub fn measure(
     plan: &Plan,
     machine: &Host,

@@ -29,7 +29,7 @@ pub struct RunningStages {
 
 impl RunningStages {
     /// Starts a chain that reads from `first`; `link` makes each of the links behind a stage. Returns the stages and the
-    /// last link's end. The CPUs take turns, so that each link joins two of them.
+    /// last link's end. The CPUs alternate, so that each link joins two of them.
     ///
     /// # Errors
     /// When there is no process, descriptor or memory to be had, or the person asks to stop meanwhile. That a command does

@@ -35,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to end: the kernel has to free their memory.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// How often memory is looked at: soon at first, since a run may be short, and seldom later.
+/// How often memory is sampled: soon at first, since a run may be short, and seldom later.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
 /// What to run.

@@ -139,9 +139,22 @@ pub fn wanted(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
         (Some(numbers), _) => {
             Ok(WatchTarget::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?))
         }
-        (None, 1) => Ok(in_shell(&joined)),
+        (None, 1) => match bare_name(&joined) {
+            Some(stop) => Err(stop),
+            None => Ok(in_shell(&joined)),
+        },
         _ => Err(usage("put the pipeline in quotes, or its command after --")),
     }
+}
+
+/// Refuses one bare word: it may be meant as the name of a process.
+fn bare_name(word: &OsStr) -> Option<Stop> {
+    let word =
+        word.to_str().filter(|word| word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)))?;
+    Some(Stop::with(
+        FAILED,
+        format_args!("'{word}': a pipeline or a name? '--name {word}' samples one that runs, '-- {word}' runs it"),
+    ))
 }
 
 fn in_shell(pipeline: &OsStr) -> WatchTarget {

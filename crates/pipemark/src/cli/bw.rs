@@ -1,5 +1,4 @@
-//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis; the rest goes the way that
-//! suites go.
+//! `pipemark bw` and `pipemark latency`: an experiment made of flags. Each comma list is an axis; it runs as a suite's does.
 
 use std::time::Duration;
 
@@ -18,6 +17,8 @@ pub struct BwKeys;
 
 impl KeySet for BwKeys {
     const HEADING: &'static str = "What to measure (each takes a comma list)";
+    const COMMON: &'static [Key] =
+        &[Key::Block, Key::Capacity, Key::Place, Key::Send, Key::Recv, Key::Link, Key::Verify, Key::Time, Key::Total];
     const KEYS: &'static [Key] = {
         use Key::*;
         &[
@@ -41,6 +42,7 @@ pub struct LatencyKeys;
 
 impl KeySet for LatencyKeys {
     const HEADING: &'static str = BwKeys::HEADING;
+    const COMMON: &'static [Key] = &[Key::Block, Key::Link, Key::Place, Key::Wait, Key::Gap, Key::Rate, Key::Time];
     const KEYS: &'static [Key] = {
         use Key::*;
         &[
@@ -60,11 +62,11 @@ pub struct BwOptions<K: KeySet> {
     /// Show each trial's ratio to the trial that differs in these only; that one is measured too
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, help_heading = "Output")]
     baseline: Vec<Value>,
-    /// Print a line every TIME while a run lasts [default: look every 10ms, print nothing]
+    /// Print a line every TIME during a run [default: sample every 10ms, print nothing]
     ///
     /// A line has the throughput and the context switches since the last line. JSON keeps the pieces of each run
-    /// (samples[].pieces); they show whether a trial has two speeds.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output")]
+    /// (samples[].pieces); they show whether a trial is bimodal.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, help_heading = "Output", hide_short_help = true)]
     interval: Option<Duration>,
 }
 
@@ -76,13 +78,13 @@ pub fn bw(options: &BwOptions<BwKeys>) -> Ending {
 
 /// Measures round trips.
 pub fn latency(options: &BwOptions<LatencyKeys>) -> Ending {
-    let usual = [(Key::Mode, "latency"), (Key::Block, "64")];
-    options.flags.measure(plan("latency", "Round trips", options, &usual)?)
+    let defaults = [(Key::Mode, "latency"), (Key::Block, "64")];
+    options.flags.measure(plan("latency", "Round trips", options, &defaults)?)
 }
 
 /// The memory-copy limit and one experiment.
-fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, usual: &[(Key, &str)]) -> Result<Plan, Stop> {
-    let mut design = options.flags.parameters.design(verb, title, usual);
+fn plan<K: KeySet>(verb: &str, title: &str, options: &BwOptions<K>, defaults: &[(Key, &str)]) -> Result<Plan, Stop> {
+    let mut design = options.flags.parameters.design(verb, title, defaults);
     refuse_twice("--baseline", &options.baseline)?;
     design.baseline = options.baseline.iter().cloned().map(Into::into).collect();
     let mut plan = options.flags.plan(design)?;
@@ -107,7 +109,7 @@ mod tests {
     fn plan_of(flags: &str) -> Result<Plan, String> {
         let words = ["pipemark", "bw"].into_iter().chain(flags.split_whitespace());
         match Cli::try_parse_from(words).map_err(|error| error.to_string())?.verb {
-            Verb::Bw(options) => plan("bw", "", &options, &[]).map_err(|stop| stop.to_string()),
+            Some(Verb::Bw(options)) => plan("bw", "", &options, &[]).map_err(|stop| stop.to_string()),
             _ => unreachable!("the verb is bw"),
         }
     }

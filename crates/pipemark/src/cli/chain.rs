@@ -1,5 +1,4 @@
-//! `pipemark chain`: what one more process in a pipeline costs. Source, so many stages, sink; the rest goes the way that
-//! suites go.
+//! `pipemark chain`: what one more process in a pipeline costs. The flags make an experiment, which runs as a suite's does.
 
 use clap::Args;
 
@@ -10,8 +9,8 @@ use pipemark_run::plan::Plan;
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::KeySet;
 
-/// The longest of the lengths that are measured where none are given.
-const USUAL_LENGTH: u32 = 64;
+/// The longest chain measured by default.
+const DEFAULT_LENGTH: u32 = 64;
 
 /// What `chain` varies.
 #[derive(Debug, Clone)]
@@ -19,6 +18,7 @@ pub struct ChainKeys;
 
 impl KeySet for ChainKeys {
     const HEADING: &'static str = "What to measure (each takes a comma list, but for --stage, which may be repeated)";
+    const COMMON: &'static [Key] = &[Key::Length, Key::Stage, Key::Total, Key::Capacity, Key::Place];
     const KEYS: &'static [Key] = {
         use Key::*;
         &[Send, Recv, Verify, Content, Exit, Block, Total, Place, Capacity, Stage, Length]
@@ -49,14 +49,14 @@ pub fn run(options: &ChainOptions) -> Ending {
 
 fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
     let given = &options.flags.parameters;
-    let looks = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.looks()));
+    let reads = given.values(Key::Verify).iter().any(|level| matches!(level, Value::Verify(level) if level.reads()));
     // What is compared has to be made and read.
-    let (send, recv) = if looks { ("write", "read") } else { ("splice", "splice") };
-    let lengths: Vec<String> = lengths(options.to.unwrap_or(USUAL_LENGTH)).map(|length| length.to_string()).collect();
+    let (send, recv) = if reads { ("write", "read") } else { ("splice", "splice") };
+    let lengths: Vec<String> = lengths(options.to.unwrap_or(DEFAULT_LENGTH)).map(|length| length.to_string()).collect();
     let lengths = lengths.join(",");
-    let usual =
+    let defaults =
         [(Key::Send, send), (Key::Recv, recv), (Key::Total, "256m"), (Key::Place, "free"), (Key::Length, &lengths)];
-    let mut design = given.design("chain", "Chains of processes", &usual);
+    let mut design = given.design("chain", "Chains of processes", &defaults);
     if let [first, _, ..] = given.values(Key::Stage) {
         design.baseline = vec![first.clone().into()];
     }
@@ -81,7 +81,7 @@ mod tests {
     fn plan_of(flags: &[&str]) -> Result<Plan, String> {
         let words = ["pipemark", "chain"].iter().chain(flags);
         match Cli::try_parse_from(words).map_err(|error| error.to_string())?.verb {
-            Verb::Chain(options) => plan(&options).map_err(|stop| stop.to_string()),
+            Some(Verb::Chain(options)) => plan(&options).map_err(|stop| stop.to_string()),
             _ => unreachable!("the verb is chain"),
         }
     }

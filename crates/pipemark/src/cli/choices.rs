@@ -1,4 +1,4 @@
-//! What there is to choose from, and why some of it can't be used here.
+//! Choices of parameters, and why some can't be used here.
 
 use pipemark_model::neutral;
 use pipemark_show::{Cell, Column, Fit, Grid, Sheet, Style, Table};

@@ -1,31 +1,21 @@
-//! `pipemark completions`, and man pages for `make install`: what a shell and man(1) have to know, made from the command line's
-//! own description. `make install` puts them where they are looked for.
+//! Shell completions and man pages, generated from the description of the command line. `make install` installs them.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use pipemark_console::{Ending, Stop, check_stdout};
 
-use crate::cli::Cli;
+use crate::cli::command;
 
-/// What `completions` takes.
-#[derive(Debug, Clone, Args)]
-pub struct CompletionsOptions {
-    /// For which shell
-    #[arg(value_name = "SHELL", value_enum)]
-    shell: Shell,
-}
-
-/// Writes the completions to standard output.
-pub fn completions(options: &CompletionsOptions) -> Ending {
+/// Writes a shell's completions to standard output.
+pub fn completions(shell: Shell) -> Ending {
     check_stdout()?;
     // Generated in memory first: clap_complete panics where it cannot write.
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Cli::command(), "pipemark", &mut script);
+    clap_complete::generate(shell, &mut command(), "pipemark", &mut script);
     let mut out = io::stdout().lock();
     out.write_all(&script)?;
     Ok(out.flush()?)
@@ -35,7 +25,7 @@ pub fn completions(options: &CompletionsOptions) -> Ending {
 /// `Cargo.toml` names one, its repository.
 pub fn man(folder: &Path) -> Ending {
     let failed = |error| Stop::failed(format_args!("cannot write man pages to {}: {error}", folder.display()));
-    clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
+    clap_mangen::generate_to(command(), folder).map_err(failed)?;
     let mut end = format!(".SH LICENSE\n{}\n", env!("CARGO_PKG_LICENSE"));
     let repository = env!("CARGO_PKG_REPOSITORY");
     if !repository.is_empty() {

@@ -62,7 +62,7 @@ pub fn list(options: &EntrantOptions, format: &FormatOption) -> Ending {
     Ok(format.print(&choices::languages(&listed), None)?)
 }
 
-/// Builds the languages' programs anew.
+/// Rebuilds the languages' programs.
 pub fn build(options: &EntrantOptions) -> Ending {
     let (mut entrants, languages) = found(options)?;
     let mut failed = false;
@@ -139,7 +139,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         };
     }
     let mut entrants = Entrants::find(options.entrants.as_deref())?;
-    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.looks())) {
+    if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.reads())) {
         entrants.languages()?;
     }
     entrants.check(&[], filters.iter().copied())?;

@@ -21,7 +21,7 @@ pub struct GenOptions {
     /// What to write
     #[arg(value_name = "CONTENT", default_value = "line:y", value_parser = content())]
     content: Payload,
-    /// Bytes to write [default: until the reader leaves]
+    /// Bytes to write; a log's last line is fitted to end there [default: until the reader leaves]
     #[arg(long, value_name = "SIZE")]
     total: Option<ByteSize>,
     /// Bytes per second at most, in pieces of some 10 ms [default: as fast as it goes]
@@ -39,7 +39,7 @@ pub fn run(options: &GenOptions) -> Ending {
     check_stdout()?;
     let total = options.total.map_or(u64::MAX, |total| total.0);
     let stdout = io::stdout();
-    let written = generate(stdout.as_fd(), options.content.stream(), total, options.rate);
+    let written = generate(stdout.as_fd(), options.content.stream_of(total), total, options.rate);
     written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => error.into(),
         _ => Stop::failed(format_args!("the content can't be written to standard output: {error}")),

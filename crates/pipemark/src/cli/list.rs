@@ -1,16 +1,39 @@
-//! `pipemark list`: shows what can be measured, and what of it cannot be measured here.
+//! `pipemark list`: what can be measured, what is missing here, and this machine.
 
 use clap::Args;
 
-use pipemark_console::{Ending, FormatOption, Stop};
+use pipemark_console::{Ending, FormatOption, Stop, WordChoice, one_of};
 use pipemark_model::{Host, Job, Key, LinkKind, Place, Settings, Value};
 use pipemark_run::available::missing;
 use pipemark_run::plan::{EMBEDDED, Suite};
 
 use crate::cli::choices::{ListedChoice, choices};
 use crate::cli::entrants::{self, EntrantOptions};
+use crate::cli::machine::host as machine_sheet;
 
-/// The parameters whose words are listed.
+/// A part of the list.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    Suites,
+    Choices(Key),
+    Languages,
+    Machine,
+}
+
+/// The parts by name.
+const PARTS: [WordChoice<Part>; 9] = [
+    ("suites", Part::Suites, "Predefined experiments"),
+    ("links", Part::Choices(Key::Link), "Mechanisms between two processes"),
+    ("senders", Part::Choices(Key::Send), "Ways to send"),
+    ("receivers", Part::Choices(Key::Recv), "Ways to receive"),
+    ("waits", Part::Choices(Key::Wait), "Wait policies"),
+    ("pages", Part::Choices(Key::Pages), "Kinds of pages"),
+    ("placements", Part::Choices(Key::Place), "Placements on CPUs"),
+    ("languages", Part::Languages, "Languages that can take part in 'run languages', with their tools"),
+    ("machine", Part::Machine, "CPUs, caches, limits of pipes, permitted system calls, load"),
+];
+
+/// The parameters whose choices are listed.
 const LISTED: [(Key, &str); 6] = [
     (Key::Link, "Links (--link)"),
     (Key::Send, "Senders (--send)"),
@@ -23,19 +46,24 @@ const LISTED: [(Key, &str); 6] = [
 /// What `list` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ListOptions {
-    /// List the languages whose programs can take part in 'run languages', with their tools' versions
-    #[arg(value_name = "languages", value_parser = ["languages"])]
-    what: Option<String>,
+    /// What to list [default: everything that can be measured]
+    #[arg(value_name = "WHAT", value_parser = one_of(&PARTS))]
+    part: Option<Part>,
     #[command(flatten)]
     entrants: EntrantOptions,
     #[command(flatten)]
     format: FormatOption,
 }
 
-/// Lists what there is.
+/// Prints the list.
 pub fn run(options: &ListOptions) -> Ending {
-    if options.what.is_some() {
+    if options.part == Some(Part::Languages) {
         return entrants::list(&options.entrants, &options.format);
+    }
+    let machine = pipemark_host::survey();
+    if options.part == Some(Part::Machine) {
+        let json = serde_json::to_string_pretty(&machine)?;
+        return Ok(options.format.print(&machine_sheet(&machine), Some(&json))?);
     }
     let mut suites = Vec::new();
     for (name, text) in EMBEDDED {
@@ -45,7 +73,13 @@ pub fn run(options: &ListOptions) -> Ending {
             None,
         ));
     }
-    Ok(options.format.print(&choices(&sections(&pipemark_host::survey(), suites)), None)?)
+    let mut sections = sections(&machine, suites);
+    if let Some(part) = options.part {
+        let parts = std::iter::once(Part::Suites).chain(LISTED.map(|(key, _)| Part::Choices(key)));
+        let kept = parts.zip(sections).filter(|(own, _)| *own == part);
+        sections = kept.map(|(_, section)| section).collect();
+    }
+    Ok(options.format.print(&choices(&sections), None)?)
 }
 
 fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
@@ -55,15 +89,15 @@ fn choice(name: &str, about: &str, missing: Option<String>) -> ListedChoice {
 /// Every choice with what it does, and where it cannot be used on `host`, why.
 fn sections(host: &Host, suites: Vec<ListedChoice>) -> Vec<(String, Vec<ListedChoice>)> {
     let section = |(key, heading): (Key, &str)| {
-        let words = key.words().into_iter();
-        let words = words.map(|(word, about)| choice(word, about, missing_here(key, word, host)));
+        let all = key.choices().into_iter();
+        let all = all.map(|(name, about)| choice(name, about, missing_here(key, name, host)));
         let pinned = choice("W:R", "writer and reader on the CPUs with these numbers", None);
-        (heading.to_owned(), words.chain((key == Key::Place).then_some(pinned)).collect())
+        (heading.to_owned(), all.chain((key == Key::Place).then_some(pinned)).collect())
     };
     std::iter::once(("Suites (pipemark run SUITE)".to_owned(), suites)).chain(LISTED.map(section)).collect()
 }
 
-/// Why a word can't be used here, with the first link that it goes with and nothing else that needs anything.
+/// Why a choice can't be used here. It is tried with the first link that takes it.
 fn missing_here(key: Key, word: &str, host: &Host) -> Option<String> {
     let value = Value::parse(key, word).expect("a word of the parameter");
     let job = |link| Job::try_from(Settings::of([Value::Place(Place::Free), Value::Link(link), value.clone()])).ok();
@@ -87,11 +121,18 @@ mod tests {
     fn every_word_is_listed_within_80_columns() {
         let host = pipemark_host::survey();
         let text = text(&host, &[("quick", "pipes in half a minute"), ("block-size", &"long ".repeat(40))]);
-        let words = LISTED.into_iter().flat_map(|(key, _)| key.words()).map(|(word, _)| word);
+        let words = LISTED.into_iter().flat_map(|(key, _)| key.choices()).map(|(word, _)| word);
         for word in words.chain(["quick", "block-size"]) {
             assert!(text.lines().any(|line| line.split_whitespace().next() == Some(word)), "{word} is not in\n{text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn json_of_the_machine_reads_back() {
+        let host = pipemark_host::survey();
+        let json = serde_json::to_string_pretty(&host).unwrap();
+        assert_eq!(serde_json::from_str::<Host>(&json).unwrap(), host);
     }
 
     #[test]

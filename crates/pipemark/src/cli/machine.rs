@@ -1,4 +1,4 @@
-//! What matters about a machine.
+//! The properties of a machine that matter to pipes.
 
 use std::collections::BTreeSet;
 
@@ -22,8 +22,8 @@ pub fn host(host: &Host) -> Sheet {
 
 fn machine(host: &Host) -> Vec<(&'static str, String)> {
     let vmsplice = match host.vmsplice_shares_pages {
-        Some(true) => "shares pages: a change after the call shows at the reader",
-        Some(false) => "copies pages on this kernel, so it saves nothing",
+        Some(true) => "shares pages: a later change is visible to the reader",
+        Some(false) => "copies pages on this kernel: no gain",
         None => "cannot be tried here",
     };
     let usable = host.permissions.iter().filter(|permission| permission.missing.is_none());
@@ -36,13 +36,13 @@ fn machine(host: &Host) -> Vec<(&'static str, String)> {
         ("caches", caches(host)),
         ("virtual", virtualization(host)),
         ("clock source", host.clock_source.clone().unwrap_or_else(|| "unknown".to_owned())),
-        ("governor", host.governor.clone().unwrap_or_else(|| "none to be seen".to_owned())),
+        ("governor", host.governor.clone().unwrap_or_else(|| "not available".to_owned())),
         ("memory", limited(ByteSize(host.memory), host.memory_limit.map(ByteSize))),
         ("pages", pages(host)),
         ("pipes", pipes(host)),
         ("vmsplice", vmsplice.to_owned()),
         ("load", load(host)),
-        ("may be used", usable.join(", ")),
+        ("permitted", usable.join(", ")),
     ]
 }
 
@@ -61,7 +61,7 @@ fn cpus(host: &Host) -> String {
         Some(limit) => {
             // A quota over a period: two digits are more than anyone sets.
             let limit = (limit * 100.0).round() / 100.0;
-            format!("{all}; the control group gets the time of {limit}")
+            format!("{all}; its control group is limited to {limit}")
         }
         None => all,
     }
@@ -78,7 +78,7 @@ fn caches(host: &Host) -> String {
         format!("L{}{kind} {}{shared}", cache.level, ByteSize(cache.size))
     };
     let caches: Vec<String> = host.caches.iter().map(cache).collect();
-    if caches.is_empty() { "not told".to_owned() } else { caches.join(", ") }
+    if caches.is_empty() { "not available".to_owned() } else { caches.join(", ") }
 }
 
 fn virtualization(host: &Host) -> String {
@@ -92,7 +92,7 @@ fn virtualization(host: &Host) -> String {
 
 fn limited(value: ByteSize, limit: Option<ByteSize>) -> String {
     match limit {
-        Some(limit) if limit < value => format!("{value}, of which the control group may use {limit}"),
+        Some(limit) if limit < value => format!("{value}, limited to {limit} by the control group"),
         _ => value.to_string(),
     }
 }
@@ -106,8 +106,8 @@ fn pages(host: &Host) -> String {
 }
 
 fn pipes(host: &Host) -> String {
-    let usual = host.pipe_default_size.map_or_else(String::new, |size| format!("{} when new, ", ByteSize(size)));
-    usual + &largest_pipes(host)
+    let default = host.pipe_default_size.map_or_else(String::new, |size| format!("default {}, ", ByteSize(size)));
+    default + &largest_pipes(host)
 }
 
 fn largest_pipes(host: &Host) -> String {
@@ -129,10 +129,7 @@ fn load(host: &Host) -> String {
     let load = format!("{:.2}", host.load);
     match host.pressure {
         Some(pressure) => {
-            format!(
-                "{load}; tasks waited {:.1} % of the time for a CPU, {:.1} % for memory",
-                pressure.cpu, pressure.memory
-            )
+            format!("{load}; pressure: CPU {:.1} %, memory {:.1} %", pressure.cpu, pressure.memory)
         }
         None => load,
     }
@@ -163,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_is_shown() {
-        assert!(text(&Host::default()).contains("not told"));
+    fn a_machine_without_any_files_is_shown() {
+        assert!(text(&Host::default()).contains("not available"));
     }
 
     #[test]
@@ -185,9 +182,9 @@ mod tests {
         let text = text(&host).split_whitespace().collect::<Vec<_>>().join(" ");
         for words in [
             "(0-1): 1 core in 1 package",
-            "the time of 1.5",
-            "may use 1 GiB",
-            "64 KiB when new, up to",
+            "limited to 1.5",
+            "limited to 1 GiB",
+            "default 64 KiB, up to",
             "64 MiB per user in all, then 8 KiB",
         ] {
             assert!(text.contains(words), "{words}\n{text}");

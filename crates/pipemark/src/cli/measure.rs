@@ -88,7 +88,7 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
 
 fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
     let started = jiff::ZonedDateTime::now().timestamp().to_string();
-    let machine = pipemark_host::survey();
+    let machine = pipemark_host::survey_before_measuring();
     let before = pipemark_host::Reading::now();
     if !output.export.quiet && io::stderr().is_terminal() {
         // What is known before anything was measured.

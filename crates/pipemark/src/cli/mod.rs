@@ -16,7 +16,6 @@ mod entrants;
 mod r#gen;
 mod help;
 mod history;
-mod host;
 mod lines;
 mod list;
 mod machine;
@@ -37,10 +36,9 @@ mod suite_file;
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use pipemark_console::{Ending, Stop, end, say};
-
-use pipemark_model::hides;
+use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser};
+use clap_complete::Shell;
+use pipemark_console::{Destination, Ending, Stop, end, say};
 
 use output::keep_watched;
 
@@ -49,20 +47,17 @@ use output::keep_watched;
     name = "pipemark",
     version,
     author,
-    about = "Measures how fast bytes move through pipes, and says why",
-    long_about = "Measures how fast bytes move through Unix pipes: by which mechanism, at which block size and capacity, \
-                  on one core and across two, beside the machine's own copying speed. Finds out what holds your own \
-                  pipelines back.",
-    after_help = "Start with 'pipemark run'. 'pipemark --help' shows examples, 'pipemark help VERB' explains a verb, \
-                  'pipemark help' lists topics.",
+    about = "Find out what limits a pipeline, and how fast pipes are on this machine",
+    long_about = "Find out what limits a pipeline, and measure how fast bytes move through Unix pipes: by which mechanism, \
+                  at which block size and capacity, on one core and across two.",
+    after_help = "'pipemark --help' shows examples, 'pipemark VERB --help' explains a verb, 'pipemark help' lists topics.",
     after_long_help = examples!("pipemark"),
-    arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100
 )]
 pub struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
 }
 
 macro_rules! verbs {
@@ -73,7 +68,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            /// A command line with this verb alone, and without its texts.
+            /// A command line with this verb only, without its texts.
             fn alone(name: &str) -> Option<Command> {
                 let verb = match name {
                     $($name => <$options>::augment_args(Command::new($name)),)*
@@ -95,52 +90,69 @@ macro_rules! verbs {
 verbs! {
     /// Run suites: predefined experiments
     Run(run::RunOptions) "run" examples!("run"), run::run;
-    /// Measure the throughput of a pipe, or of a matrix of pipes
+    /// Measure the throughput of pipes, one or a matrix
     Bw(Box<bw::BwOptions<bw::BwKeys>>) "bw" examples!("bw"), bw::bw;
-    /// Measure round trips: how long a block takes there and back
+    /// Measure round-trip times
     Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency" examples!("latency"), bw::latency;
-    /// Compare two measurements: better, worse, the same, or can't tell
+    /// Compare two measurements: better, worse, same or inconclusive
     Compare(Box<compare::CompareOptions>) "compare" examples!("compare"), compare::run;
-    /// Time a pipeline of yours, or two in turns: which is faster?
+    /// Find out which of two pipelines is faster, or time one
     Ab(pipemark_ab::ab::AbOptions) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
-    /// Show what was measured before, and how it changed
+    /// Show earlier measurements and their trends
     History(history::HistoryOptions) "history" examples!("history"), history::run;
-    /// Put the number of spaces before each line, or apply another TRANSFORM, to files or standard input
+    /// Transform lines of files or standard input: count spaces, number, cut fields
     Lines(lines::LinesOptions) "lines" examples!("lines"), lines::run;
-    /// Write lines or bytes to standard output: a pipeline's source
+    /// Generate lines or bytes: a pipeline's source
     Gen(r#gen::GenOptions) "gen" examples!("gen"), r#gen::run;
-    /// Read standard input, measure its rate and check it: a pipeline's end
+    /// Read standard input, measure its rate, check its bytes: a pipeline's sink
     Sink(sink::SinkOptions) "sink" examples!("sink"), sink::run;
     /// Measure what one more process in a pipeline costs
     Chain(Box<chain::ChainOptions>) "chain" examples!("chain"), chain::run;
-    /// Find out what holds your pipeline back
+    /// Find out what limits a pipeline
     Why(pipemark_watch::verbs::why::WhyOptions) "why" pipemark_watch::verbs::why::EXAMPLES, |options| pipemark_watch::verbs::why::run(options, &keep_watched);
     /// Show a running pipeline on a live screen
     Watch(pipemark_watch::verbs::watch::WatchOptions) "watch" pipemark_watch::verbs::watch::EXAMPLES, |options| pipemark_watch::verbs::watch::run(options, &keep_watched);
-    /// Try larger pipes in a running pipeline, and keep what helps
+    /// Try larger pipes in a running pipeline; keep them if they help
     Tune(pipemark_watch::verbs::tune::TuneOptions) "tune" pipemark_watch::verbs::tune::EXAMPLES, |options| pipemark_watch::verbs::tune::run(options, &keep_watched);
     /// Write results as an HTML page, or draw them in the terminal
     Report(report::ReportOptions) "report" examples!("report"), report::run;
-    /// List suites, links, senders and receivers, and what is missing here
+    /// List suites, links, methods and this machine's properties
     List(list::ListOptions) "list" examples!("list"), list::run;
-    /// Pass standard input to standard output as fast as the system can
+    /// Copy standard input to standard output like cat, without copying bytes where possible
     Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
-    /// Show what matters about this machine
-    Host(host::HostOptions) "host" examples!("host"), host::run;
-    /// Explain a verb or a topic, such as method, units or findings
+    /// Explain a verb or a topic, such as method or units
     Help(help::HelpOptions) "help" examples!("help"), help::run;
-    /// Print shell completions
-    Completions(completions::CompletionsOptions) "completions" examples!("completions"), completions::completions;
 }
 
-/// What verbs are for: the order of help.
+/// Verbs by purpose, in the order of help.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Measure", &["run", "bw", "latency", "chain"]),
-    ("Compare", &["compare", "history", "report"]),
     ("Your own pipelines", &["why", "watch", "tune", "ab"]),
-    ("Tools", &["lines", "gen", "sink", "relay"]),
-    ("Information", &["list", "host", "help", "completions"]),
+    ("Measure pipes", &["run", "bw", "latency", "chain"]),
+    ("Results", &["compare", "history", "report"]),
+    ("Tools", &["relay", "lines", "gen", "sink"]),
+    ("Information", &["list", "help"]),
 ];
+
+/// Verbs of earlier versions, and what to type instead.
+const DROPPED: [(&str, &str); 3] = [
+    ("host", "'pipemark list machine'"),
+    ("completions", "'pipemark --completions SHELL'"),
+    ("languages", "'pipemark run languages' (--build to build only) or 'pipemark list languages'"),
+];
+
+/// What 'pipemark' prints when nothing follows it.
+const START: &str = "\
+Why is my pipeline slow?
+    pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c'
+Which of two pipelines is faster?
+    pipemark ab -- 'sort -u access.log' -- 'sort access.log | uniq'
+How fast are pipes on this machine? (30 seconds)
+    pipemark run
+
+All verbs: pipemark --help
+";
+
+const COMPLETIONS: &str = "completions";
 
 /// The command line, with its verbs in groups, which clap has for flags only.
 pub fn command() -> Command {
@@ -154,54 +166,57 @@ pub fn command() -> Command {
         }
         verbs.push('\n');
     }
+    let shell = Arg::new(COMPLETIONS).long(COMPLETIONS).value_name("SHELL").value_parser(value_parser!(Shell));
+    let command = command.arg(shell.exclusive(true).help("Print completions for a shell"));
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}{{options}}{{after-help}}"
     ))
 }
 
-/// `pipemark __man FOLDER` writes man pages: for `make install`, and not for people, so help and completions know nothing
-/// of it.
+/// `pipemark __man FOLDER` writes man pages. Help and completions omit it: only `make install` needs it.
 const MAN_VERB: &str = "__man";
 
-/// Verbs of earlier versions, and what is typed instead.
-const DROPPED: [(&str, &str); 1] =
-    [("languages", "'pipemark run languages' (--build to build only), 'pipemark list languages' to list them")];
-
-/// Reads the command line and does what it says.
+/// Runs the command line; returns the exit code.
 pub fn main(words: Vec<OsString>) -> u8 {
     if let [_, verb, folder] = words.as_slice()
         && verb == MAN_VERB
     {
         return end(completions::man(Path::new(folder)));
     }
-    if let Some(verb) = words.get(1)
-        && let Some((name, now)) = DROPPED.iter().find(|(name, _)| verb == name)
-    {
-        return end(Err(Stop::usage(format_args!("'{name}' is no verb any more; use {now}"))));
-    }
-    // As a stage of a pipeline it should start as fast as cat, and to read even this command line takes 0.14 ms of 1.6.
+    // As a stage of a pipeline it should start as fast as cat: parsing even this command line takes 0.14 ms of 1.6.
     if let [_, verb] = words.as_slice()
         && verb == "relay"
     {
         return end(relay::run(&relay::RelayOptions::default()));
+    }
+    let first = words.get(1).and_then(|word| word.to_str());
+    if let Some((name, instead)) = DROPPED.iter().find(|(name, _)| first == Some(name)) {
+        return end(Err(Stop::usage(format_args!("'{name}' is no verb any more; use {instead}"))));
     }
     // clap prints help and version itself, and ends with code 2 on bad usage.
     let own_failure = words
         .get(1)
         .is_some_and(|verb| ["why", "watch", "tune"].iter().any(|own| verb == own))
         .then_some(i32::from(pipemark_watch::verbs::why::FAILED));
-    // To describe all verbs takes nearly as long as cat takes to start: that is left for errors and help.
-    let alone = words.get(1).and_then(|verb| Verb::alone(verb.to_str()?));
+    // Describing all verbs takes nearly as long as cat takes to start, so only errors and help do it.
+    let alone = first.and_then(Verb::alone);
     let matches = alone.and_then(|verb| verb.try_get_matches_from(&words).ok());
     let matches = matches.map_or_else(|| command().try_get_matches_from(words), Ok);
-    let Cli { verb } = matches.and_then(|matches| Cli::from_arg_matches(&matches)).unwrap_or_else(|error| {
+    let parsed = matches.and_then(|matches| {
+        let shell = matches.try_get_one::<Shell>(COMPLETIONS).ok().flatten().copied();
+        Ok((Cli::from_arg_matches(&matches)?.verb, shell))
+    });
+    let (verb, shell) = parsed.unwrap_or_else(|error| {
         let code = own_failure.filter(|_| error.use_stderr()).unwrap_or(error.exit_code());
-        let text = error.render().to_string();
-        match text.contains(|c| c != '\n' && hides(c)) {
-            true => say(text.trim_end()),
+        match error.use_stderr() {
+            true => say(error.render().to_string().replacen("error: ", "pipemark: ", 1).trim_end()),
             false => drop(error.print()),
         }
         std::process::exit(code);
     });
-    end(verb.run())
+    end(match (verb, shell) {
+        (Some(verb), _) => verb.run(),
+        (None, Some(shell)) => completions::completions(shell),
+        (None, None) => Destination::Stdout.write("help", Ok(START.to_owned())).map_err(Stop::from),
+    })
 }

@@ -57,7 +57,7 @@ fn plan(options: &NoiseFloorOptions) -> Result<Plan, Stop> {
 /// Both sides in all sessions.
 fn measure(mut plan: Plan, options: &NoiseFloorOptions, criterion: Criterion, quiet: bool) -> Result<NoiseFloor, Stop> {
     let interrupt = catch_interrupts()?;
-    let machine = pipemark_host::survey();
+    let machine = pipemark_host::survey_before_measuring();
     let mut progress = Reporter::new(false, quiet);
     let mut sides: [Vec<Vec<f64>>; 2] = Default::default();
     for _ in 0..options.sessions {
@@ -136,7 +136,7 @@ pub struct NoiseFloor {
     pub sessions: u32,
     pub rounds: u32,
     pub criterion: Criterion,
-    /// The trial against itself, in turns in each session.
+    /// The trial compared with itself, alternating within each session.
     pub itself: Comparison,
     /// How many pairs of sessions there are, and of how many of them a comparison of runs says better or worse.
     pub pairs: usize,
@@ -146,7 +146,7 @@ pub struct NoiseFloor {
     pub floors: Vec<Floor>,
 }
 
-/// The smallest change that so many sessions of each side see 9 times of 10, a fraction.
+/// The smallest change that this number of sessions detects 9 times of 10, a fraction.
 #[derive(Debug, Serialize)]
 pub struct Floor {
     pub sessions: usize,
@@ -173,10 +173,10 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
     let table = Table::of(&floor.floors)
         .column(Column::figures("sessions", "sessions"), |one| Cell::of(one.sessions.to_string(), one.sessions))
         .column(Column::figures("two_files", "in two files"), |one| change(one.two_files))
-        .column(Column::figures("in_turns", "in turns"), |one| change(one.in_turns));
+        .column(Column::figures("in_turns", "interleaved"), |one| change(one.in_turns));
     sheet.grid(table.grid());
     sheet.notes([Note::plain(
-        "In two files: so many sessions of each, one file after the other, as --sessions makes them. In turns: both in each \
+        "In two files: N sessions of each, one file after the other, as --sessions makes them. Interleaved: both in each \
          session, as ab does.",
     )]);
     sheet

@@ -40,10 +40,10 @@ pub struct OutputOptions {
     #[command(flatten)]
     pub export: ExportOptions,
     /// Write the estimates as OpenMetrics text, such as for node_exporter's textfile collector
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     openmetrics: Option<Destination>,
     /// Write one figure per trial as github-action-benchmark reads it (customBiggerIsBetter)
-    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     benchmark_json: Option<Destination>,
     /// Print every table, figure and finding instead of one screen
     #[arg(long)]

@@ -11,15 +11,20 @@ use pipemark_run::plan::{Design, DesignAxis};
 
 /// The parameters that a verb takes, as it is typed by people.
 pub trait KeySet: Clone + Send + Sync + 'static {
-    /// Above the flags in help.
+    /// Above the common flags in help.
     const HEADING: &'static str;
+    /// The flags that people need first, in this order; `-h` shows no others.
+    const COMMON: &'static [Key];
     /// The first axis changes slowest, so what people compare within comes last.
     const KEYS: &'static [Key];
-    /// Defaults in words, where they are not the usual ones.
+    /// Defaults as help shows them, where the verb has others than the table of parameters.
     const DEFAULTS: &'static [(Key, &'static str)];
     /// Those of them that help does not show.
     const HIDDEN: &'static [Key] = &[];
 }
+
+/// Above the flags that few need.
+const RARE: &str = "More to measure (each takes a comma list)";
 
 /// A list of values for each parameter that was given.
 #[derive(Debug, Clone)]
@@ -34,15 +39,15 @@ impl<K: KeySet> ParameterFlags<K> {
         self.given.iter().find(|(other, _)| *other == key).map_or(&[], |(_, values)| values)
     }
 
-    /// Fixes what has one value, and makes an axis of what has several; `usual` are the values of what was not given.
-    pub fn design(&self, name: &str, title: &str, usual: &[(Key, &str)]) -> Design {
+    /// Fixes what has one value, and makes an axis of what has several; `defaults` are the values of what was not given.
+    pub fn design(&self, name: &str, title: &str, defaults: &[(Key, &str)]) -> Design {
         let mut design = Design::new(name, title);
-        let fixed = usual.iter().map(|(key, _)| *key).filter(|key| !K::KEYS.contains(key));
+        let fixed = defaults.iter().map(|(key, _)| *key).filter(|key| !K::KEYS.contains(key));
         for key in fixed.chain(K::KEYS.iter().copied()) {
-            let text = usual.iter().find(|(other, _)| *other == key).map_or("", |(_, text)| text);
-            let words = text.split(',').filter(|word| !word.is_empty() && self.values(key).is_empty());
-            let usual = words.map(|word| Value::parse(key, word).expect("what is usual is a value"));
-            let values: Vec<Value> = usual.chain(self.values(key).iter().cloned()).collect();
+            let text = defaults.iter().find(|(other, _)| *other == key).map_or("", |(_, text)| text);
+            let texts = text.split(',').filter(|text| !text.is_empty() && self.values(key).is_empty());
+            let defaults = texts.map(|text| Value::parse(key, text).expect("a default is a value"));
+            let values: Vec<Value> = defaults.chain(self.values(key).iter().cloned()).collect();
             match &values[..] {
                 [] => {}
                 [one] => design.params.push(one.clone().into()),
@@ -57,7 +62,13 @@ impl<K: KeySet> Args for ParameterFlags<K> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading(K::HEADING);
         let default = |key| K::DEFAULTS.iter().find(|(own, _)| *own == key).map_or("", |(_, default)| default);
-        let flags = K::KEYS.iter().map(|&key| flag(key, default(key)).hide(K::HIDDEN.contains(&key)));
+        let flags = K::KEYS.iter().map(|&key| {
+            let flag = flag(key, default(key)).hide(K::HIDDEN.contains(&key));
+            match K::COMMON.iter().position(|&common| common == key) {
+                Some(place) => flag.display_order(place),
+                None => flag.help_heading(RARE).hide_short_help(true),
+            }
+        });
         flags.fold(command, Command::arg)
     }
 
@@ -81,9 +92,9 @@ impl<K: KeySet> FromArgMatches for ParameterFlags<K> {
 fn flag(key: Key, default: &str) -> Arg {
     let name = key.name();
     let [first, details @ ..] = key.help() else { unreachable!("each parameter has help") };
-    let usual = key.usual().map(|value| value.to_string());
-    let first = match (default, usual) {
-        ("", Some(usual)) => format!("{} [default: {usual}]", first.trim()),
+    let own = key.default_value().map(|value| value.to_string());
+    let first = match (default, own) {
+        ("", Some(own)) => format!("{} [default: {own}]", first.trim()),
         ("", None) => first.trim().to_owned(),
         (default, _) => format!("{} [default: {default}]", first.trim()),
     };
@@ -124,7 +135,7 @@ impl TypedValueParser for ValueParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let words = self.0.words();
+        let words = self.0.choices();
         (!words.is_empty()).then(|| {
             Box::new(words.into_iter().map(|(word, _)| PossibleValue::new(word))) as Box<dyn Iterator<Item = _>>
         })

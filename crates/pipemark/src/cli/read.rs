@@ -15,7 +15,7 @@ use crate::store::{Filter, History, Id, parse};
 /// The largest file that is read: 10,000 trials of 30 runs each have less.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// What has to be right before the rest is looked at.
+/// What has to be right before the rest is parsed.
 #[derive(Deserialize)]
 struct SchemaOnly {
     schema: Option<String>,
@@ -50,7 +50,7 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
     Ok(sessions(name, db)?.pop().expect("there is one, or an error"))
 }
 
-/// So many sessions are compared with so many.
+/// The most sessions on each side of a comparison.
 const MOST_SESSIONS: u32 = 100;
 /// So many of the history are asked how much sessions differ.
 const MOST_OTHERS: u32 = 60;
@@ -93,8 +93,7 @@ pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Res
 /// When there is none, or the history can't be read.
 pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
     let history = History::open(db.db.as_deref())?;
-    let nothing = "nothing was kept yet; measure with 'pipemark run', or name a file that --json wrote";
-    let history = history.ok_or_else(|| Stop::usage(nothing))?;
+    let history = history.ok_or_else(empty)?;
     let id = run(&history, name)?;
     history.document(id)?.ok_or_else(|| no_run(id))
 }
@@ -105,12 +104,17 @@ pub fn kept(name: Option<&str>, db: &DbOption) -> Result<Document, Stop> {
 /// When there is no such run.
 pub fn run(history: &History, name: Option<&str>) -> Result<Id, Stop> {
     match name {
-        None => newest(history, None)?.ok_or_else(|| Stop::failed("the history is empty; measure with 'pipemark run'")),
+        None => newest(history, None)?.ok_or_else(empty),
         Some(name) => match name.parse() {
             Ok(id) => Ok(id),
             Err(_) => newest(history, Some(name.to_owned()))?.ok_or_else(|| no_run(neutral(name))),
         },
     }
+}
+
+/// There is no run to show.
+pub fn empty() -> Stop {
+    Stop::usage("the history is empty; measure with 'pipemark run', or name a file that --json wrote")
 }
 
 /// That a run is not there.

@@ -11,7 +11,7 @@ use pipemark_report::sheet;
 use crate::cli::output::{DbOption, page};
 use crate::cli::read;
 
-/// The most documents that can be told apart on one page.
+/// The most documents that one page can distinguish.
 const MOST_FILES: usize = 12;
 
 /// What `report` takes.
@@ -51,7 +51,7 @@ fn documents(files: &[String], db: &DbOption) -> Result<Vec<Document>, Stop> {
     }
     if files.len() > MOST_FILES {
         let sentence =
-            format_args!("{} files are more than the {MOST_FILES} that one page can tell apart", files.len());
+            format_args!("{} files are more than the {MOST_FILES} that one page can distinguish", files.len());
         return Err(Stop::usage(sentence));
     }
     let mut seen = HashSet::new();

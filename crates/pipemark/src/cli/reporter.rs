@@ -1,4 +1,4 @@
-//! What is told of a measurement while it runs: how far it is, or what passes in each run, line by line.
+//! Shows a measurement while it runs: its progress, or a line per interval.
 
 use std::io::{Write, stdout};
 

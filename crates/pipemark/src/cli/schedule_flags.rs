@@ -22,7 +22,7 @@ pub struct ScheduleOptions {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
     pub budget: Option<Duration>,
     /// End a run that takes this long [default: 60s more than it should take]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, hide_short_help = true)]
     pub limit: Option<Duration>,
     /// Measure N times from the start, each as a session of its own, for 'pipemark compare'
     ///
@@ -31,7 +31,7 @@ pub struct ScheduleOptions {
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 1000))]
     pub sessions: Option<u32>,
     /// Seed the order of the runs, the content and the delays [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u64>(0, u64::MAX))]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u64>(0, u64::MAX), hide_short_help = true)]
     pub seed: Option<u64>,
 }
 

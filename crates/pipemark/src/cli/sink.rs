@@ -129,7 +129,8 @@ struct Arrived {
 /// Takes all there is; what was checked of it.
 fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::Result<Option<Check>> {
     let mut receiver = receiver(input, options)?;
-    let mut check = options.verify.as_ref().map(Check::new);
+    let total = options.total.map_or(u64::MAX, |total| total.0);
+    let mut check = options.verify.as_ref().map(|content| Check::new(content, total));
     loop {
         let received = receiver.recv()?;
         if received.bytes == 0 {
@@ -156,7 +157,12 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
 
 /// What is wrong with what arrived: a sentence.
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
-    let wrong = check.and_then(Check::fault).map(str::to_owned);
+    // The last line of a log depends on its size.
+    let hint = match (&options.verify, options.total) {
+        (Some(Payload::Log { .. }), None) => "; for a log, give sink the --total that gen has",
+        _ => "",
+    };
+    let wrong = check.and_then(Check::fault).map(|fault| format!("{fault}{hint}"));
     let expected = options.total.filter(|expected| expected.0 != bytes);
     wrong.or_else(|| Some(format!("{bytes} bytes arrived, {} were expected", expected?.0)))
 }

@@ -166,6 +166,6 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// That have measured the trial with this key.
     pub trial: Option<String>,
-    /// The newest so many.
+    /// The number of newest runs.
     pub limit: Option<u32>,
 }

@@ -1,7 +1,7 @@
 //! The history: every measurement of this user, in one SQLite database. A document is kept as the very bytes that `--json`
 //! writes; what listings need stands beside it, so that they never read one.
 //!
-//! Writers take turns by SQLite's rollback journal, not a write-ahead log: it is one file between runs, works where the
+//! Writers are serialized by SQLite's rollback journal, not a write-ahead log: it is one file between runs, works where the
 //! home is on a network, and can be read in a folder that may not be written to.
 
 mod entry;
@@ -51,7 +51,7 @@ pub struct KnownTrial {
     pub key: String,
     /// What the key stands for.
     pub job: Job,
-    /// How many of the runs looked at have measured it.
+    /// The number of selected runs that have measured it.
     pub runs: u32,
 }
 
@@ -65,7 +65,7 @@ pub fn parse(json: &str) -> serde_json::Result<Document> {
 }
 
 impl History {
-    /// Opens the history at `path`, or at the usual place, to write to it; makes it where there is none.
+    /// Opens the history at `path`, or at the default path, to write to it; makes it where there is none.
     ///
     /// # Errors
     /// When the place is not the user's own, can't be written, or holds something else or a form that is newer.
@@ -81,7 +81,7 @@ impl History {
         History::connect(path::make(&path)?)
     }
 
-    /// Opens the history at `path`, or at the usual place, to look into it; `None` where there is none yet.
+    /// Opens the history at `path`, or at the default path, to look into it; `None` where there is none yet.
     ///
     /// # Errors
     /// As [`History::create`].

@@ -35,7 +35,7 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
     Ok(folder.join("pipemark/history.db"))
 }
 
-/// Makes the folder of the usual place, and those above it that are missing, for the user alone.
+/// Makes the folder of the default path, and those above it that are missing, for the user alone.
 pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     let folder = folder(path);
     // The first that is there, by its real name: under sudo, HOME may be another user's, and a link may lead to one's.
@@ -84,7 +84,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether there is a file, after a look at it and at the journal that SQLite would play back into it.
+/// Whether there is a file; it and the journal that SQLite would replay into it are checked.
 fn check_owned(path: &Path) -> Result<bool, HistoryError> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");

@@ -20,14 +20,14 @@ use crate::link::{self, Handle, Link, stream};
 use crate::runner::end::meter::{Meter, is_over, own_ns};
 use crate::runner::end::{Done, TrialEnd, ended_early};
 
-/// The warm-up: at least so long and so many.
+/// The warm-up, at least.
 const WARM_UP_NS: u64 = 2_000_000;
 const WARM_UP_TRIPS: u32 = 16;
 
 /// How long round trips back to back go on before the window begins, once the gate has stopped them.
 const RUN_IN_NS: u64 = 3_000_000;
 
-/// The longest round trip that is told apart; a run is ended by its limit long before.
+/// The longest round trip that is recorded exactly; the limit of a run ends it long before.
 pub(in crate::runner) const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Sleep until so shortly before a message is due, and watch the clock from there: waking up takes its own time, which
@@ -45,7 +45,7 @@ struct LatencySide<S: ?Sized, R: ?Sized> {
     check: bool,
     sent: u64,
     received: u64,
-    /// Bytes written anew, and bytes looked at.
+    /// Bytes newly written, and bytes read.
     made: u64,
     looked: u64,
     calls: u32,
@@ -270,7 +270,7 @@ fn answer_through<S: Sender + ?Sized, R: Receiver + ?Sized>(
     Ok(Done { stats, ..side.done() })
 }
 
-/// What a round trip takes besides the link: looks at the clock, the histogram, counting.
+/// What a round trip takes besides the link: reading the clock, the histogram, counting.
 fn own_cost(end: &TrialEnd, pace: MessagePace) -> io::Result<f64> {
     let mut trips = Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)?;
     let mut meter = Meter::new();
@@ -295,11 +295,11 @@ struct Timer {
 }
 
 enum Pacing {
-    /// As soon as the last is back; its end is this one's beginning, which spares a look at the clock.
+    /// As soon as the last is back; its end is this one's beginning, which saves reading the clock.
     Closed { next_ns: u64 },
     /// A pause after the last is back.
     Gap(Duration),
-    /// At a fixed rate, timed from when it was due and not from when it could be sent: a stall is not left out.
+    /// At a fixed rate, timed from its due time, so that a stall counts.
     Open { interval: f64, first_ns: u64, nth: u64 },
 }
 

@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use pipemark_model::{Cpu, Delay, EndStats, Volume};
 
-/// Ask which CPU this is once in so many rounds: often enough to see a migration, too seldom to cost anything.
+/// Rounds between two checks of the current CPU: often enough to see a migration, at negligible cost.
 const ROUNDS_PER_LOOK: u64 = 64;
 
 /// An end's own measurement, from [`Meter::begin`] until [`Meter::stop`].

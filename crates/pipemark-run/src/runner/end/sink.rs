@@ -13,7 +13,7 @@ use crate::link::{self, Handle, Link};
 use crate::runner::end::meter::{Busy, Meter, ceiling, is_over, own_ns};
 use crate::runner::end::{Done, TrialEnd, ended_early};
 
-/// Look at the clock after so many calls or bytes: a small fraction of any window, and not worth mentioning in time.
+/// Read the clock after this many calls or bytes: a small fraction of any window, at negligible cost.
 const CALLS_PER_LOOK: u32 = 16;
 const BYTES_PER_LOOK: u64 = 64 << 10;
 
@@ -33,7 +33,7 @@ struct Proof {
     checker: Checker,
     check: bool,
     xor: Option<u8>,
-    /// Bytes that were looked at.
+    /// Bytes that were read.
     read: u64,
 }
 
@@ -141,7 +141,7 @@ pub(super) fn run(end: &TrialEnd, link: &dyn Link, handle: Handle) -> io::Result
         stats,
         capacity: capacity_before.zip(capacity()),
         fault: match unseen {
-            true => Some("the sink did not look at the bytes of the warm-up".to_owned()),
+            true => Some("the sink did not read the bytes of the warm-up".to_owned()),
             false => sink.proof.checker.fault().map(|fault| fault.to_string()),
         },
         looked: sink.proof.read,
@@ -189,7 +189,7 @@ impl SinkEnd {
     }
 }
 
-/// What the sink could do if the transfer cost nothing; `None` if it neither looks at bytes nor does work.
+/// What the sink could do if the transfer cost nothing; `None` if it neither reads bytes nor does work.
 fn alone(ends: &Ends, pattern: Pattern, busy: &Busy) -> Option<f64> {
     let (looks, block) = (ends.touched(), ends.read_block().as_usize());
     if !looks && busy.seconds() == 0.0 {

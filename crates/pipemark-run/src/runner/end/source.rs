@@ -23,7 +23,7 @@ struct SourceEnd<'a> {
     block: usize,
     busy: Busy,
     position: u64,
-    /// Bytes that were written anew.
+    /// Bytes newly written.
     made: u64,
 }
 

@@ -40,7 +40,7 @@ enum HistoryVerb {
     Import(ImportOptions),
     /// Delete measurements
     Delete(DeleteOptions),
-    /// Show one trial over time, and where it changed for certain
+    /// Show one trial over time, with its changes
     Trend(trend::TrendOptions),
 }
 
@@ -151,14 +151,14 @@ pub fn run(options: &HistoryOptions) -> Ending {
 fn opened(db: &DbOption) -> Result<Option<History>, Stop> {
     let history = History::open(db.db.as_deref())?;
     if history.is_none() {
-        say("pipemark: nothing was kept yet; 'pipemark run' measures and keeps what it measured");
+        say("pipemark: the history is empty; 'pipemark run' measures and keeps its results");
     }
     Ok(history)
 }
 
 /// The history for what makes no sense without one.
 fn present(db: &DbOption) -> Result<History, Stop> {
-    opened(db)?.ok_or_else(|| Stop::code(exit::FAILED))
+    History::open(db.db.as_deref())?.ok_or_else(read::empty)
 }
 
 fn list(options: &HistoryListOptions) -> Ending {
@@ -167,6 +167,9 @@ fn list(options: &HistoryListOptions) -> Ending {
         Some(history) => (history.list(&filter)?, history.count()?),
         None => (Vec::new(), 0),
     };
+    if entries.is_empty() && all > 0 {
+        say(format_args!("pipemark: none of {all} runs match"));
+    }
     Ok(options.format.print(&lists::measurements(&entries, all), None)?)
 }
 

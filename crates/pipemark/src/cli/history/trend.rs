@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::cli::history::lists;
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Ending, FormatOption, Stop, count};
+use pipemark_console::{Ending, FormatOption, Stop, count, say};
 use pipemark_model::{Better, Document, Sample, Settings, Value, neutral};
 use pipemark_stats::changes::change_points;
 use pipemark_stats::diff::disturbances;
@@ -15,7 +15,7 @@ use pipemark_stats::sessions::Session;
 use pipemark_stats::verdict::{Criterion, Verdict};
 
 use crate::cli::history::lists::TrendPoint;
-use crate::cli::history::{FilterOptions, present};
+use crate::cli::history::{FilterOptions, opened, present};
 use crate::cli::output::DbOption;
 use crate::store::{Entry, Filter, KnownTrial};
 
@@ -27,7 +27,7 @@ pub(super) struct TrendOptions {
     trial: Vec<String>,
     #[command(flatten)]
     filter: FilterOptions,
-    /// Look at the newest N runs; 0 looks at all
+    /// Use the newest N runs; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
     /// A change counts when it is certainly past this, such as 5%
@@ -44,13 +44,24 @@ pub(super) struct TrendOptions {
 
 pub(super) fn trend(options: &TrendOptions) -> Ending {
     let wanted = TrendRequest::of(&options.trial)?;
-    let history = present(&options.db)?;
+    let history = match options.trial.as_slice() {
+        // A list of nothing is no error.
+        [] => match opened(&options.db)? {
+            Some(history) => history,
+            None => return Ok(()),
+        },
+        _ => present(&options.db)?,
+    };
     let filter = options.filter.filter(options.limit);
     let trials = wanted.of_all(history.trials(&filter)?);
     let one = match trials.as_slice() {
+        [] if options.trial.is_empty() => {
+            say("pipemark: no runs match");
+            return Ok(());
+        }
         [] => {
-            return Err(Stop::failed(
-                "no run in the history has measured such a trial; 'pipemark history trend' lists those it has",
+            return Err(Stop::usage(
+                "no run in the history has such a trial; 'pipemark history trend' lists all trials",
             ));
         }
         [one] => Some(one.key.clone()),
@@ -118,10 +129,10 @@ impl TrendRequest {
             TrendRequest::Params(values) => {
                 trials.retain(|trial| values.iter().all(|value| trial.job.settings().has(value)));
                 let asked = Settings::of(values.iter().cloned());
-                let usual = trials.iter().filter(|trial| trial.job.settings().is_like(&asked));
-                let usual: Vec<KnownTrial> = usual.cloned().collect();
-                if !values.is_empty() && !usual.is_empty() {
-                    return usual;
+                let otherwise_default = trials.iter().filter(|trial| trial.job.settings().is_like(&asked));
+                let otherwise_default: Vec<KnownTrial> = otherwise_default.cloned().collect();
+                if !values.is_empty() && !otherwise_default.is_empty() {
+                    return otherwise_default;
                 }
             }
         }
@@ -129,7 +140,7 @@ impl TrendRequest {
     }
 }
 
-/// The runs that measured a trial, oldest first, with the changes of each series; one of so many trials.
+/// The runs that measured a trial, oldest first, with the changes of each series; `trials` are judged together.
 fn points(
     key: &str,
     runs: &[(Entry, Document)],
