@@ -203,9 +203,11 @@ impl Watcher {
             Subject::Child(root) => {
                 // What only starts others and waits for them is no stage; what reads or feeds them is.
                 let is_part = topology::uses_own_family(&processes, *root);
-                let pids = processes.iter().map(|process| process.pid).filter(|pid| pid != root || is_part);
-                let pids: Vec<u32> = pids.collect();
-                let mut shapes = topology::stages(&processes, &pids, Reach::Given);
+                let parts = processes.iter().filter(|process| process.pid != *root || is_part);
+                let parts: Vec<Process> = parts.cloned().collect();
+                let pids: Vec<u32> = parts.iter().map(|process| process.pid).collect();
+                // What it only handed on is whose it is now.
+                let mut shapes = topology::stages(&parts, &pids, Reach::Given);
                 let no_pipe = shapes.iter().all(|shape| shape.ins.is_empty() && shape.outs.is_empty());
                 if no_pipe {
                     let all: Vec<u32> = processes.iter().map(|process| process.pid).collect();

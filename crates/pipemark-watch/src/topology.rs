@@ -108,14 +108,16 @@ fn field(processes: &[Process]) -> LinkField<'_> {
 /// Whether a process reads what its descendants write, or writes what they read: not where a descendant has the same end, which
 /// it then only handed on, as a shell does.
 pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
-    let field = field(processes);
-    let family: Vec<u32> = field.ends.keys().copied().filter(|&pid| field.is_ancestor(root, pid)).collect();
-    let has = |pid: u32, pipe: PipeId, way: Way| field.ends[&pid].iter().any(|end| end.pipe == pipe && end.way == way);
-    let Some(own) = field.ends.get(&root) else { return false };
+    let parents = BTreeMap::from_iter(processes.iter().map(|process| (process.pid, process.parent)));
+    let descends = |process: &&Process| {
+        std::iter::successors(Some(process.parent), |pid| parents.get(pid).copied()).take(65).any(|pid| pid == root)
+    };
+    let family: Vec<Vec<PipeEnd>> = processes.iter().filter(descends).map(leading).collect();
+    let has = |pipe: PipeId, way: Way| family.iter().flatten().any(|end| end.pipe == pipe && end.way == way);
+    let own = processes.iter().find(|process| process.pid == root).map(leading).unwrap_or_default();
     own.iter().any(|end| {
         let opposite = if end.way == Way::In { Way::Out } else { Way::In };
-        let joined = family.iter().any(|&pid| has(pid, end.pipe, opposite));
-        joined && !family.iter().any(|&pid| has(pid, end.pipe, end.way))
+        has(end.pipe, opposite) && !has(end.pipe, end.way)
     })
 }
 

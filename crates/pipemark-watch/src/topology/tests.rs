@@ -54,6 +54,21 @@ fn a_pipeline_is_found_from_each_of_its_processes() {
 }
 
 #[test]
+fn who_reads_what_he_started_uses_it_and_who_hands_it_on_does_not() {
+    let reads: [Line<'_>; 2] = [(10, 1, 10, &[(3, 100, In)]), (11, 10, 10, &[(1, 100, Out)])];
+    assert!(uses_own_family(&snapshot(&reads), 10));
+    let feeds: [Line<'_>; 2] = [(10, 1, 10, &[(4, 100, Out)]), (11, 10, 10, &[(0, 100, In)])];
+    assert!(uses_own_family(&snapshot(&feeds), 10));
+    // A shell with 'cat <(yes)'.
+    let hands_on: [Line<'_>; 3] =
+        [(10, 1, 10, &[(63, 100, In)]), (11, 10, 10, &[(63, 100, In)]), (12, 10, 10, &[(1, 100, Out)])];
+    assert!(!uses_own_family(&snapshot(&hands_on), 10));
+    // Its own input, from elsewhere.
+    let waits: [Line<'_>; 2] = [(10, 1, 10, &[(0, 100, In)]), (11, 10, 10, &[(0, 100, In)])];
+    assert!(!uses_own_family(&snapshot(&waits), 10));
+}
+
+#[test]
 fn a_loop_and_what_it_starts_are_one_stage() {
     let lines: [Line<'_>; 4] = [
         (11, 10, 11, &[(1, 100, Out)]),
