@@ -141,6 +141,7 @@ msrv:
 
 deny:
 	cargo deny --all-features check $(DENY)
+
 WHY = pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c | tail -1' >/dev/null
 picture: build
 	mkdir -p build/picture
