@@ -11,6 +11,7 @@
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each crate; at most 7,000
 #   make book    docs/ as a book, in build/book; installs mdBook in build/mdbook
+#   make picture README's picture, of what 'pipemark why' prints on this machine; best with nothing else running
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
 #   make release-check  whether this commit can be released; refuses what is unset, untagged or not in the changelog
@@ -26,7 +27,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book install files dist test-dist release-check msrv deny api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book picture install files dist test-dist release-check msrv deny api clean
 
 all: build
 
@@ -140,6 +141,14 @@ msrv:
 
 deny:
 	cargo deny --all-features check $(DENY)
+
+WHY = pipemark why 'zcat access.log.gz | grep -v bot | sort | uniq -c | tail -1' >/dev/null
+picture: build
+	mkdir -p build/picture
+	$(PIPEMARK) gen log:7 --total 400m | gzip > build/picture/access.log.gz
+	echo "$$ $(WHY)" > docs/why.txt
+	cd build/picture && PATH=$(CURDIR)/target/release:$$PATH COLUMNS=80 $(WHY) 2>> $(CURDIR)/docs/why.txt
+	docs/picture.py
 
 MDBOOK = build/mdbook/bin/mdbook
 book: $(MDBOOK)

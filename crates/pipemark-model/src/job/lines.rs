@@ -37,7 +37,7 @@ impl LinesJob {
         }
         let rate = settings.rate.unwrap_or_default().0;
         match (feed == Feed::Timed, rate) {
-            (true, None) => return refuse("the feed timed writes lines at a rate; give --rate"),
+            (true, None) => return refuse("the feed timed has no default rate; give a rate"),
             (false, Some(_)) => return refuse(format!("the feed {feed} has no rate; use the feed timed")),
             _ => {}
         }

@@ -157,14 +157,17 @@ fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn 
 
 /// What is wrong with what arrived: a sentence.
 fn fault(check: Option<&Check>, bytes: u64, options: &SinkOptions) -> Option<String> {
-    // The last line of a log depends on its size.
-    let hint = match (&options.verify, options.total) {
-        (Some(Payload::Log { .. }), None) => "; for a log, give sink the --total that gen has",
-        _ => "",
-    };
-    let wrong = check.and_then(Check::fault).map(|fault| format!("{fault}{hint}"));
+    let wrong = check.and_then(Check::fault).map(str::to_owned);
     let expected = options.total.filter(|expected| expected.0 != bytes);
-    wrong.or_else(|| Some(format!("{bytes} bytes arrived, {} were expected", expected?.0)))
+    let number = expected.map(|expected| format!("{bytes} bytes arrived, {} were expected", expected.0));
+    // The last line of a log depends on its size, so that of a shorter log is another.
+    match &options.verify {
+        Some(Payload::Log { .. }) if options.total.is_none() => {
+            wrong.map(|wrong| format!("{wrong}; for a log, give sink the --total that gen has"))
+        }
+        Some(Payload::Log { .. }) => number.or(wrong),
+        _ => wrong.or(number),
+    }
 }
 
 /// A sentence at a terminal, elsewhere a row.
