@@ -14,6 +14,7 @@
 #   make picture README's picture, of what 'pipemark why' prints on this machine; best with nothing else running
 #   make install PREFIX=/usr/local
 #   make dist    packages for people without Rust, in build/dist; make test-dist installs each in a clean root and measures
+#   make test-kernels  boot kernels of Debian in virtual machines with the static program; needs qemu-system-x86_64 and the network
 #   make release-check  whether this commit can be released; refuses what is unset, untagged or not in the changelog
 #   make msrv    compile with the oldest Rust that Cargo.toml promises (rustup)
 #   make deny    licences and advisories of the dependencies (cargo-deny)
@@ -27,7 +28,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book picture install files dist test-dist release-check msrv deny api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -129,6 +130,12 @@ dist:
 
 test-dist:
 	packaging/test.sh $(ONLY)
+
+# The target is named so that build scripts are not static.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+test-kernels:
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked --target $(HOST) -p pipemark
+	tests/kernels/kernels.py --program target/$(HOST)/release/pipemark $(KERNELS)
 
 release-check:
 	packaging/release-check.sh

@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Boots kernels of Debian in virtual machines with the static program, a busybox and `init` beside this file, and prints what worked.
+
+    tests/kernels/kernels.py --program build/static/pipemark
+    tests/kernels/kernels.py --program … --only 5.10 --only 7        those whose version begins so
+    tests/kernels/kernels.py --program … --flavour rt --cpus 8 --numa 2
+    tests/kernels/kernels.py --program build/arm64/pipemark --processor arm64 --flavour 16k
+
+Kernels come from Debian's archive by apt, each release's newest; build/kernels keeps them. Needs qemu, apt-get and
+dpkg-deb, no root. KVM is used where a machine boots with it, else everything is emulated. What a machine wrote is in
+build/kernels/VERSION.log; the table is in build/kernels/table.md."""
+
+import argparse
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parent.parent / "build/kernels"
+SUITES = ["bullseye", "bookworm", "trixie", "sid"]
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# What differs between processors: as Debian and as qemu call it, and what qemu needs to be told.
+PROCESSORS = {
+    "amd64": ("qemu-system-x86_64", [], "max", "ttyS0"),
+    "arm64": ("qemu-system-aarch64", ["-machine", "virt"], "max,pauth-impdef=on", "ttyAMA0"),
+}
+HOST = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+
+
+def apt(architecture, command, *words, **options):
+    """An apt of its own, which knows these suites and no installed package."""
+    root = BUILD / "apt" / architecture
+    settings = {
+        "Dir::Etc::sourcelist": root / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::State::lists": root / "lists",
+        "Dir::State::status": root / "status",
+        "Dir::Cache": root / "cache",
+        "APT::Architecture": architecture,
+        "APT::Architectures": architecture,
+        "APT::Sandbox::User": "",
+    }
+    flags = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    return subprocess.run([command, *flags, *words], check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def mirror():
+    """Where this machine's own apt gets Debian from, or DEBIAN_MIRROR."""
+    if "DEBIAN_MIRROR" in os.environ:
+        return os.environ["DEBIAN_MIRROR"]
+    command = ["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
+    sites = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    site = next((line.split()[0] for line in sites if line.split()[1:] == ["Debian", "Debian"]), None)
+    return site or sys.exit("kernels.py: apt here knows no mirror of Debian: name one in DEBIAN_MIRROR, and run apt-get update")
+
+
+def update(architecture, suites):
+    root = BUILD / "apt" / architecture
+    for folder in ("lists/partial", "cache/archives/partial", "debs"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "status").touch()
+    site = mirror()
+    sources = [f"deb [signed-by={KEYRING}] {site} {suite} main\n" for suite in suites]
+    if (root / "sources.list").exists() and (root / "sources.list").read_text() == "".join(sources):
+        return
+    (root / "sources.list").write_text("".join(sources))
+    try:
+        apt(architecture, "apt-get", "-q", "update")
+    except subprocess.CalledProcessError:
+        (root / "sources.list").unlink()
+        raise
+
+
+def unpacked(architecture, package, version):
+    """The folder of a package of the archive."""
+    folder = BUILD / "unpacked" / f"{package}_{version}_{architecture}".replace(":", "_")
+    if not folder.exists():
+        debs = BUILD / "apt" / architecture / "debs"
+        apt(architecture, "apt-get", "-q", "download", f"{package}={version}", cwd=debs)
+        (deb,) = debs.glob(f"{package}_*.deb")
+        part = folder.with_name(f"{folder.name}.part")
+        part.parent.mkdir(exist_ok=True)
+        subprocess.run(["dpkg-deb", "-x", deb, part], check=True)
+        part.rename(folder)
+        deb.unlink()
+    return folder
+
+
+def kernels(architecture, suites, flavour):
+    """Each suite's newest kernel of a flavour: its suite, version and folders."""
+    suffix = {"generic": architecture, "16k": f"{architecture}-16k"}.get(flavour, f"{flavour}-{architecture}")
+    meta = f"linux-image-{suffix}"
+    found = []
+    for line in apt(architecture, "apt-cache", "madison", meta).splitlines():
+        version, source = (part.strip() for part in line.split("|")[1:3])
+        for suite in suites:
+            if f" {suite}/" in source and not any(suite == known[0] for known in found):
+                shown = apt(architecture, "apt-cache", "show", f"{meta}={version}")
+                image = re.search(r"linux-image-([0-9][^ ,]*)", shown).group(1)
+                found.append((suite, image, version))
+    for suite, image, version in found:
+        names = [f"linux-image-{image}"]
+        # Newer releases have the kernel and its modules in packages of their own.
+        depends = apt(architecture, "apt-cache", "depends", f"linux-image-{image}={version}")
+        names += [name for name in (f"linux-binary-{image}", f"linux-modules-{image}") if name in depends]
+        yield suite, image, [unpacked(architecture, name, version) for name in names]
+
+
+def one(folders, pattern):
+    return next((path for folder in folders for path in sorted(folder.rglob(pattern)) if path.is_file()), None)
+
+
+def initramfs(out, program, busybox, native, folders):
+    root = out.with_suffix(".root")
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("bin", "lib", "etc"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy(program, root / "bin/pipemark")
+    shutil.copy(busybox, root / "bin/busybox")
+    shutil.copy(HERE / "init", root / "init")
+    (root / "init").chmod(0o755)
+    applets = subprocess.run([native, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    for applet in applets:
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    module = one(folders, "overlay.ko*")
+    if module:
+        content = module.read_bytes()
+        (root / "lib/overlay.ko").write_bytes(lzma.decompress(content) if module.suffix == ".xz" else content)
+    names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+    packed = subprocess.run(
+        [native, "cpio", "-o", "-H", "newc", "-R", "0:0"],
+        input="\n".join(names).encode(),
+        cwd=root,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    out.write_bytes(packed.stdout)
+    shutil.rmtree(root)
+
+
+def boot(architecture, kernel, initrd, name, seconds, accel, cpus, numa, words=""):
+    """Runs a machine to its end or its time limit; what it reported, and whether it came to its end."""
+    qemu, machine, cpu, console = PROCESSORS[architecture]
+    log = BUILD / f"{name}.log"
+    log.write_text("")
+    if accel == "kvm":
+        cpu = "host,-arch-capabilities" if architecture == "amd64" else "host"
+    machine = [*machine, "-accel", accel, "-cpu", cpu, "-smp", f"{cpus}", "-m", "1024"]
+    if numa > 1:
+        for node in range(numa):
+            own = range(node * cpus // numa, (node + 1) * cpus // numa)
+            machine += ["-object", f"memory-backend-ram,id=m{node},size={1024 // numa}M"]
+            machine += ["-numa", f"node,nodeid={node},memdev=m{node},cpus={own[0]}-{own[-1]}"]
+    command = [qemu, *machine, "-nodefaults", "-nographic", "-no-reboot", "-kernel", kernel, "-initrd", initrd]
+    command += ["-serial", f"file:{log}"]
+    command += ["-append", f"console={console} panic=-1 quiet {words}"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=open(f"{log}.qemu", "w"))
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    lines = [line.rstrip("\r").split("\t") for line in log.read_text(errors="replace").split("\n")]
+    cases = [line[1:] for line in lines if line[0].endswith("@@") and len(line) == 4]
+    return cases, ["@@", "end"] in lines
+
+
+def accelerator(architecture, kernel, initrd):
+    """kvm if a machine comes up with it within seconds: a device that is there may not work within another machine."""
+    if architecture != HOST or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    cases, _ = boot(architecture, kernel, initrd, "probe", 20, "kvm", 2, 1)
+    return "kvm" if cases else "tcg"
+
+
+def table(columns):
+    """A row for each case, a column for each kernel."""
+    names = list(dict.fromkeys(name for _, cases, _ in columns for name, _, _ in cases if name not in ("kernel", "missing", "host")))
+    rows = ["| case | " + " | ".join(column for column, _, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for name in names:
+        states = [next((state for case, state, _ in cases if case == name), "not reached") for _, cases, _ in columns]
+        rows.append(f"| {name} | " + " | ".join(states) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, required=True, help="a static pipemark")
+    parser.add_argument("--only", action="append", default=[], metavar="VERSION", help="kernels whose version begins so")
+    parser.add_argument("--flavour", action="append", choices=["cloud", "rt", "generic", "16k"], help="default: cloud")
+    parser.add_argument("--processor", choices=list(PROCESSORS), default=HOST)
+    parser.add_argument("--suite", action="append", choices=SUITES, help="default: all")
+    parser.add_argument("--accel", choices=["kvm", "tcg"], help="default: kvm if it works")
+    parser.add_argument("--cpus", type=int, default=2)
+    parser.add_argument("--numa", type=int, default=1, help="nodes of memory")
+    parser.add_argument("--seconds", type=int, default=480, help="limit for each machine (default: 480)")
+    parser.add_argument("--quick", action="store_true", help="with `pipemark run quick`")
+    options = parser.parse_args()
+    architecture = options.processor
+    for tool in (PROCESSORS[architecture][0], "apt-get", "dpkg-deb"):
+        if not shutil.which(tool):
+            sys.exit(f"kernels.py: {tool}: not here; install it (Debian: qemu-system-x86, qemu-system-arm, apt, dpkg)")
+    suites = options.suite or SUITES
+    BUILD.mkdir(parents=True, exist_ok=True)
+    busyboxes = {}
+    for processor in {architecture, HOST}:
+        update(processor, suites)
+        version = apt(processor, "apt-cache", "madison", "busybox-static").splitlines()[0].split("|")[1].strip()
+        busyboxes[processor] = one([unpacked(processor, "busybox-static", version)], "busybox")
+    columns, accel, failed = [], options.accel, False
+    for flavour in options.flavour or ["cloud"]:
+        for suite, image, folders in kernels(architecture, suites, flavour):
+            if options.only and not any(image.startswith(version) for version in options.only):
+                continue
+            kernel, initrd = one(folders, "vmlinuz*"), BUILD / f"{image}.cpio"
+            initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], folders)
+            accel = accel or accelerator(architecture, kernel, initrd)
+            began = time.monotonic()
+            words = ("limit=60 zeros=100M" if accel == "kvm" else "limit=120 zeros=16M") + (" quick" if options.quick else "")
+            cases, ended = boot(architecture, kernel, initrd, image, options.seconds, accel, options.cpus, options.numa, words)
+            bad = [case for case in cases if case[1] == "FAIL"]
+            failed |= bool(bad) or not ended
+            print(
+                f"{image} ({suite}, {accel}): {sum(case[1] == 'ok' for case in cases)} ok, {len(bad)} failed, "
+                f"{sum(case[1] == 'none' for case in cases)} not there, {time.monotonic() - began:.0f} s"
+                + ("" if ended else "; did not come to its end"),
+                flush=True,
+            )
+            for name, _, said in bad:
+                print(f"  {name}: {said}", flush=True)
+            columns.append((image, cases, ended))
+    if not columns:
+        sys.exit("kernels.py: no such kernel")
+    (BUILD / "table.md").write_text(table(columns))
+    print(table(columns), end="")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
