@@ -420,10 +420,7 @@ mod tests {
         let mut samples =
             runs(5, 20, |_, nth| if nth % 10 < 7 { 0.02 * (nth % 7) as f64 } else { 1.4 + 0.01 * (nth % 3) as f64 });
         let bare = regimes(&samples, 65536).unwrap().to_string();
-        assert!(
-            bare.starts_with("two speeds: ") && bare.contains("70 % of the time") && bare.ends_with("30 %"),
-            "{bare}"
-        );
+        assert!(bare.starts_with("bimodal: ") && bare.contains("70 % of the time") && bare.ends_with("30 %"), "{bare}");
         for pieces in samples.iter_mut().filter_map(|sample| sample.pieces.as_mut()) {
             let slow = |nth: usize| nth % 10 < 7;
             pieces.switches = pieces
