@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use libc::c_int;
 
@@ -19,12 +21,16 @@ pub struct SentSignal {
 
 /// The signals that were sent to this process since it blocked them.
 #[derive(Debug)]
-pub struct SignalQueue(OwnedFd);
+pub struct SignalQueue {
+    fd: OwnedFd,
+    /// What was blocked before.
+    before: libc::sigset_t,
+}
 
 impl SignalQueue {
     /// Blocks all signals but those of `kept`, for this thread and those that it starts from now on. To be called before others
     /// run. SIGKILL and SIGSTOP can't be blocked; a fault of the program itself ends it as before. Programs that
-    /// [`std::process::Command`] starts have none blocked.
+    /// this one starts have them blocked too, but for those given to [`SignalQueue::restore_in`].
     ///
     /// # Errors
     /// When there is no descriptor to be had.
@@ -38,15 +44,33 @@ impl SignalQueue {
             // SAFETY: the set is one, and a number that is none is an error only.
             unsafe { libc::sigdelset(&raw mut set, signal) };
         }
-        // SAFETY: the set lives until it returns; where the old one would go may be null.
-        let failed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: both sets live until it returns.
+        let failed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, before.as_mut_ptr()) };
         if failed != 0 {
             return Err(io::Error::from_raw_os_error(failed));
         }
         // SAFETY: the set lives until it returns.
         let fd = result_of(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
         // SAFETY: it was opened just now, and nobody else has it.
-        Ok(SignalQueue(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: pthread_sigmask(3) succeeded, so it has filled the set.
+        Ok(SignalQueue { fd, before: unsafe { before.assume_init() } })
+    }
+
+    /// Has a program start with the signals blocked that were blocked before: `std::process::Command` passes on this
+    /// program's own mask.
+    pub fn restore_in(&self, command: &mut Command) {
+        let before = self.before;
+        let restore = move || {
+            // SAFETY: the set is one, and where the old one would go may be null.
+            match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) } {
+                0 => Ok(()),
+                failed => Err(io::Error::from_raw_os_error(failed)),
+            }
+        };
+        // SAFETY: pthread_sigmask(3) may be called between fork and exec (signal-safety(7)), and nothing is allocated.
+        unsafe { command.pre_exec(restore) };
     }
 
     /// Those that have come since the last call. Of one that was sent several times meanwhile there may be one only.
@@ -54,7 +78,7 @@ impl SignalQueue {
         const SIZE: usize = size_of::<libc::signalfd_siginfo>();
         let mut buffer = [0_u8; 16 * SIZE];
         let mut found = Vec::new();
-        while let Ok(length @ SIZE..) = rustix::io::read(&self.0, &mut buffer) {
+        while let Ok(length @ SIZE..) = rustix::io::read(&self.fd, &mut buffer) {
             for one in buffer[..length].chunks_exact(SIZE) {
                 // ssi_signo and ssi_code, signalfd(2).
                 let word = |at: usize| i32::from_ne_bytes([one[at], one[at + 1], one[at + 2], one[at + 3]]);
@@ -67,7 +91,7 @@ impl SignalQueue {
 
 impl AsFd for SignalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -62,6 +62,11 @@ impl SignalRelay {
     pub fn catch() -> io::Result<SignalRelay> {
         let queue = SignalQueue::block(&kept())?;
         Ok(SignalRelay { queue, witness: Witness::start(), waiting: Vec::new(), told: Vec::new() })
+    }
+
+    /// Has a program start with these signals as they were.
+    pub fn restore_in(&self, command: &mut Command) {
+        self.queue.restore_in(command);
     }
 
     /// Passes on what was sent to this process alone, to the process `to` and all that descends from it.

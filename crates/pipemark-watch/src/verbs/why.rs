@@ -372,6 +372,7 @@ pub fn start(
         Stop::with(FAILED, format_args!("signals cannot be caught: {error}{advice}"))
     };
     let mut signals = SignalRelay::catch().map_err(failed)?;
+    signals.restore_in(&mut command);
     let program = command.get_program().to_string_lossy().into_owned();
     let mut child = Child::start(&program, &mut command, ProcessGroup::Inherited).map_err(|error| {
         let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
