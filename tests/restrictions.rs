@@ -85,7 +85,7 @@ fn the_memory_limit_fails_what_does_not_fit() {
     let ended = bw_under(&["prlimit", "--as=300000000", PIPEMARK], "--block 64k,512m --time 5ms");
     assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
     assert_eq!(statuses(&ended.document()), ["ok", "failed"]);
-    assert!(ended.stderr.contains("memory (os error 12); lower --block"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("allocate memory; lower --block"), "{}", ended.stderr);
 }
 
 #[test]
