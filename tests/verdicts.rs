@@ -40,7 +40,7 @@ fn has(program: &str) -> bool {
     let found = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let found = found.is_ok_and(|output| output.status.success());
     if !found {
-        left_out("a verdict", &format!("{program} isn't here"));
+        left_out("a verdict", format!("{program} isn't here"));
     }
     found
 }

@@ -23,7 +23,7 @@
 //! * [`mod@start`]: the start of a program, and what it was given.
 //! * [`usage`]: what this process, or a child that ended, has used.
 //! * [`reap`]: children that have ended, with what each had used.
-//! * [`memory`]: an allocator that ends the program with a sentence when there is no more.
+//! * [`allocator`]: an allocator that ends the program with a sentence when there is no more.
 //! * [`probe`]: what the kernel permits here, found by trying.
 
 pub mod allocator;
