@@ -90,7 +90,7 @@ class Bench:
             base, more = 15_000, 30_000
             words = ["ab", "--runs", 60, "--quiet", "--json", "-", "--", self.pipeline(base), "--", self.pipeline(more)]
             both = json.loads(self.pipemark(*words).stdout)
-            a, b = (statistics.quantiles(both[side]["nanoseconds"], n=4)[0] for side in "ab")
+            a, b = (statistics.quantiles((run["time"] for run in command["runs"]), n=4)[0] for command in both["commands"])
             step = (b - a) / (more - base)
             found = [{"base": base, "by": {percent: base + round(a * percent / 100 / step) for percent in SLOWDOWNS}}]
             self.add("steps", found[0])
@@ -102,7 +102,7 @@ class Bench:
             "ab", "--sessions", sessions, "--runs", runs, "--quiet", "--json", "-", *flags,
             "--", self.pipeline(one), "--", self.pipeline(other), codes=(0, 10, 12),
         )  # fmt: skip
-        return json.loads(ended.stdout)["comparison"]["verdict"], ended.returncode, time.monotonic() - start
+        return json.loads(ended.stdout)["commands"][1]["figures"]["time"]["verdict"], ended.returncode, time.monotonic() - start
 
     # The programs that are all the same, and one that has less to do.
 

@@ -13,27 +13,27 @@ fn ab(words: &[&str]) -> Ended {
 fn two_pipelines_are_run_in_turns_and_compared() {
     let ended = ab(&["--runs", "6", "--json", "-", "--", "seq 9 | cat", "--", "seq 9; sleep 0.05"]);
     let outcome = ended.measured();
-    assert_eq!(outcome["schema"], "pipemark-ab/1");
-    assert_eq!(outcome["output"], 18);
-    assert_eq!(outcome["a"]["nanoseconds"].as_array().unwrap().len(), 6);
-    assert_eq!(outcome["comparison"]["pairing"], "rounds");
+    assert_eq!(outcome["schema"], "pipemark-ab/2");
+    let [a, b] = [0, 1].map(|at| &outcome["commands"][at]);
+    assert_eq!((&a["output"], &a["runs"].as_array().unwrap().len()), (&18.into(), &6));
+    assert_eq!(b["figures"]["time"]["comparison"]["pairing"], "rounds");
+    assert!(a["figures"]["time"]["comparison"].is_null(), "it is the reference");
     // B sleeps longer than this in every run: no timing, but what sleep(1) promises.
-    assert!(outcome["b"]["time"]["min"].as_f64().unwrap() >= 50e6);
+    assert!(b["runs"].as_array().unwrap().iter().all(|run| run["time"].as_f64().unwrap() >= 50e6));
 }
 
 #[test]
 fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
     let runs = |words: &[&str]| {
-        let results = ab(&[&["--json", "-"], words].concat()).measured();
-        let seen = results["resolution"].as_f64();
-        assert_eq!(seen, results["comparison"]["smallest_change"].as_f64());
-        (results["a"]["nanoseconds"].as_array().unwrap().len(), seen)
+        let results = ab(&[&["--json", "-", "--budget", "4s"], words].concat()).measured();
+        let seen = results["commands"][1]["figures"]["time"]["comparison"]["smallest_change"].as_f64();
+        (results["commands"][0]["runs"].as_array().unwrap().len(), seen)
     };
-    // A millionth is never seen.
-    assert_eq!(runs(&["--threshold", "0.0001%", "--", "true", "--", "true"]).0, 40);
-    // So large a change is told from none at once, although what is certainly past the threshold is larger still.
-    let (runs, seen) = runs(&["--threshold", "90%", "--", "sleep 0.2", "--", "sleep 0.2"]);
-    assert!(runs < 40 && seen.unwrap() > 0.9, "{runs} {seen:?}");
+    // A millionth is never seen, so the budget ends it.
+    let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
+    // So large a change is told from none soon, although what is certainly past the threshold is larger still.
+    let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
+    assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
 
 #[test]
@@ -48,7 +48,11 @@ fn verdicts_have_codes_when_asked_for() {
         "{last}"
     );
     assert_eq!(ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]).code(), Some(13));
-    assert_eq!(ab(&["--runs", "2", "--fail-on", "cant-tell", "--", "true", "--", "true"]).code(), Some(12));
+    for word in ["inconclusive", "cant-tell"] {
+        let ended = ab(&["--runs", "2", "--fail-on", word, "--", "true", "--", "true"]);
+        assert_eq!(ended.code(), Some(12));
+        assert!(ended.stdout.contains("2 rounds are too few; use --runs 10"), "{}", ended.stdout);
+    }
 }
 
 /// Each session warms both up again, with an environment of another size, and counts once.
@@ -61,14 +65,14 @@ fn sessions_are_fresh_starts_and_are_what_is_compared() {
     let starts: Vec<&str> = ended.stderr.lines().filter_map(|line| line.strip_prefix("start ")).collect();
     assert_eq!(starts, ["0", "0", "272", "272", "544", "544", "816", "816", "1088", "1088"]);
     let outcome: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    let comparison = &outcome["comparison"];
+    let comparison = &outcome["commands"][1]["figures"]["time"]["comparison"];
     assert_eq!((&comparison["base_sessions"], &comparison["base_runs"]), (&5.into(), &5.into()));
     assert_eq!((&comparison["pairing"], &outcome["sessions"]), (&"rounds".into(), &5.into()));
 
     let ended =
-        ab(&["--runs", "1", "--sessions", "4", "--fail-on", "worse,cant-tell", "--", "true", "--", "sleep 0.2"]);
+        ab(&["--runs", "1", "--sessions", "4", "--fail-on", "worse,inconclusive", "--", "true", "--", "sleep 0.2"]);
     assert_eq!(ended.code(), Some(12), "{}", ended.stdout);
-    assert!(ended.stdout.contains("too few sessions; use --sessions 5 or more"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("4 sessions are too few; use --sessions 5 or more"), "{}", ended.stdout);
 }
 
 #[test]
@@ -78,8 +82,8 @@ fn the_capacity_is_that_of_the_pipes_between_the_stages() {
     let pipeline = format!("seq 3 | python3 -c '{script}' >&2");
     let ended = ab(&["--runs", "1", "--capacity", "8k,256k", "--json", "-", "--", &pipeline]);
     let outcome = ended.measured();
-    assert_eq!(outcome["a"]["capacity_granted"], 8192);
-    assert_eq!(outcome["b"]["capacity_granted"], 262_144);
+    assert_eq!(outcome["commands"][0]["capacity_granted"], 8192);
+    assert_eq!(outcome["commands"][1]["capacity_granted"], 262_144);
     // A, B to warm up; then B, A.
     assert_eq!(ended.stderr.split_whitespace().collect::<Vec<_>>(), ["8192", "262144", "262144", "8192"]);
 }
@@ -99,8 +103,9 @@ fn the_same_number_of_other_bytes_is_a_difference() {
     assert_eq!(ended.code(), Some(3), "{}", ended.stdout);
     assert!(ended.stderr.contains("18 bytes, and not the same ones"), "{}", ended.stderr);
     let results = ab(&[&["--ignore-output"], &words[..]].concat()).measured();
-    assert_eq!(results["same_output"], false);
-    assert_eq!(ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured()["same_output"], true);
+    assert_eq!(results["commands"][1]["same_output"], false);
+    let same = ab(&["--runs", "2", "--json", "-", "--", "seq 9", "--", "seq 9 | cat"]).measured();
+    assert_eq!(same["commands"][1]["same_output"], true);
     // Nor is it said of one pipeline that each run wrote as much where they did not.
     let longer = "echo >>\"$LONGER\"; cat \"$LONGER\"";
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -118,10 +123,11 @@ fn one_pipeline_is_timed_with_the_time_of_its_processes() {
     // It computes for longer than the clock of CPU time ticks.
     let ended = ab(&["--runs", "3", "--json", "-", "--", "seq 400000 | sort -n | tail -1"]);
     let results = ended.measured();
-    assert!(results["b"].is_null() && results["comparison"].is_null(), "{results}");
-    let [user, time] = ["user", "time"].map(|key| results["a"][key]["median"].as_f64().unwrap());
+    assert_eq!(results["commands"].as_array().unwrap().len(), 1);
+    let command = &results["commands"][0];
+    let [user, time] = ["user", "time"].map(|key| command["figures"][key]["estimate"]["median"].as_f64().unwrap());
     assert!(user > 0.0 && time > 0.0, "{results}");
-    assert_eq!(results["output"], 7);
+    assert_eq!(command["output"], 7);
     let text = ab(&["--runs", "3", "--", "seq 9"]).stdout;
     assert!(text.contains("user") && text.contains("system") && text.contains("Each run wrote 18 bytes."), "{text}");
 }
@@ -174,13 +180,29 @@ fn ctrl_c_ends_everything() {
 fn bad_usage_is_code_2() {
     for (words, expected) in [
         (&[][..], "required"),
-        (&["--fail-on", "worse", "--", "true"], "are for two pipelines"),
-        (&["--capacity", "1,2,3", "--", "seq 3 | cat"], "3 values"),
+        (&["--fail-on", "worse", "--", "true"], "are for two commands"),
+        (&["--capacity", "1,2,3", "--", "seq 3 | cat", "--", "seq 3 | cat"], "3 values for 2 commands"),
         (&["--capacity", "64k,1m", "--", "seq 3"], "no pipe"),
         (&["--capacity", "64k,1m", "--", "seq 3 | cat; true"], "put it in ( )"),
         (&["--capacity", "quota,1m", "--", "seq 3 | cat"], "use a size"),
         (&["--fail-on", "slower", "--", "true", "--", "true"], "not a verdict"),
         (&["--runs", "0", "--", "true", "--", "true"], "invalid value"),
+        (&["--parameter", "n=1..4:0", "--", "seq {n}"], "a step of 0"),
+        (&["--parameter", "n=4..1", "--", "seq {n}"], "the range is empty"),
+        (&["--parameter", "n=1,2", "--", "seq {m}"], "there is {m}"),
+        (&["--parameter", "n=1..300", "--", "seq {n}"], "use --yes"),
+        (
+            &["--parameter", "n=1..99", "--parameter", "m=1..99", "--", "seq {n} {m}"],
+            "9801 commands are more than the 1024",
+        ),
+        (&["--reference", "3", "--", "true", "--", "true"], "1 to 2, or a name: A, B"),
+        (&["--name", "x", "--", "true", "--", "true"], "one for each"),
+        (&["--setup", "a", "--setup", "b", "--", "true"], "2 times for 1 commands"),
+        (&["--by", "memry", "--", "true", "--", "true"], "did you mean memory?"),
+        (&["--figure", "x=(", "--", "true"], "no regular expression"),
+        (&["--cpus", "1000", "--", "true"], "CPU 1000"),
+        (&["--env", "X", "--", "true"], "NAME=VALUE"),
+        (&["--json", "-", "--json-lines", "-", "--", "true"], "standard output"),
     ] {
         let ended = ab(words);
         assert_eq!(ended.code(), Some(2), "{words:?}: {}", ended.stderr);
@@ -190,4 +212,242 @@ fn bad_usage_is_code_2() {
             ended.stderr
         );
     }
+}
+
+/// Words of a shell that write `DONE` to a file when they are done, and the lines of that file.
+fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let variable = format!("LOG={}", file.path().display());
+    let words = [&["ab", "--env", &variable], flags, &["--", script]].concat();
+    let ended = pipemark(&words);
+    let lines = std::fs::read_to_string(file.path()).unwrap().lines().map(str::to_owned).collect();
+    (ended, lines)
+}
+
+#[test]
+fn several_commands_are_ranked_and_what_is_tied_shares_a_rank() {
+    let words = ["--runs", "8", "--reference", "2", "--json", "-", "--"];
+    let commands = ["sleep 0.3", "--", "sleep 0.1", "--", "sleep 0.1; true", "--", "sleep 0.02"];
+    let result = ab(&[&words[..], &commands].concat()).measured();
+    let of = |key: &str| -> Vec<serde_json::Value> {
+        result["commands"].as_array().unwrap().iter().map(|command| command[key].clone()).collect()
+    };
+    assert_eq!(of("label"), ["A", "B", "C", "D"]);
+    let ranks: Vec<u64> = of("rank").iter().map(|rank| rank.as_u64().unwrap()).collect();
+    assert_eq!((ranks[3], ranks[0]), (1, 4), "{ranks:?}");
+    assert!(ranks[1] == 2 && ranks[2] <= 3, "{ranks:?}");
+    let verdict = |at: usize| result["commands"][at]["figures"]["time"]["verdict"].clone();
+    assert_eq!([verdict(0), verdict(1), verdict(3)], ["worse".into(), serde_json::Value::Null, "better".into()]);
+    assert_eq!(result["reference"], "B");
+
+    let text = ab(&[&["--runs", "8", "--"], &commands[..]].concat()).stdout;
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("sleep")).collect();
+    assert!(rows[0].contains("sleep 0.02") && rows[3].contains("sleep 0.3"), "the best first: {text}");
+    assert!(text.trim_end().ends_with(": better") && text.contains("D ran "), "{text}");
+}
+
+#[test]
+fn parameters_make_a_row_each_and_one_that_fails_is_a_row_with_its_reason() {
+    let script = "test {n} != 3 && printf %s '{x} ${n}' | awk '{print}' >>\"$LOG\"; test {n} != 3";
+    let flags = ["--parameter", "n=1..4", "--runs", "2", "--warmup", "0", "--json", "-"];
+    let (ended, lines) = log(script, &flags);
+    assert_eq!(ended.code(), Some(1), "{}", ended.stderr);
+    assert!(lines.iter().all(|line| line == "{x} ${n}") && lines.len() == 6, "{lines:?}");
+    let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let commands = result["commands"].as_array().unwrap();
+    assert_eq!(
+        commands.iter().map(|one| one["label"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["n=1", "n=2", "n=3", "n=4"]
+    );
+    assert!(commands[2]["failed"].as_str().unwrap().contains("exit code 1"), "{}", commands[2]["failed"]);
+    assert_eq!(commands[3]["runs"].as_array().unwrap().len(), 2, "the rest goes on");
+    assert!(ended.stderr.contains("4 commands, each at least 2 times"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("pipemark: n=3: "), "{}", ended.stderr);
+    let text = ab(&["--parameter", "n=1..4", "--runs", "6", "--", "sleep 0.0{n}"]).stdout;
+    assert!(text.contains("time by n"), "a chart over the parameter: {text}");
+}
+
+#[test]
+fn hooks_are_run_around_the_runs_in_their_order() {
+    let say = |what: &str| format!("echo {what} >>\"$LOG\"");
+    let [setup, prepare, conclude, cleanup] = ["setup", "prepare", "conclude", "cleanup"].map(say);
+    let flags =
+        ["--runs", "2", "--setup", &setup, "--prepare", &prepare, "--conclude", &conclude, "--cleanup", &cleanup];
+    let (ended, lines) = log(&say("run"), &flags);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let once = ["prepare", "run", "conclude"];
+    assert_eq!(lines, [&["setup"][..], &once, &once, &once, &["cleanup"]].concat());
+    // What was set up is cleaned up, also when a run fails.
+    let (ended, lines) = log("exit 3", &flags);
+    assert_eq!((ended.code(), lines.last().map(String::as_str)), (Some(1), Some("cleanup")));
+    let ended = ab(&["--prepare", "exit 4", "--", "true"]);
+    assert!(
+        ended.code() == Some(1) && ended.stderr.contains("--prepare 'exit 4' ended with exit code 4"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_command_runs_under_the_conditions_asked_for() {
+    let output = |flags: &[&str], command: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let script = format!("{command} >{path}");
+        let ended = ab(&[&["--runs", "1", "--warmup", "0"], flags, &["--", &script]].concat());
+        assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+        std::fs::read_to_string(file.path()).unwrap().trim().to_owned()
+    };
+    assert_eq!(output(&["--env", "X=a b"], "echo $X"), "a b");
+    assert_eq!(output(&["--input", "/etc/hostname"], "cat"), std::fs::read_to_string("/etc/hostname").unwrap().trim());
+    assert_eq!(output(&["--shell", "bash"], "echo ${BASH_VERSION:+bash}"), "bash");
+    let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim().to_owned();
+    let first = allowed.split([',', '-']).next().unwrap();
+    assert_eq!(output(&["--cpus", first], "grep Cpus_allowed_list /proc/self/status | cut -f2"), first);
+    // Without a shell nothing is expanded.
+    let plain = ab(&["--shell", "none", "--runs", "1", "--json", "-", "--", "echo 'a  b' $X"]).measured();
+    assert_eq!(plain["commands"][0]["output"], "a  b $X\n".len());
+    assert!(ab(&["--shell", "none", "--", "nosuchcommand"]).stderr.contains("the command was not found"));
+    // Copies write together.
+    let copies = ab(&["--concurrent", "3", "--runs", "1", "--json", "-", "--", "echo x"]).measured();
+    assert_eq!((&copies["commands"][0]["output"], &copies["concurrent"]), (&6.into(), &3.into()));
+}
+
+#[test]
+fn cold_files_are_dropped_and_what_stays_is_counted() {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+    let path = file.path().to_str().unwrap();
+    let command = format!("cat {path}");
+    let result = ab(&["--cold", path, "--runs", "2", "--json", "-", "--", &command]).measured();
+    let pages = (1 << 20) / rustix::param::page_size();
+    assert_eq!(result["cold"]["pages"], pages);
+    assert!(result["cold"]["stayed"].as_u64().unwrap() <= pages as u64);
+    let ended = ab(&["--cold", "/nonexistent", "--", "true"]);
+    assert!(ended.code() == Some(1) && ended.stderr.contains("--cold /nonexistent"), "{}", ended.stderr);
+}
+
+#[test]
+fn figures_that_the_command_prints_are_judged_and_a_run_without_one_has_failed() {
+    let words =
+        ["--runs", "6", "--figure", "speed,tok/s=speed ([0-9]+)", "--by", "speed", "--ignore-output", "--json", "-"];
+    let result =
+        ab(&[&words[..], &["--fail-on", "better", "--", "echo speed 100", "--", "echo speed 200 >&2"]].concat());
+    assert_eq!(result.code(), Some(13), "more of what ends in /s is better: {}", result.stderr);
+    let result: serde_json::Value = serde_json::from_str(&result.stdout).unwrap();
+    let figure = &result["commands"][1]["figures"]["speed"];
+    assert_eq!((&figure["estimate"]["median"], &figure["verdict"]), (&200.0.into(), &"better".into()));
+    let ended = ab(&["--figure", "speed=speed ([0-9]+)", "--", "echo nothing"]);
+    assert!(
+        ended.code() == Some(1) && ended.stderr.contains("printed nothing that --figure speed matches"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_a_command_uses_is_counted_with_all_that_it_starts() {
+    let script = "head -c 3000000 /dev/zero >/dev/null; python3 -c 'x = bytearray(64 << 20)'";
+    let result = ab(&["--runs", "2", "--json", "-", "--", script]).measured();
+    let figure = |key: &str| result["commands"][0]["figures"][key]["estimate"]["min"].as_f64().unwrap();
+    assert!(figure("memory") >= f64::from(64 << 20), "{result}");
+    assert!(figure("read") >= 3e6 && figure("written") >= 3e6, "{result}");
+    assert!(figure("faults") > 1000.0 && figure("switches") > 0.0 && figure("system") > 0.0, "{result}");
+    // The same figure in all runs of both is the same, be it zero.
+    let words =
+        ["--runs", "6", "--figure", "zero=zero ([0-9])", "--json", "-", "--", "echo zero 0", "--", "echo zero 0"];
+    assert_eq!(ab(&words).measured()["commands"][1]["figures"]["zero"]["verdict"], "same");
+}
+
+#[test]
+fn the_shells_own_start_is_measured_in_the_same_rounds() {
+    let of = |flags: &[&str], command: &str| {
+        ab(&[&["--runs", "8", "--json", "-"], flags, &["--", command]].concat()).measured()
+    };
+    let with = of(&[], "sleep 0.1");
+    assert!(with["shell_start_taken_off"] == true && with["shell_start"]["median"].as_f64().unwrap() > 0.0, "{with}");
+    let raw: Vec<f64> =
+        with["commands"][0]["runs"].as_array().unwrap().iter().map(|run| run["time"].as_f64().unwrap()).collect();
+    let least = raw.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(with["commands"][0]["figures"]["time"]["estimate"]["min"].as_f64().unwrap() < least, "{with}");
+    let without = of(&["--shell", "none"], "sleep 0.1");
+    assert!(without["shell_start"].is_null() && without["shell_start_taken_off"] == false, "{without}");
+    // The shell itself is all that there is of this.
+    let short = ab(&["--runs", "8", "--", ":"]);
+    let words: Vec<&str> = short.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains("too much to be taken off; use --shell none"), "{}", short.stdout);
+}
+
+#[test]
+fn results_are_written_for_other_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [hyperfine, benchmark, bencher, csv, lines] = ["h", "b", "m", "c", "l"].map(path);
+    let ended = ab(&[
+        "--parameter",
+        "n=1,2",
+        "--runs",
+        "5",
+        "--hyperfine-json",
+        &hyperfine,
+        "--benchmark-json",
+        &benchmark,
+        "--bencher-json",
+        &bencher,
+        "--csv",
+        &csv,
+        "--json-lines",
+        &lines,
+        "--",
+        "sleep 0.0{n}",
+    ]);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let read =
+        |file: &str| -> serde_json::Value { serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap() };
+    let one = &read(&hyperfine)["results"][1];
+    assert_eq!((&one["command"], &one["parameters"]["n"]), (&"sleep 0.02".into(), &"2".into()));
+    assert!(one["times"].as_array().unwrap().len() == 5 && one["mean"].as_f64().unwrap() >= 0.015, "{one}");
+    assert!(["stddev", "median", "user", "system", "min", "max"].iter().all(|key| one[key].is_number()), "{one}");
+    let one = &read(&benchmark)[0];
+    assert!(one["name"] == "n=1: time" && one["unit"] == "ms" && one["value"].as_f64().unwrap() >= 7.0, "{one}");
+    assert!(read(&bencher)["n=2"]["latency"]["value"].as_f64().unwrap() >= 15e6);
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(csv.starts_with("label,command,n,rank,figure,unit,median,"), "{csv}");
+    assert!(csv.lines().filter(|line| line.contains(",time,ns,")).count() == 2, "{csv}");
+    let lines: Vec<serde_json::Value> =
+        std::fs::read_to_string(lines).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines.len(), lines.iter().filter(|line| line["warmup"] == true).count()), (12, 2));
+    assert!(lines.iter().all(|line| line["time"].is_number() && line["parameter_n"].is_string()), "{lines:?}");
+}
+
+/// A line is there before the next run begins: the second run of two waits for ever.
+#[test]
+fn lines_are_written_as_runs_end() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let flag = file.path().with_extension("flag");
+    let script = format!("test -e {0} && sleep 50; touch {0}", flag.display());
+    let path = file.path().to_str().unwrap().to_owned();
+    let started = Started::pipemark(&["ab", "--json-lines", &path, "--", &script]);
+    let begin = Instant::now();
+    while std::fs::read_to_string(&path).unwrap().lines().count() < 1 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "no line came");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    started.signal(Signal::INT);
+    assert_eq!(started.end().0.code(), Some(130));
+    let _ = std::fs::remove_file(flag);
+}
+
+#[test]
+fn a_job_on_github_has_a_summary_and_an_annotation() {
+    let summary = tempfile::NamedTempFile::new().unwrap();
+    let variable = format!("GITHUB_STEP_SUMMARY={}", summary.path().display());
+    let launcher = ["env", &variable, "GITHUB_ACTIONS=true", crate::program::PIPEMARK];
+    let words = ["ab", "--runs", "6", "--fail-on", "worse", "--", "sleep 0.02", "--", "sleep 0.2"];
+    let ended = crate::program::run(&launcher, &words);
+    assert_eq!(ended.code(), Some(10));
+    assert!(ended.stderr.contains("::error title=pipemark ab: worse::A ran "), "{}", ended.stderr);
+    let text = std::fs::read_to_string(summary.path()).unwrap();
+    assert!(text.contains("| sleep 0.2 |") && text.contains("worse"), "{text}");
 }

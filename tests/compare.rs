@@ -96,7 +96,7 @@ fn verdicts_have_codes_when_asked_for() {
     let unsteady = [60, 140, 100, 80, 120].map(|percent| at(percent, None).to_string()).join("\n");
     let unsteady = files.put("unsteady.json", unsteady);
 
-    let all = ["--fail-on", "worse,missing,cant-tell,better,same"];
+    let all = ["--fail-on", "worse,missing,no-verdict,inconclusive,better,same"];
     for (new, flags, code) in [
         (&slower, &[][..], 0),
         (&slower, &["--fail-on", "worse"], 10),
@@ -109,6 +109,7 @@ fn verdicts_have_codes_when_asked_for() {
         (&faster, &["--fail-on", "better,worse"], 13),
         (&one, &["--fail-on", "missing"], 11),
         (&unsteady, &["--fail-on", "cant-tell"], 12),
+        (&unsteady, &["--fail-on", "inconclusive,no-verdict"], 12),
         (&unsteady, &["--fail-on", "worse"], 0),
         (&slower, &all, 10),
         (&one, &all, 11),
@@ -132,6 +133,9 @@ fn the_table_says_what_changed() {
     assert!(row.contains("-20.0 %") && row.ends_with("worse"), "{row}");
     assert!(ended.stdout.contains("geometric mean of 2"), "{}", ended.stdout);
     assert!(ended.stdout.contains("2 trials: 1 worse, 1 same"), "{}", ended.stdout);
+    // What did not change is shown too, below what did.
+    let row = |capacity: &str| ended.stdout.lines().position(|line| line.contains(capacity)).expect("a row");
+    assert!(row("capacity default") < row("capacity 1 MiB"), "{}", ended.stdout);
 }
 
 #[test]
@@ -312,9 +316,13 @@ fn a_verdict_that_is_withheld_says_why() {
     let files = Files::new();
     let (base, new) = (files.json("base.json", &document()), files.json("new.json", &at(50, None)));
     let ended = compare(&[&base, &new]);
-    assert!(ended.stdout.contains("2 can't tell") && ended.stdout.contains("--sessions 5"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("2 no verdict"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("1 session each: no verdict; use ab, or --sessions 5"), "{}", ended.stdout);
+    // The figures are there all the same.
+    assert!(ended.stdout.contains("-50.0 %") && ended.stdout.contains("capacity 1 MiB"), "{}", ended.stdout);
+    assert_eq!(compare(&[&base, &new, "--fail-on", "worse,no-verdict"]).code(), Some(15));
     let report = compare(&[&base, &new, "--json", "-"]).measured();
-    assert!(report["groups"][0]["changes"][0]["why"].as_str().unwrap().contains("too few"), "{report}");
+    assert!(report["groups"][0]["changes"][0]["why"].as_str().unwrap().contains("no verdict"), "{report}");
     let many = [files.sessions("many.json", &document()), files.sessions("half.json", &at(50, None))];
     let ended = compare(&[&many[0], &many[1]]);
     assert!(ended.stdout.contains("2 worse") && ended.stdout.contains("5 sessions"), "{}", ended.stdout);

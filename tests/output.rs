@@ -388,3 +388,23 @@ fn without_proc_there_is_a_sentence() {
         assert!(said.contains("/proc is not mounted"), "{verb:?}: {said}");
     }
 }
+
+/// Each run and each trial is a line of JSON, and with '-' nothing else is on standard output.
+#[test]
+fn lines_are_written_for_runs_and_trials() {
+    let words = ["bw", "--block", "4k,64k", "--runs", "2", "--time", "5ms", "--place", "free", "--json-lines", "-"];
+    let ended = pipemark(&words);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    let lines: Vec<serde_json::Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let of = |kind: &str| -> Vec<&serde_json::Value> {
+        lines.iter().filter(|line| line["kind"] == kind && line["experiment"] == "bw").collect()
+    };
+    assert_eq!((of("sample").len(), of("trial").len()), (4, 2), "{}", ended.stdout);
+    assert!(of("sample").iter().all(|line| line["figure"].as_f64().unwrap() > 0.0 && line["bytes"].is_number()));
+    assert!(of("trial").iter().all(|line| line["status"] == "ok" && line["runs"] == 2 && line["median"].is_number()));
+    let last = lines.last().unwrap();
+    assert_eq!(last["kind"], "trial", "a trial's line comes after those of its runs");
+    let both = pipemark(&[&words[..], &["--csv", "-"]].concat());
+    assert!(both.code() == Some(2) && both.stderr.contains("standard output"), "{}", both.stderr);
+}

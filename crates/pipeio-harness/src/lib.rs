@@ -25,9 +25,11 @@
 //! * [`reap`]: children that have ended, with what each had used.
 //! * [`allocator`]: an allocator that ends the program with a sentence when there is no more.
 //! * [`probe`]: what the kernel permits here, found by trying.
+//! * [`file_cache`]: a file's pages in memory, dropped and counted.
 
 pub mod allocator;
 pub mod buffer;
+pub mod file_cache;
 mod handover;
 pub mod message;
 pub mod mq;

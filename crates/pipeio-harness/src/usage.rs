@@ -25,6 +25,9 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
+    /// The most memory that it had at once, bytes; of a reaped child the most that one process of it had, and never less than
+    /// this process had when it started it, which the kernel counts in.
+    pub peak_bytes: u64,
 }
 
 impl Usage {
@@ -48,6 +51,7 @@ impl Usage {
             involuntary_switches: count(usage.ru_nivcsw),
             minor_faults: count(usage.ru_minflt),
             major_faults: count(usage.ru_majflt),
+            peak_bytes: count(usage.ru_maxrss) << 10,
         }
     }
 
@@ -61,6 +65,8 @@ impl Usage {
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
             minor_faults: self.minor_faults.saturating_sub(earlier.minor_faults),
             major_faults: self.major_faults.saturating_sub(earlier.major_faults),
+            // A peak has no difference.
+            peak_bytes: self.peak_bytes,
         }
     }
 }

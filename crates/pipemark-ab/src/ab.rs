@@ -1,23 +1,33 @@
-//! `pipemark ab`: a pipeline of the person's own timed, or two run in turns and compared. What they write is hashed once and
-//! counted each time, and has to be the same.
+//! `pipemark ab`: commands timed and compared. What was typed becomes a plan, rounds are run, and what they say is written.
 
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use clap::builder::PathBufValueParser;
+use rustix::thread::CpuSet;
 
-use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Ending, ExportOptions, Progress, Stop, catch_interrupts, count, exit};
-use pipemark_host::child::RunError;
-use pipemark_model::{Better, Capacity, Estimate, Nanos, Unit, neutral, parse_duration};
-use pipemark_stats::compare::{CompareError, Comparison, MOST_RUNS, Pairing, compare, resolves};
-use pipemark_stats::estimate;
-use pipemark_stats::sessions::{FEWEST_FREEDOM, Together, compare_in_turns};
-use pipemark_stats::verdict::{Criterion, Verdict};
+use pipemark_console::verdict::{criterion, named_verdict, threshold, verdict_code};
+use pipemark_console::{
+    Destination, Ending, ExportOptions, Format, JsonLines, Progress, Stop, Targets, catch_interrupts, count,
+    destination, exit, github, say, say_error,
+};
+use pipemark_model::{Better, Capacity, neutral, parse_duration};
+use pipemark_stats::compare::MOST_RUNS;
+use pipemark_stats::verdict::Verdict;
 
-use crate::pipeline::{PipelineRun, TimedCommand};
-use crate::sheet::in_turns;
-use crate::stages::stages;
-use crate::turns::{AbResult, TimedPipeline};
+use crate::commands::{CommandEntry, CommandWords, MOST_UNASKED, entries, reference};
+use crate::conditions::{RunConditions, cpu_list};
+use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
+use crate::interleaving::{RoundPlan, run_rounds};
+use crate::judge::Judge;
+use crate::placeholders::Parameter;
+use crate::printed::PrintedFigure;
+use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
+use crate::run_figures::{FigureKind, TIME, kinds, place};
+use crate::sheet::{commands_csv, commands_sheet};
+use crate::shell::Shell;
+use crate::shell_start::ShellStart;
 
 /// What the long help ends with.
 pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
@@ -25,239 +35,356 @@ pub const EXAMPLES: &str = include_str!("ab.txt").trim_ascii_end();
 /// What `ab` takes.
 #[derive(Debug, Clone, Args)]
 pub struct AbOptions {
-    /// One or two pipelines for sh, each in quotes
-    #[arg(value_name = "'A' -- 'B'", num_args = 1..=3, required = true)]
-    pipelines: Vec<String>,
-    /// Capacity of the pipes between the stages, or one for A and one for B: default, or a size
+    /// Commands for the shell, each in quotes: one is timed, several are compared with the first
+    #[arg(value_name = "'A' -- 'B'", num_args = 1.., required = true)]
+    commands: Vec<String>,
+    #[command(flatten)]
+    choice: ChoiceOptions,
+    #[command(flatten)]
+    around: AroundOptions,
+    #[command(flatten)]
+    rounds: RoundOptions,
+    #[command(flatten)]
+    judging: JudgingOptions,
+    #[command(flatten)]
+    output: AbOutputOptions,
+}
+
+/// Which commands.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Which commands")]
+struct ChoiceOptions {
+    /// Replace {NAME} in commands, hooks and names by each of the values: threads=1,2,4 or size=1..10:3
+    ///
+    /// Ranges include both ends and have a step behind the colon. Several parameters are combined. Only names given so are
+    /// replaced: awk '{print}' and ${NAME} stay.
+    #[arg(long, short = 'P', value_name = "NAME=VALUES")]
+    parameter: Vec<Parameter>,
+    /// Name a command; once for each
+    #[arg(long, short = 'n', value_name = "NAME")]
+    name: Vec<String>,
+    /// Compare with this command, by its number or name [default: 1]
+    #[arg(long, value_name = "N")]
+    reference: Option<String>,
+    /// Capacity of the pipes between the stages, or one for each command: default, or a size
     ///
     /// The pipeline is then taken apart at its bars, and each stage is a shell of its own.
-    #[arg(long, value_name = "SIZE[,SIZE]", value_delimiter = ',')]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     capacity: Vec<Capacity>,
-    /// Run each pipeline N times in each session
-    ///
-    /// Without it 10 times, and in a single session up to 40 times while that takes less than half a minute, until a change
-    /// of 3 %, or one as large as --threshold, could be told from none.
-    #[arg(long, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
-    runs: Option<u32>,
-    /// Do it in N sessions, each a fresh start, and compare by session; five or more can tell
-    #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
-    sessions: u32,
-    /// A change counts when its whole 95 % interval is past this, such as 5%
-    ///
-    /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
-    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
-    threshold: Option<f64>,
-    /// End with a code of its own when this is the verdict (see below)
-    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = verdict)]
-    fail_on: Vec<Verdict>,
+    /// Measure more than 256 commands
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What is done around the runs, and under which conditions they are made.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Around the runs")]
+struct AroundOptions {
+    /// Run this once, before the first run; once for all commands, or once for each
+    #[arg(long, value_name = "COMMAND")]
+    setup: Vec<String>,
+    /// Run this before each run, which is not timed
+    #[arg(long, value_name = "COMMAND")]
+    prepare: Vec<String>,
+    /// Run this after each run, which is not timed
+    #[arg(long, value_name = "COMMAND")]
+    conclude: Vec<String>,
+    /// Run this once, after the last run
+    #[arg(long, value_name = "COMMAND")]
+    cleanup: Vec<String>,
+    /// What starts commands and hooks
+    #[arg(long, short = 'S', value_enum, default_value_t)]
+    shell: Shell,
+    /// Give each command this file as standard input
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
+    input: Option<PathBuf>,
+    /// Set a variable of the environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// Let commands run on these CPUs only, such as 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    cpus: Option<CpuSet>,
+    /// Drop this file from memory before each run, so that it is read from storage; may be given several times
+    #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new())]
+    cold: Vec<PathBuf>,
+    /// Run N copies of each command at once
+    #[arg(long, value_name = "N", value_parser = count::<usize>(1, 256), default_value_t = 1)]
+    concurrent: usize,
     /// Ignore exit codes other than 0
     #[arg(long, short)]
     ignore_failure: bool,
-    /// Compare two pipelines although their outputs differ
+    /// Compare commands although their outputs differ
     #[arg(long)]
     ignore_output: bool,
     /// End a run that takes longer than this
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10min")]
     limit: Duration,
+}
+
+/// How often.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "How often")]
+struct RoundOptions {
+    /// Run each command N times in each session
+    ///
+    /// Without it at least 10 times in a single session, and until a change of --threshold (3 %) would be seen or --budget is
+    /// spent; in each of several sessions up to 10 times, as many as --budget has room for.
+    #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
+    runs: Option<u32>,
+    /// Do it in N sessions, each a fresh start, and compare by session; five or more give a verdict
+    #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
+    sessions: u32,
+    /// Add no rounds after this time [default: 1min, and 2min for several sessions]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    budget: Option<Duration>,
+    /// Rounds before those that count, in each session; without any, outputs are compared by length only
+    #[arg(long, short, value_name = "N", value_parser = count::<u32>(0, 1000), default_value_t = 1)]
+    warmup: u32,
+}
+
+/// What is judged, and how.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Figures and verdicts")]
+struct JudgingOptions {
+    /// Read a figure from what the command prints: 'NAME=REGEX', the number in the first ( )
+    ///
+    /// NAME,UNIT=REGEX has a unit, and NAME,UNIT,higher says which way is better; without that more is better of what ends in
+    /// /s, and less of all else. A run that prints no such figure has failed.
+    #[arg(long, value_name = "NAME=REGEX")]
+    figure: Vec<PrintedFigure>,
+    /// The figure that ranks and verdicts go by
+    #[arg(long, value_name = "FIGURE", default_value = TIME)]
+    by: String,
+    /// A change counts when its whole interval is past this, such as 5%
+    ///
+    /// Without it, better and worse take an interval past 0.5 %, and same one within ± 3 %.
+    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    threshold: Option<f64>,
+    /// End with a code of its own when this is the verdict of a command (see below)
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = named_verdict)]
+    fail_on: Vec<Verdict>,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+struct AbOutputOptions {
     #[command(flatten)]
-    output: ExportOptions,
+    export: ExportOptions,
+    /// Write a line of JSON for each run as it ends
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json_lines: Option<Destination>,
+    /// Write what hyperfine's --export-json would, for scripts that read that
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    hyperfine_json: Option<Destination>,
+    /// Write one figure per command as github-action-benchmark reads it (customSmallerIsBetter)
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    benchmark_json: Option<Destination>,
+    /// Write all figures as Bencher reads them (Bencher Metric Format)
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    bencher_json: Option<Destination>,
+    /// Print every figure of more than two commands
+    #[arg(long)]
+    all: bool,
 }
 
-fn verdict(text: &str) -> Result<Verdict, String> {
-    text.parse().map_err(|()| format!("'{}' is not a verdict; use worse, cant-tell, better or same", neutral(text)))
+impl AbOutputOptions {
+    fn targets(&self) -> Targets<'_> {
+        let mut targets = self.export.targets();
+        targets.add(&[
+            (&self.hyperfine_json, Format::Hyperfine),
+            (&self.benchmark_json, Format::Benchmark),
+            (&self.bencher_json, Format::Bencher),
+        ]);
+        targets.with_lines(self.json_lines.as_ref())
+    }
 }
 
-/// Runs one or both, and compares.
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("'{}' sets no variable; use NAME=VALUE", neutral(text))),
+    }
+}
+
+/// Runs the commands, judges and writes.
 pub fn run(options: &AbOptions) -> Ending {
-    options.output.targets().check()?;
-    let sides = sides(options)?;
-    let results = measure(options, &sides)?;
-    options.output.write(&in_turns(&results), &serde_json::to_string(&results)?)?;
-    match results.comparison.map(|comparison| comparison.verdict) {
-        Some(verdict) if options.fail_on.contains(&verdict) => Err(Stop::code(verdict_code(verdict))),
-        _ => Ok(()),
+    let targets = options.output.targets();
+    targets.check()?;
+    let plan = AbPlan::of(options)?;
+    targets.check_files()?;
+    let lines = options.output.json_lines.as_ref().map(JsonLines::open).transpose()?;
+    let result = plan.measure(options, lines)?;
+    let sheet = commands_sheet(&result, &plan.kinds, options.output.all);
+    let json = serde_json::to_string(&result)?;
+    targets.write(|format| match format {
+        Format::Hyperfine => Ok(hyperfine_json(&result)?),
+        Format::Benchmark => Ok(benchmark_json(&result)?),
+        Format::Bencher => Ok(bencher_json(&result)?),
+        Format::Csv => format.of_sheet(&commands_csv(&result, &plan.kinds), None),
+        format => format.of_sheet(&sheet, Some(&json)),
+    })?;
+    let failed = |command: &crate::result::CommandResult| command.failed.is_some();
+    for command in result.commands.iter().filter(|command| failed(command)) {
+        say_error(format_args!("{}: {}", command.label, neutral(command.failed.as_deref().unwrap_or_default())));
+    }
+    let verdict = worst(&result, &options.judging.fail_on);
+    let failure = result.commands.iter().any(failed);
+    github::report("ab", &sheet, verdict.map(Verdict::name).or(failure.then_some("failed")))?;
+    match verdict {
+        _ if failure => Err(Stop::code(exit::FAILED)),
+        Some(verdict) => Err(Stop::code(verdict_code(verdict))),
+        None => Ok(()),
     }
 }
 
-/// One pipeline or two, with what they are called by.
-fn sides(options: &AbOptions) -> Result<Vec<(String, TimedCommand)>, String> {
-    let mut texts: Vec<&String> = options.pipelines.iter().filter(|text| *text != "--").collect();
-    let capacities = match options.capacity.as_slice() {
-        [] => [None, None],
-        [both] => [Some(*both), Some(*both)],
-        [a, b] => [Some(*a), Some(*b)],
-        more => return Err(format!("--capacity has {} values; use one, or one for A and one for B", more.len())),
-    };
-    match texts.as_slice() {
-        [one] if capacities[0] != capacities[1] => texts.push(one),
-        [_] if !options.fail_on.is_empty() || options.threshold.is_some() => {
-            return Err("--fail-on and --threshold are for two pipelines: -- 'A' -- 'B'".to_owned());
-        }
-        [_] | [_, _] => {}
-        _ => return Err("one pipeline is timed or two are compared, each in quotes: -- 'A' -- 'B'".to_owned()),
-    }
-    let side = |(text, capacity): (&String, Option<Capacity>)| {
-        let stages = match capacity {
-            None => vec![text.clone()],
-            Some(Capacity::QUOTA) => return Err("--capacity quota is for 'pipemark bw'; use a size".to_owned()),
-            Some(_) => {
-                let stages = stages(text).map_err(|error| format!("'{text}': {error}"))?;
-                if stages.len() < 2 {
-                    return Err(format!("'{text}' has no pipe that --capacity could apply to"));
-                }
-                stages
-            }
+/// The most urgent verdict that the program is to fail on.
+fn worst(result: &AbResult, fail_on: &[Verdict]) -> Option<Verdict> {
+    let urgent = [Verdict::Worse, Verdict::Inconclusive, Verdict::Better, Verdict::Same];
+    urgent.into_iter().find(|verdict| fail_on.contains(verdict) && result.verdicts().any(|other| other == *verdict))
+}
+
+/// What was typed, ready to be run.
+struct AbPlan {
+    entries: Vec<CommandEntry>,
+    kinds: Vec<FigureKind>,
+    conditions: RunConditions,
+    rounds: RoundPlan,
+}
+
+impl AbPlan {
+    fn of(options: &AbOptions) -> Result<AbPlan, Stop> {
+        let AbOptions { commands, choice, around, rounds, judging, .. } = options;
+        let typed = CommandWords {
+            commands: commands.iter().filter(|text| *text != "--").cloned().collect(),
+            names: choice.name.clone(),
+            parameters: choice.parameter.clone(),
+            capacities: choice.capacity.clone(),
+            setup: around.setup.clone(),
+            prepare: around.prepare.clone(),
+            conclude: around.conclude.clone(),
+            cleanup: around.cleanup.clone(),
         };
-        Ok((text.clone(), TimedCommand { stages, capacity, ignore_failure: options.ignore_failure, padding: 0 }))
-    };
-    texts.into_iter().zip(capacities).map(side).collect()
-}
-
-fn measure(options: &AbOptions, sides: &[(String, TimedCommand)]) -> Result<AbResult, Stop> {
-    let interrupt = catch_interrupts()?;
-    let (criterion, begun) = (criterion(options.threshold, Better::Lower), Instant::now());
-    let most = options.runs.unwrap_or(if options.sessions == 1 { MOST } else { RUNS });
-    let total = sides.len() as u64 * (u64::from(most) + 1) * u64::from(options.sessions);
-    let mut progress = Progress::new(options.output.quiet);
-    let mut sides = sides.to_vec();
-    // What each wrote first, by which all others are judged; and of each the runs that count, one session after the other.
-    let mut first: Vec<PipelineRun> = Vec::new();
-    let mut runs: Vec<Vec<PipelineRun>> = vec![Vec::new(); sides.len()];
-    let mut done = 0;
-    for session in 0..options.sessions {
-        // A stack that begins elsewhere is as good as another layout of memory: both sides get the same.
-        sides.iter_mut().for_each(|(_, pipeline)| pipeline.padding = session as usize * PADDING % MOST_PADDING);
-        for round in 0..=most {
-            let more = options.runs.is_some() || round <= RUNS || begun.elapsed() < ENOUGH && !narrow(&runs, criterion);
-            if !more {
-                break;
-            }
-            let mut order: Vec<usize> = (0..sides.len()).collect();
-            // Whoever is first in a round is second in the next: what one leaves behind for the other hits both alike.
-            order.rotate_left((session + round) as usize % sides.len());
-            for side in order {
-                let shown = match runs[side].as_slice() {
-                    [] => sides[side].0.clone(),
-                    own => {
-                        format!("{} ≈ {} so far", NAMES[side], Unit::Nanoseconds.show(estimate(own, elapsed).median))
-                    }
-                };
-                progress.update(done, total, &shown);
-                done += 1;
-                let ran = sides[side].1.run(options.limit, round == 0, &interrupt).map_err(|error| match error {
-                    RunError::Interrupted => Stop::with(exit::INTERRUPTED, "interrupted; no result"),
-                    what => Stop::failed(format_args!("{}: {what}", NAMES[side])),
-                })?;
-                match round {
-                    // The first round of a session warms up; only there the output is hashed.
-                    0 => first.push(ran),
-                    _ => runs[side].push(ran),
-                }
-                if !options.ignore_output {
-                    check_output(NAMES[side], &ran, &first[0])?;
-                }
-            }
+        if typed.commands.is_empty() {
+            return Err(Stop::usage("there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'"));
         }
-    }
-    progress.finish();
-    let same = first.iter().all(|run| run.hash == first[0].hash)
-        && runs.iter().flatten().all(|run| run.output == first[0].output);
-    let same_output = (sides.len() == 2 || !same).then_some(same);
-    let output = first[0].output;
-    let mut all = sides.iter().zip(&runs).map(|((text, pipeline), runs)| TimedPipeline {
-        pipeline: text.clone(),
-        capacity: pipeline.capacity,
-        capacity_granted: runs[0].capacity,
-        nanoseconds: runs.iter().map(elapsed).collect(),
-        time: estimate(runs, elapsed),
-        user: estimate(runs, |run| run.user.0 as f64),
-        system: estimate(runs, |run| run.system.0 as f64),
-    });
-    let (a, b) = (all.next().expect("there is a pipeline"), all.next());
-    let compared = b.as_ref().map(|b| compared(options, &a.nanoseconds, &b.nanoseconds, criterion));
-    let comparison = compared.transpose().map_err(Stop::failed)?;
-    let resolution = comparison.as_ref().and_then(|comparison| comparison.smallest_change);
-    let why =
-        comparison.as_ref().filter(|comparison| comparison.verdict == Verdict::CantTell).map(|comparison| {
-            match (options.sessions, comparison.low) {
-                (1, None) => "there are too few rounds; use --runs 6 or more".to_owned(),
-                (1, _) => "the rounds differ too much, or the change is too near the limit; use more --runs".to_owned(),
-                (..FEWEST_SESSIONS, _) => {
-                    format!("there are too few sessions; use --sessions {FEWEST_SESSIONS} or more")
-                }
-                _ => {
-                    "the sessions differ too much, or the change is too near the limit; use more --sessions".to_owned()
-                }
+        let values = choice.parameter.iter().map(|parameter| parameter.values.len());
+        match values.fold(typed.commands.len(), usize::saturating_mul) {
+            count if count > MOST_COMMANDS => {
+                return Err(Stop::usage(format_args!(
+                    "{count} commands are more than the {MOST_COMMANDS} that can be ranked"
+                )));
             }
-        });
-    let sessions = options.sessions;
-    Ok(AbResult {
-        schema: "pipemark-ab/1",
-        a,
-        b,
-        comparison,
-        resolution,
-        why,
-        sessions,
-        criterion,
-        output,
-        same_output,
-    })
-}
-
-/// Runs of each unless told otherwise: so many, and in a single session up to so many, until they took so long.
-const RUNS: u32 = 10;
-const MOST: u32 = 40;
-const ENOUGH: Duration = Duration::from_secs(30);
-
-/// From so many on there is a verdict.
-const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
-/// Each session's environment is larger by so many bytes than the one's before, up to a page: all places of a stack within
-/// one are met, at steps that are no power of two.
-const PADDING: usize = 272;
-const MOST_PADDING: usize = 4096;
-
-/// By the rounds of one session, or by sessions.
-fn compared(options: &AbOptions, a: &[f64], b: &[f64], criterion: Criterion) -> Result<Comparison, CompareError> {
-    if options.sessions == 1 {
-        return compare(a, b, Pairing::Rounds, criterion);
-    }
-    let ratios: Vec<f64> = a.iter().zip(b).map(|(a, b)| b / a).collect();
-    let sessions: Vec<Vec<f64>> = ratios.chunks(options.runs.unwrap_or(RUNS) as usize).map(<[f64]>::to_vec).collect();
-    compare_in_turns(&sessions, Together::ALONE, criterion)
-}
-
-/// Whether so many runs tell enough: of two, a change as large as one that counts; of one, its time within 3 %.
-fn narrow(runs: &[Vec<PipelineRun>], criterion: Criterion) -> bool {
-    let times: Vec<Vec<f64>> = runs.iter().map(|runs| runs.iter().map(elapsed).collect()).collect();
-    match times.as_slice() {
-        [a, b] => resolves(a, b, criterion),
-        runs => {
-            estimate::from_runs(&runs.concat()).is_some_and(|time| estimate::is_narrow(&time, criterion.same_within))
+            count if count > MOST_UNASKED && !choice.yes => {
+                return Err(Stop::usage(format_args!(
+                    "{count} commands are more than {MOST_UNASKED}; use --yes to measure them all"
+                )));
+            }
+            _ => {}
         }
+        let entries = entries(&typed)?;
+        if entries.len() == 1 && (!judging.fail_on.is_empty() || judging.threshold.is_some()) {
+            return Err(Stop::usage("--fail-on and --threshold are for two commands or more: -- 'A' -- 'B'"));
+        }
+        let kinds = kinds(&judging.figure);
+        let by = place(&kinds, &judging.by)?;
+        let several = rounds.sessions > 1;
+        let budget = Duration::from_secs(if several { 120 } else { 60 });
+        let scanned = !typed.parameters.is_empty() || entries.len() > 2;
+        Ok(AbPlan {
+            rounds: RoundPlan {
+                rounds: rounds.runs,
+                sessions: rounds.sessions,
+                warmup: rounds.warmup,
+                budget: rounds.budget.unwrap_or(budget),
+                by,
+                criterion: criterion(judging.threshold, kinds[by].better),
+                reference: choice.reference.as_deref().map_or(Ok(0), |wanted| reference(&entries, wanted))?,
+                ignore_output: around.ignore_output,
+                cold: around.cold.clone(),
+                keep_going: scanned,
+                announced: scanned && !options.output.export.quiet,
+            },
+            conditions: RunConditions {
+                shell: around.shell,
+                environment: around.env.clone(),
+                cpus: around.cpus,
+                input: around.input.clone(),
+                ignore_failure: around.ignore_failure,
+                limit: around.limit,
+                copies: around.concurrent,
+            },
+            entries,
+            kinds,
+        })
+    }
+
+    fn measure(&self, options: &AbOptions, mut lines: Option<JsonLines>) -> Result<AbResult, Stop> {
+        let interrupt = catch_interrupts()?;
+        if self.rounds.announced {
+            say(format_args!("{} commands, each at least {} times", self.entries.len(), self.least_runs()));
+        }
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let host = pipemark_host::survey();
+        let before = pipemark_host::Reading::now();
+        let mut progress = Progress::new(options.output.export.quiet);
+        let mut on_run = |entry: &CommandEntry, run: &crate::interleaving::RunRecord| match &mut lines {
+            Some(lines) => lines.line(&run_line(entry, &self.kinds, run)),
+            None => Ok(()),
+        };
+        let rounds = run_rounds(
+            &self.entries,
+            &self.kinds,
+            &self.conditions,
+            &self.rounds,
+            &interrupt,
+            &mut progress,
+            &mut on_run,
+        )?;
+        progress.finish();
+        let after = pipemark_host::Reading::now();
+        let times: Vec<Vec<f64>> =
+            rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
+        let shell_start = ShellStart::of(&rounds.empty, &times);
+        let judge = Judge {
+            entries: &self.entries,
+            kinds: &self.kinds,
+            plan: &self.rounds,
+            rounds: &rounds,
+            shell_start,
+            own_memory: pipeio_harness::usage::Usage::now().peak_bytes as f64,
+            criterion: &|better: Better| criterion(options.judging.threshold, better),
+        };
+        let info = |kind: &FigureKind| FigureInfo {
+            key: kind.key.clone(),
+            unit: kind.unit.name().to_owned(),
+            better: kind.better,
+        };
+        Ok(AbResult {
+            schema: AB_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started,
+            sessions: self.rounds.sessions,
+            shell: self.conditions.shell,
+            shell_start: shell_start.estimate(),
+            shell_start_taken_off: shell_start.taken_off().is_some(),
+            concurrent: self.conditions.copies,
+            cold: rounds.cold,
+            by: options.judging.by.clone(),
+            criterion: self.rounds.criterion,
+            reference: self.entries[self.rounds.reference].label.clone(),
+            figures: self.kinds.iter().map(info).collect(),
+            commands: judge.commands(),
+            warnings: pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn least_runs(&self) -> u32 {
+        let own =
+            self.rounds.rounds.unwrap_or(if self.rounds.sessions == 1 { crate::interleaving::LEAST_ROUNDS } else { 1 });
+        (own + self.rounds.warmup) * self.rounds.sessions
     }
 }
 
-const NAMES: [&str; 2] = ["A", "B"];
-
-fn elapsed(run: &PipelineRun) -> f64 {
-    Nanos::from(run.elapsed).0 as f64
-}
-
-fn estimate(runs: &[PipelineRun], figure: fn(&PipelineRun) -> f64) -> Estimate {
-    estimate::from_runs(&runs.iter().map(figure).collect::<Vec<_>>()).expect("at least one run")
-}
-
-/// Pipelines that don't do the same work are not compared.
-fn check_output(name: &str, run: &PipelineRun, expected: &PipelineRun) -> Result<(), Stop> {
-    let not_compared = "they don't do the same work, so their times are not compared; --ignore-output compares them";
-    let output = run.output;
-    let sentence = if output != expected.output {
-        format!("{name} wrote {output} bytes and the first run of A {}: {not_compared}", expected.output)
-    } else if run.hash.is_some() && run.hash != expected.hash {
-        format!("A and B each wrote {output} bytes, and not the same ones: {not_compared}")
-    } else {
-        return Ok(());
-    };
-    Err(Stop::with(exit::NOT_VERIFIED, sentence))
-}
+/// More can't be ranked: each is compared with each.
+const MOST_COMMANDS: usize = 1024;

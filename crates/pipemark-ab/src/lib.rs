@@ -1,9 +1,24 @@
-//! Times commands and compares them: the verb `ab`. [`pipeline`] runs one and counts what it writes, [`ab`] interleaves
-//! two and compares them, [`sheet`] shows the result.
+//! Times commands and compares them: the verb `ab`. Begin with [`ab`]: what was typed becomes entries (`commands`,
+//! `placeholders`), `interleaving` runs them (`pipeline`, `hooks`, `cold`), `judge` makes a [`result`] of what they gave, [`sheet`]
+//! shows it and [`export`] writes it for other programs.
 #![forbid(unsafe_code)]
 
 pub mod ab;
-pub mod pipeline;
-pub mod sheet;
+mod cold;
+mod commands;
+mod conditions;
+mod counted_events;
+mod drain;
+mod export;
+mod hooks;
+mod interleaving;
+mod judge;
+mod pipeline;
+mod placeholders;
+mod printed;
+pub mod result;
+mod run_figures;
+mod sheet;
+mod shell;
+mod shell_start;
 mod stages;
-pub mod turns;

@@ -1,121 +1,164 @@
-//! A person's pipeline, run once: its stages started, joined by pipes of a capacity that was asked for, its output
-//! counted and dropped, all of its processes ended and reaped.
+//! A command, run once: its stages started, joined by pipes of a capacity that was asked for, its output taken, all of its
+//! processes ended and reaped, and what they used added up.
 
-use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::AsFd;
+use std::io::PipeWriter;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pipeio::pipe::{self, Pipe};
 use pipeio_harness::usage::Usage;
-use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
 use rustix::process::Signal;
-use sha2::{Digest, Sha256};
+use sha2::Digest;
 
-use pipemark_host::child::error::RunError;
-use pipemark_host::child::interrupt::Interrupt;
-use pipemark_host::child::{Begin, Child, ProcessGroup, foreign, how_ended, wait_for_first, wait_readable};
-use pipemark_model::{Capacity, Nanos};
+use pipemark_host::child::{Child, Interrupt, ProcessGroup, RunError, how_ended, wait_for_first};
+use pipemark_host::field;
+use pipemark_model::{Capacity, Nanos, neutral};
 
-/// Bytes taken from the output at once.
-const TAKEN: usize = 1 << 20;
+use crate::conditions::{RunConditions, not_run, too_long};
+use crate::counted_events::HardwareCounters;
+use crate::drain::{OutputStream, TAKEN, drain};
+use crate::shell::Shell;
+
 /// What a shell says of a command that SIGPIPE ended: it died because nobody reads it, as `yes | head` does.
 const ENDED_BY_SIGPIPE: i32 = 128 + 13;
 
 /// What is run.
 #[derive(Debug, Clone)]
 pub struct TimedCommand {
-    /// Commands for `sh -c`, at least one.
+    /// Commands for the shell, at least one.
     pub stages: Vec<String>,
     /// The capacity of the pipes between them; `None` leaves it to the kernel.
     pub capacity: Option<Capacity>,
-    /// Whether a stage may end with a code other than 0.
-    pub ignore_failure: bool,
+}
+
+/// How this run is made.
+#[derive(Debug, Clone, Copy)]
+pub struct RunMode {
+    /// Whether the output is read and hashed, which costs time.
+    pub hashed: bool,
+    /// Whether what is printed is kept, standard error too.
+    pub kept: bool,
     /// By so many bytes the environment is larger, which shifts where stacks begin.
     pub padding: usize,
 }
 
 /// One run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PipelineRun {
     /// From before the first stage was started until the last has ended.
     pub elapsed: Duration,
-    /// What the last stage wrote, in bytes.
+    /// What the last stage wrote, in bytes; of several copies all together.
     pub output: u64,
     /// SHA-256 of it, where that was asked for.
     pub hash: Option<[u8; 32]>,
+    /// Standard output and standard error, where they were kept.
+    pub printed: [Vec<u8>; 2],
     /// The capacity of the pipes between the stages, as the kernel granted it.
     pub capacity: Option<u64>,
-    /// CPU time of all its processes, in user mode.
-    pub user: Nanos,
-    /// The same, in the kernel.
-    pub system: Nanos,
+    /// Of all its processes; of the memory the most that one of them had.
+    pub usage: Usage,
+    /// Bytes that they read and wrote by calls; `None` where the kernel doesn't tell.
+    pub bytes: Option<(u64, u64)>,
+    /// Instructions, cycles and cache misses, where they may be counted.
+    pub counters: [Option<f64>; 3],
+}
+
+impl PipelineRun {
+    /// The time in nanoseconds.
+    pub fn nanoseconds(&self) -> f64 {
+        Nanos::from(self.elapsed).0 as f64
+    }
 }
 
 impl TimedCommand {
-    /// Runs it to its end. To be `hashed` its output is read, which costs time.
+    /// Runs it to its end.
     ///
     /// # Errors
-    /// When it cannot be started, a stage fails, it takes longer than `limit`, or the person interrupts. No process of
+    /// When it cannot be started, a stage fails, it takes longer than the limit, or the person interrupts. No process of
     /// it is left then, nor otherwise.
-    pub fn run(&self, limit: Duration, hashed: bool, interrupt: &Interrupt) -> Result<PipelineRun, RunError> {
-        let nowhere = File::options().write(true).open("/dev/null").map_err(not_run)?;
+    pub fn run(
+        &self,
+        conditions: &RunConditions,
+        mode: RunMode,
+        interrupt: &Interrupt,
+    ) -> Result<PipelineRun, RunError> {
         let output = Pipe::new().map_err(not_run)?;
         // Whatever the capacity between the stages, the way out is to be no obstacle.
         let _ = pipe::set_capacity(&output.writer, TAKEN);
+        let errors = mode.kept.then(Pipe::new).transpose().map_err(not_run)?;
+        let mut streams = vec![OutputStream::new(output.reader, mode.hashed && conditions.copies == 1, mode.kept)];
+        let mut writers = vec![output.writer];
+        if let Some(errors) = errors {
+            streams.push(OutputStream::new(errors.reader, false, true));
+            writers.push(errors.writer);
+        }
+        let counters = HardwareCounters::new();
         let begin = Instant::now();
-        let deadline = begin + limit;
-        let (mut stages, capacity) = self.start(output.writer)?;
-        let mut hash = hashed.then(Sha256::new);
-        let bytes = drain(&output.reader, &nowhere, hash.as_mut(), deadline, interrupt)?;
+        let deadline = begin + conditions.limit;
+        let mut stages = Vec::with_capacity(self.stages.len() * conditions.copies);
+        let mut capacity = None;
+        for _ in 0..conditions.copies {
+            capacity = self.start(conditions, mode, &writers, &mut stages)?;
+        }
+        drop(writers);
+        drain(&mut streams, deadline, interrupt)?;
         for stage in &stages {
             wait_for_first([stage], deadline, Some(interrupt))?.ok_or_else(too_long)?;
         }
         let elapsed = begin.elapsed();
+        let bytes =
+            stages.iter().map(bytes_moved).try_fold((0, 0), |sum, (read, wrote)| Some((sum.0 + read?, sum.1 + wrote?)));
         // The first is the leader of their group: what stages put into the background is killed before any is reaped.
         stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
-        stages.iter().try_for_each(|stage| self.check_end(stage))?;
-        let usage = |figure: fn(&Usage) -> u64| {
-            Nanos(stages.iter().filter_map(Child::end).map(|(_, usage)| figure(&usage)).sum())
-        };
+        let counters = counters.read();
+        let mut printed = streams.iter_mut().map(|stream| stream.kept.take().unwrap_or_default());
+        let printed = [printed.next().unwrap_or_default(), printed.next().unwrap_or_default()];
+        stages.iter().try_for_each(|stage| check_end(stage, conditions, &printed[1]))?;
         Ok(PipelineRun {
             elapsed,
-            output: bytes,
-            hash: hash.map(|hash| hash.finalize().into()),
+            output: streams[0].bytes,
+            hash: streams[0].hash.take().map(|hash| hash.finalize().into()),
+            printed,
             capacity,
-            user: usage(|usage| usage.user_ns),
-            system: usage(|usage| usage.sys_ns),
+            usage: stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
+            bytes,
+            counters,
         })
     }
 
-    fn start(&self, output: PipeWriter) -> Result<(Vec<Child>, Option<u64>), RunError> {
-        let mut stages: Vec<Child> = Vec::with_capacity(self.stages.len());
-        let mut input = Stdio::null();
+    /// Starts all stages; returns the capacity granted to the pipes between them.
+    fn start(
+        &self,
+        conditions: &RunConditions,
+        mode: RunMode,
+        writers: &[PipeWriter],
+        started: &mut Vec<Child>,
+    ) -> Result<Option<u64>, RunError> {
+        let mut input = conditions.standard_input()?;
         let mut granted = None;
-        let mut output = Some(output);
         for (index, text) in self.stages.iter().enumerate() {
-            let (writer, reader) = if index + 1 == self.stages.len() {
-                (output.take().expect("there is one last stage"), Stdio::null())
+            let (output, next) = if index + 1 == self.stages.len() {
+                (writers[0].try_clone().map_err(not_run)?, Stdio::null())
             } else {
                 let pipe = Pipe::new().map_err(not_run)?;
                 granted = Some(self.resize(&pipe)?);
                 (pipe.writer, Stdio::from(pipe.reader))
             };
-            let mut command = foreign(None, Begin::AtOnce);
-            command.args(["/bin/sh", "-c", text]).stdin(input).stdout(writer);
-            if self.padding > 0 {
-                command.env("PIPEMARK_PADDING", "x".repeat(self.padding));
+            let mut command: Command = conditions.command(text)?;
+            command.stdin(input).stdout(output);
+            if let Some(errors) = writers.get(1) {
+                command.stderr(errors.try_clone().map_err(not_run)?);
             }
-            let child =
-                Child::start(text.trim(), &mut command, stages.first().map_or(ProcessGroup::Own, ProcessGroup::Of))
-                    .map_err(RunError::failed(format_args!("'{text}' could not be started")))?;
-            stages.push(child);
-            input = reader;
+            if mode.padding > 0 {
+                command.env("PIPEMARK_PADDING", "x".repeat(mode.padding));
+            }
+            let group = started.first().map_or(ProcessGroup::Own, ProcessGroup::Of);
+            let child = conditions.start(text.trim(), &mut command, group)?;
+            started.push(child);
+            input = next;
         }
-        Ok((stages, granted))
+        Ok(granted)
     }
 
     /// Gives a pipe the capacity that was asked for; returns what was granted.
@@ -130,52 +173,41 @@ impl TimedCommand {
             ))
         })
     }
+}
 
-    /// Whether a stage ended as it should.
-    fn check_end(&self, stage: &Child) -> Result<(), RunError> {
-        let Some((status, _)) = stage.end() else { return Ok(()) };
-        let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);
-        let advice = match status.code() {
-            _ if status.success() || by_sigpipe => return Ok(()),
-            Some(127) => ": the command was not found",
-            Some(_) if self.ignore_failure => return Ok(()),
-            Some(_) => "; use --ignore-failure if that is meant",
-            None => "",
-        };
-        Err(RunError::Failed(format!("'{}' {}{advice}", stage.name(), how_ended(status))))
+/// Both together; of the memory the most.
+fn sum(one: Usage, other: Usage) -> Usage {
+    Usage {
+        user_ns: one.user_ns + other.user_ns,
+        sys_ns: one.sys_ns + other.sys_ns,
+        voluntary_switches: one.voluntary_switches + other.voluntary_switches,
+        involuntary_switches: one.involuntary_switches + other.involuntary_switches,
+        minor_faults: one.minor_faults + other.minor_faults,
+        major_faults: one.major_faults + other.major_faults,
+        peak_bytes: one.peak_bytes.max(other.peak_bytes),
     }
 }
 
-fn not_run(error: io::Error) -> RunError {
-    RunError::failed("the pipeline could not be run")(error)
+/// What a process that has ended, and is not reaped yet, read and wrote by calls, with the children that it waited for: proc(5),
+/// `io`.
+fn bytes_moved(child: &Child) -> (Option<u64>, Option<u64>) {
+    let text = std::fs::read_to_string(format!("/proc/{}/io", child.pid())).unwrap_or_default();
+    let bytes = |key: &str| field(&text, key)?.parse().ok();
+    (bytes("rchar"), bytes("wchar"))
 }
 
-fn too_long() -> RunError {
-    RunError::Failed("it took longer than --limit and was ended".to_owned())
-}
-
-/// Takes everything that comes and drops it, as references to pages, or hashes it.
-fn drain(
-    output: &PipeReader,
-    nowhere: &File,
-    mut hash: Option<&mut Sha256>,
-    deadline: Instant,
-    interrupt: &Interrupt,
-) -> Result<u64, RunError> {
-    let mut bytes = 0;
-    let mut block = vec![0; if hash.is_some() { TAKEN } else { 0 }];
-    loop {
-        wait_readable(&[output.as_fd()], deadline, Some(interrupt))?.ok_or_else(too_long)?;
-        let taken = match &mut hash {
-            // There is something, so this does not wait.
-            Some(hash) => rustix::io::read(output, &mut block).inspect(|&count| hash.update(&block[..count])),
-            None => splice(output, None, nowhere, None, TAKEN, SpliceFlags::MOVE | SpliceFlags::NONBLOCK),
-        };
-        match taken {
-            Ok(0) => return Ok(bytes),
-            Ok(count) => bytes += count as u64,
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(not_run(error.into())),
-        }
-    }
+/// Whether a stage ended as it should.
+fn check_end(stage: &Child, conditions: &RunConditions, printed: &[u8]) -> Result<(), RunError> {
+    let Some((status, _)) = stage.end() else { return Ok(()) };
+    let by_sigpipe = status.signal() == Some(Signal::PIPE.as_raw()) || status.code() == Some(ENDED_BY_SIGPIPE);
+    let advice = match status.code() {
+        _ if status.success() || by_sigpipe => return Ok(()),
+        Some(127) if conditions.shell != Shell::None => ": the command was not found",
+        Some(_) if conditions.ignore_failure => return Ok(()),
+        Some(_) => "; use --ignore-failure if that is meant",
+        None => "",
+    };
+    let said = String::from_utf8_lossy(printed);
+    let said = said.lines().last().map_or_else(String::new, |line| format!(" ({})", neutral(line)));
+    Err(RunError::Failed(format!("'{}' {}{said}{advice}", neutral(stage.name()), how_ended(status))))
 }

@@ -24,11 +24,13 @@ pub mod exit {
     /// A trial that is on one side only, or was not measured on both.
     pub const MISSING: u8 = 11;
     /// See [`WORSE`].
-    pub const CANT_TELL: u8 = 12;
+    pub const INCONCLUSIVE: u8 = 12;
     /// See [`WORSE`].
     pub const BETTER: u8 = 13;
     /// See [`WORSE`].
     pub const SAME: u8 = 14;
+    /// `compare` had too few sessions to judge a trial at all, and `--fail-on no-verdict` asked for it.
+    pub const NO_VERDICT: u8 = 15;
     /// Interrupted; what was measured until then is kept.
     pub const INTERRUPTED: u8 = 130;
 }

@@ -32,6 +32,12 @@ pub enum Format {
     /// A figure for each trial
     #[value(skip)]
     Benchmark,
+    /// As hyperfine writes it
+    #[value(skip)]
+    Hyperfine,
+    /// As Bencher reads it
+    #[value(skip)]
+    Bencher,
 }
 
 impl Format {
@@ -45,6 +51,8 @@ impl Format {
             Format::Json => "JSON",
             Format::OpenMetrics => "OpenMetrics",
             Format::Benchmark => "benchmark JSON",
+            Format::Hyperfine => "hyperfine's JSON",
+            Format::Bencher => "Bencher's JSON",
         }
     }
 
@@ -56,7 +64,9 @@ impl Format {
             Format::Html => html(sheet, &[]),
             Format::Csv => sheet_as_csv(sheet),
             Format::Json => Ok(json.map_or_else(|| sheet_as_json(sheet), json_line)),
-            Format::OpenMetrics | Format::Benchmark => unreachable!("exports of documents"),
+            Format::OpenMetrics | Format::Benchmark | Format::Hyperfine | Format::Bencher => {
+                unreachable!("no sheet is written so")
+            }
         }
     }
 }
@@ -128,7 +138,7 @@ pub struct ExportOptions {
 impl ExportOptions {
     /// What is to be written where.
     pub fn targets(&self) -> Targets<'_> {
-        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet };
+        let mut targets = Targets { exports: Vec::new(), format: self.format.format, quiet: self.quiet, taken: false };
         targets.add(&[(&self.json, Format::Json), (&self.csv, Format::Csv), (&self.markdown, Format::Markdown)]);
         targets
     }
@@ -147,12 +157,20 @@ pub struct Targets<'a> {
     exports: Vec<(&'a Destination, Format)>,
     format: Format,
     quiet: bool,
+    /// Whether lines go to standard output while it is measured.
+    taken: bool,
 }
 
 impl<'a> Targets<'a> {
     /// Adds exports where they are wanted.
     pub fn add(&mut self, exports: &[(&'a Option<Destination>, Format)]) {
         self.exports.extend(exports.iter().filter_map(|(destination, format)| Some((destination.as_ref()?, *format))));
+    }
+
+    /// With standard output taken by lines that are written meanwhile, where it is.
+    pub fn with_lines(mut self, lines: Option<&Destination>) -> Targets<'a> {
+        self.taken = lines == Some(&Destination::Stdout);
+        self
     }
 
     /// Where the exports go.
@@ -162,7 +180,7 @@ impl<'a> Targets<'a> {
 
     /// The format in which results are printed, if they are: not where an export takes standard output.
     pub fn printed(&self) -> Option<Format> {
-        let taken = self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
+        let taken = self.taken || self.exports.iter().any(|(destination, _)| **destination == Destination::Stdout);
         let unwanted = self.quiet && self.format == Format::Text;
         (!taken && !unwanted).then_some(self.format)
     }
@@ -179,6 +197,9 @@ impl<'a> Targets<'a> {
     /// A sentence.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = HashSet::new();
+        if self.taken {
+            seen.insert(&Destination::Stdout);
+        }
         match self.exports.iter().find(|(destination, _)| !seen.insert(*destination)) {
             None if seen.contains(&Destination::Stdout) && self.format != Format::Text => {
                 Err("--format and an export to '-' both want standard output; leave one of them out".to_owned())

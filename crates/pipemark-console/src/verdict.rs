@@ -11,7 +11,7 @@ use crate::ending::exit;
 pub fn verdict_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Worse => exit::WORSE,
-        Verdict::CantTell => exit::CANT_TELL,
+        Verdict::Inconclusive => exit::INCONCLUSIVE,
         Verdict::Better => exit::BETTER,
         Verdict::Same => exit::SAME,
     }
@@ -31,9 +31,10 @@ pub fn criterion(threshold: Option<f64>, better: Better) -> Criterion {
     threshold.map_or_else(|| Criterion::new(better), |by| Criterion::with_threshold(better, by))
 }
 
-/// The interval of a change; without one the runs of both sides.
+/// The interval that a change is judged by, or that of its runs where nothing is judged; without one the runs of both sides.
 pub fn interval(comparison: &Comparison) -> String {
-    match (comparison.low, comparison.high) {
+    let runs = comparison.low.zip(comparison.high);
+    match comparison.judged().or(runs).unzip() {
         (Some(low), Some(high)) => format!("{} … {} %", signed_percent(low), signed_percent(high)),
         _ => format!("n={}/{}", comparison.base_runs, comparison.new_runs),
     }
@@ -45,18 +46,29 @@ pub fn style(verdict: Verdict) -> Style {
         Verdict::Better => Style::Success,
         Verdict::Worse => Style::Failure,
         Verdict::Same => Style::Plain,
-        Verdict::CantTell => Style::Caution,
+        Verdict::Inconclusive => Style::Caution,
     }
 }
 
-/// A verdict as it is read.
-pub fn verdict_in_words(verdict: Verdict) -> &'static str {
-    if verdict == Verdict::CantTell { "can't tell" } else { verdict.name() }
+/// A verdict that `--fail-on` names; `cant-tell` is what inconclusive was called before.
+///
+/// # Errors
+/// A sentence.
+pub fn named_verdict(text: &str) -> Result<Verdict, String> {
+    let text = if text == "cant-tell" { Verdict::Inconclusive.name() } else { text };
+    text.parse().map_err(|()| format!("'{}' is not a verdict; use worse, inconclusive, better or same", neutral(text)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdicts_have_one_name_and_an_old_one() {
+        assert_eq!(named_verdict("cant-tell"), Ok(Verdict::Inconclusive));
+        assert!(Verdict::iter().all(|verdict| named_verdict(verdict.name()) == Ok(verdict)));
+        assert!(named_verdict("slower").unwrap_err().contains("worse, inconclusive"));
+    }
 
     #[test]
     fn thresholds_are_per_cent() {

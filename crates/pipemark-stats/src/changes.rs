@@ -55,7 +55,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
                 let beyond_neighbours = both.compare(Together { comparisons: series, usual: None }, criterion)?;
                 let verdict = match beyond_neighbours.verdict == change.verdict {
                     true => change.verdict,
-                    false => Verdict::CantTell,
+                    false => Verdict::Inconclusive,
                 };
                 let pairing = Pairing::Sessions;
                 let change =

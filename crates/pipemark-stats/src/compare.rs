@@ -1,4 +1,4 @@
-//! NEW against BASE: better, worse, the same, or can't tell.
+//! NEW against BASE: better, worse, the same, or inconclusive.
 //!
 //! The unit is the run. What is compared are the logarithms of the runs' figures, so a change is a ratio and the answer
 //! is the same in seconds and in bytes per second.
@@ -57,6 +57,13 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
+    /// Lower end of the interval that the verdict goes by, which holds for all comparisons made together: the one that
+    /// tables show. Absent where nothing can be judged.
+    #[serde(default)]
+    pub judged_low: Option<f64>,
+    /// Upper end of it.
+    #[serde(default)]
+    pub judged_high: Option<f64>,
     /// The smallest change, a fraction, that such a comparison sees in 8 to 9 of 10 cases.
     #[serde(default)]
     pub smallest_change: Option<f64>,
@@ -104,6 +111,8 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
         change: middle_of_sorted(&ratios, geometric) - 1.0,
         low: interval.map(|(low, _)| low),
         high: interval.map(|(_, high)| high),
+        judged_low: interval.map(|(low, _)| low),
+        judged_high: interval.map(|(_, high)| high),
         smallest_change: ends.map(|ends| smallest_change(ends, criterion)),
         p: test.p_value(&ratios),
         verdict: criterion.verdict(interval),
@@ -115,16 +124,47 @@ pub fn compare(base: &[f64], new: &[f64], pairing: Pairing, criterion: Criterion
     })
 }
 
-/// Whether so many rounds tell a change as large as one that counts from none. A change of exactly the threshold is never seen to
-/// be past it, however many there are.
-pub fn resolves(base: &[f64], new: &[f64], criterion: Criterion) -> bool {
-    let any = Criterion::new(criterion.better);
-    let smallest = compare(base, new, Pairing::Rounds, any).ok().and_then(|comparison| comparison.smallest_change);
-    smallest.is_some_and(|change| change <= criterion.same_within)
+impl Comparison {
+    /// The interval that the verdict goes by.
+    pub fn judged(&self) -> Option<(f64, f64)> {
+        self.judged_low.zip(self.judged_high)
+    }
+
+    /// Judged by this interval of the change.
+    pub fn judged_by(self, interval: Option<(f64, f64)>, criterion: Criterion) -> Comparison {
+        Comparison {
+            judged_low: interval.map(|(low, _)| low),
+            judged_high: interval.map(|(_, high)| high),
+            smallest_change: interval.map(|(low, high)| smallest_change((1.0 + low, 1.0 + high), criterion)),
+            verdict: criterion.verdict(interval),
+            ..self
+        }
+    }
+
+    /// Half of the judged interval, as a logarithm.
+    pub fn half(&self) -> Option<f64> {
+        self.judged().map(|(low, high)| (high.ln_1p() - low.ln_1p()) / 2.0)
+    }
+
+    /// How many times as many rounds or sessions would decide an inconclusive comparison, in 9 of 10 cases if the change
+    /// stays what it is; `None` where nothing is known, or the change is so near a limit that no number would. More than
+    /// [`MOST_MORE`] times is no advice.
+    pub fn more_to_decide(&self, criterion: Criterion) -> Option<f64> {
+        let (half, change) = (self.half()?, self.change.ln_1p().abs());
+        let room = (criterion.same_within.ln_1p() - change).max(change - criterion.threshold.ln_1p());
+        let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
+        (room > NO_ROOM).then(|| (half * (1.0 + seen / interval) / room).powi(2).max(1.0))
+    }
 }
 
+/// A change that is nearer to a limit, as a logarithm, is at it.
+const NO_ROOM: f64 = 1e-9;
+
+/// More than so many times as many rounds or sessions are no advice.
+pub const MOST_MORE: f64 = 1000.0;
+
 /// What a comparison with so wide an interval of the ratio sees.
-fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
+pub(super) fn smallest_change((low, high): (f64, f64), criterion: Criterion) -> f64 {
     let half = (high / low).ln() / 2.0;
     let [interval, seen] = [(1.0 + CONFIDENCE) / 2.0, POWER].map(|share| Normal::standard().inverse_cdf(share));
     (criterion.threshold.ln_1p() + half * (1.0 + seen / interval)).exp_m1()
@@ -259,16 +299,16 @@ mod tests {
         near(comparison.change.ln_1p(), 0.305, 5e-4);
         near(comparison.low.unwrap().ln_1p(), -0.15, 5e-4);
         near(comparison.high.unwrap().ln_1p(), 0.76, 5e-4);
-        assert_eq!(comparison.verdict, Verdict::CantTell);
+        assert_eq!(comparison.verdict, Verdict::Inconclusive);
     }
 
     #[test]
     fn too_few_runs_have_a_change_and_no_verdict() {
         let one = compare(&[100.0], &[200.0], Pairing::None, bare()).unwrap();
         near(one.change, 1.0, 1e-12);
-        assert_eq!((one.low, one.p, one.verdict), (None, 1.0, Verdict::CantTell));
+        assert_eq!((one.low, one.p, one.verdict), (None, 1.0, Verdict::Inconclusive));
         let three = compare(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2], Pairing::Rounds, bare()).unwrap();
-        assert_eq!(three.verdict, Verdict::CantTell);
+        assert_eq!(three.verdict, Verdict::Inconclusive);
     }
 
     #[test]
@@ -287,7 +327,7 @@ mod tests {
         let wobble = [0.001, -0.002, 0.002, 0.0, -0.001, 0.001, 0.002, -0.002];
         let new: Vec<f64> = base.iter().zip(wobble).map(|(figure, by)| figure * (1.05 + by)).collect();
         assert_eq!(compare(&base, &new, Pairing::Rounds, bare()).unwrap().verdict, Verdict::Better);
-        assert_eq!(compare(&base, &new, Pairing::None, bare()).unwrap().verdict, Verdict::CantTell);
+        assert_eq!(compare(&base, &new, Pairing::None, bare()).unwrap().verdict, Verdict::Inconclusive);
     }
 
     #[test]
@@ -302,6 +342,19 @@ mod tests {
         says(&[f64::NAN], &[1.0], Pairing::None, "the figure NaN");
         says(&[1.0], &[1.0, 2.0], Pairing::Rounds, "1 rounds can't be paired with 2");
         says(&[1.0; 1001], &[1.0], Pairing::None, "1001 runs are more than the 1000");
+    }
+
+    #[test]
+    fn what_would_decide_grows_with_the_square_of_the_interval() {
+        let criterion = Criterion::new(Better::Lower);
+        let one = compare(&[100.0; 8], &[101.0; 8], Pairing::Rounds, criterion).unwrap();
+        let with = |half: f64| one.judged_by(Some((0.01 - half, 0.01 + half)), criterion);
+        assert_eq!(with(0.04).verdict, Verdict::Inconclusive);
+        let [wide, wider] = [with(0.04), with(0.08)].map(|one| one.more_to_decide(criterion).unwrap());
+        near(wider / wide, 4.0, 0.1);
+        assert!(wide > 8.0, "0.04 is twice the room to 3 %, and 9 of 10 take more: {wide}");
+        let limit = Criterion::with_threshold(Better::Lower, 0.01);
+        assert_eq!(with(0.04).more_to_decide(limit), None, "a change at the limit is never decided");
     }
 
     #[test]
@@ -340,7 +393,7 @@ mod tests {
         #[test]
         fn nothing_changes_against_itself(base in prop::collection::vec(1.0..100.0f64, 1..30)) {
             let comparison = compare(&base, &base, Pairing::Rounds, bare()).unwrap();
-            prop_assert!(matches!(comparison.verdict, Verdict::Same | Verdict::CantTell));
+            prop_assert!(matches!(comparison.verdict, Verdict::Same | Verdict::Inconclusive));
             prop_assert!(comparison.p > 0.05);
         }
     }

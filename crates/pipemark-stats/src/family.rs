@@ -64,6 +64,12 @@ impl Family {
         Family { comparisons, ..self }
     }
 
+    /// With no more correlation than leaves so many runs this number of independent ones: of few runs it is hardly known.
+    pub fn with_independent(self, independent: f64, runs: f64) -> Family {
+        let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
+        Family { correlation: self.correlation.min(most), ..self }
+    }
+
     /// How many there are.
     pub fn comparisons(&self) -> f64 {
         self.comparisons

@@ -14,6 +14,7 @@ pub mod family;
 pub mod fit;
 pub mod outliers;
 pub mod percentile;
+pub mod ranking;
 mod ranks;
 pub mod records;
 mod regimes;

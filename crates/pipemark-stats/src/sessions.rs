@@ -21,7 +21,7 @@ use crate::verdict::{Criterion, Verdict};
 pub const FEWEST_FREEDOM: usize = 4;
 
 /// How sure all verdicts of a family are together. More than the intervals that are shown: a verdict may fail a build.
-const SURE: f64 = 0.98;
+pub(crate) const SURE: f64 = 0.98;
 
 /// What is usual in a document counts as much as so many sessions.
 const USUAL_COUNTS: f64 = 4.0;
@@ -191,7 +191,7 @@ pub fn compare_in_turns(
 fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion: Criterion) -> Comparison {
     let ends = |quantile: f64| ((change - quantile * error).exp_m1(), (change + quantile * error).exp_m1());
     let (low, high) = ends(quantile(CONFIDENCE, freedom));
-    let sure = sure_quantile(freedom, comparisons);
+    let judged = ends(sure_quantile(freedom, comparisons));
     let known = freedom >= FEWEST_FREEDOM;
     let p = match error > 0.0 {
         true => 2.0 * student(freedom).cdf(-(change / error).abs()),
@@ -201,9 +201,11 @@ fn judge(change: f64, error: f64, freedom: usize, comparisons: usize, criterion:
         change: change.exp_m1(),
         low: Some(low),
         high: Some(high),
+        judged_low: known.then_some(judged.0),
+        judged_high: known.then_some(judged.1),
         smallest_change: known.then(|| smallest_change(error, freedom, comparisons, criterion)),
         p,
-        verdict: if known { criterion.verdict(Some(ends(sure))) } else { Verdict::CantTell },
+        verdict: if known { criterion.verdict(Some(judged)) } else { Verdict::Inconclusive },
         base_runs: 0,
         new_runs: 0,
         base_sessions: 0,

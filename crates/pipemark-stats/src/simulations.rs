@@ -3,11 +3,12 @@
 
 use pipemark_model::{Better, Estimate};
 
-use crate::compare::{Pairing, compare, geometric_means, resolves};
+use crate::compare::{Pairing, compare, geometric_means};
 use crate::drift::Drift;
 use crate::estimate;
 use crate::fit::Linearity;
 use crate::noise::{ALL, Dice, Noise};
+use crate::ranking::{Ranking, is_resolved};
 use crate::sessions::{Session, Sessions, Spread, Together, compare_in_turns};
 use crate::verdict::{Criterion, Verdict};
 
@@ -59,15 +60,17 @@ fn by_default_it_is_more_seldom_still() {
     }
 }
 
-/// The share of `trials` of equal sides that `ab` calls different: 10 rounds, and up to 40 until the change that counts would
-/// be seen. Whether to go on is asked of the width, not of the verdict.
+/// The share of `trials` of equal sides that `ab` calls different: 10 rounds, and up to 60 until the interval is narrow or far
+/// from nothing.
 fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 {
     let mut dice = Dice::new(40);
     share(trials, || {
         let (mut base, mut new) = (dice.runs(noise, 10), dice.runs(noise, 10));
         loop {
-            if resolves(&base, &new, criterion) || base.len() == 40 {
-                return differs(compare(&base, &new, Pairing::Rounds, criterion).unwrap().verdict);
+            let sides = [vec![base.clone()], vec![new.clone()]];
+            if base.len() == 60 || is_resolved(&sides, 0, criterion) {
+                let ranking = Ranking::of(&sides, 0, criterion).unwrap();
+                return differs(ranking.comparisons[1].unwrap().verdict);
             }
             base.extend(dice.runs(noise, 1));
             new.extend(dice.runs(noise, 1));
@@ -405,6 +408,6 @@ fn in_turns_errs_seldom_and_finds_five_per_cent() {
         )
         .unwrap()
         .verdict,
-        Verdict::CantTell
+        Verdict::Inconclusive
     );
 }

@@ -31,7 +31,7 @@ impl Criterion {
     /// What an interval of a change says, both ends as fractions.
     pub fn verdict(&self, interval: Option<(f64, f64)>) -> Verdict {
         let Some((low, high)) = interval else {
-            return Verdict::CantTell;
+            return Verdict::Inconclusive;
         };
         let (higher, lower) = match self.better {
             Better::Lower => (Verdict::Worse, Verdict::Better),
@@ -44,7 +44,7 @@ impl Criterion {
         } else if low >= -self.same_within && high <= self.same_within {
             Verdict::Same
         } else {
-            Verdict::CantTell
+            Verdict::Inconclusive
         }
     }
 }
@@ -60,11 +60,12 @@ pub enum Verdict {
     Worse,
     /// Any difference is too small to care.
     Same,
-    /// The interval is too wide, or lies across the threshold. More runs may help.
-    CantTell,
+    /// The interval is too wide, or lies across the threshold. More runs may help. Documents of before say `cant-tell`.
+    #[serde(alias = "cant-tell")]
+    Inconclusive,
 }
 
-named!(Verdict: Better Worse Same CantTell);
+named!(Verdict: Better Worse Same Inconclusive);
 
 #[cfg(test)]
 mod tests {
@@ -77,14 +78,16 @@ mod tests {
         for (interval, higher_is_better, lower_is_better) in [
             ((0.06, 0.10), Verdict::Better, Verdict::Worse),
             ((-0.10, -0.06), Verdict::Worse, Verdict::Better),
-            ((-0.10, -0.04), Verdict::CantTell, Verdict::CantTell),
+            ((-0.10, -0.04), Verdict::Inconclusive, Verdict::Inconclusive),
             ((-0.04, 0.05), Verdict::Same, Verdict::Same),
-            ((0.01, 0.06), Verdict::CantTell, Verdict::CantTell),
+            ((0.01, 0.06), Verdict::Inconclusive, Verdict::Inconclusive),
         ] {
             assert_eq!(five.verdict(Some(interval)), higher_is_better, "{interval:?}");
             assert_eq!(lower.verdict(Some(interval)), lower_is_better, "{interval:?}");
         }
-        assert_eq!(five.verdict(None), Verdict::CantTell);
+        assert_eq!(five.verdict(None), Verdict::Inconclusive);
+        let read = |text| serde_json::from_str::<Verdict>(text).unwrap();
+        assert_eq!([read("\"cant-tell\""), read("\"inconclusive\"")], [Verdict::Inconclusive; 2]);
         assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.004, 0.02))), Verdict::Same);
         assert_eq!(Criterion::new(Better::Higher).verdict(Some((0.006, 0.02))), Verdict::Better);
     }

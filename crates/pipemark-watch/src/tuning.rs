@@ -286,7 +286,7 @@ impl Tuning {
             Verdict::Better => format!("pipes of {size} make it {times:.2} times as fast"),
             Verdict::Worse => format!("pipes of {size} make it slower, {times:.2} times as fast"),
             Verdict::Same => format!("pipes of {size} make no difference: {times:.2} times as fast"),
-            Verdict::CantTell => format!("can't tell whether pipes of {size} help: {times:.2} times as fast"),
+            Verdict::Inconclusive => format!("inconclusive whether pipes of {size} help: {times:.2} times as fast"),
         };
         let interval = match (compared.low, compared.high) {
             (Some(low), Some(high)) => format!(" (95 % interval {:.2} to {:.2})", 1.0 + low, 1.0 + high),

@@ -1,7 +1,9 @@
-//! Keeps the JSON Schemas under docs/ as the types say: of the document, of a comparison, and of a watched pipeline.
+//! Keeps the JSON Schemas under docs/ as the types say: of the document, of a comparison, of timed commands, and of a watched
+//! pipeline.
 
 use schemars::Schema;
 
+use pipemark_ab::result::AbResult;
 use pipemark_model::Document;
 use pipemark_stats::diff::Diff;
 use pipemark_watch::PipelineReport;
@@ -17,5 +19,6 @@ fn assert_schema(file: &str, schema: &Schema) {
 fn the_schemas_are_up_to_date() {
     assert_schema("schema.json", &schemars::schema_for!(Document));
     assert_schema("compare.schema.json", &schemars::schema_for!(Diff));
+    assert_schema("ab.schema.json", &schemars::schema_for!(AbResult));
     assert_schema("why.schema.json", &schemars::schema_for!(PipelineReport));
 }

@@ -1,6 +1,6 @@
 //! A comparison: what changed, trial by trial.
 
-use pipemark_console::verdict::{interval, style, verdict_in_words};
+use pipemark_console::verdict::{interval, style};
 use pipemark_model::{Mode, Unit, counted, grouped, neutral, signed_percent};
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Sheet, Style};
 use pipemark_stats::compare::{Comparison, Pairing};
@@ -9,18 +9,23 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::sheet::words::time;
 
-const INTERVAL: &str = "95\u{a0}% interval";
+/// Rows beyond these are left out unless asked for: a screen has no more. Those that changed are never left out.
+const MOST_ROWS: usize = 24;
 /// More that were not compared are only counted.
 const MOST_MISSING: usize = 3;
 
-/// What changed, and in `all` what did not.
+/// What changed, then what did not: all of it, or what fits on a screen.
 pub fn comparison(diff: &Diff, all: bool) -> Sheet {
     let mut sheet = Sheet::default();
     sheet.heading(1, &summary(diff));
     let origins = [("BASE", &diff.base), ("NEW", &diff.new)];
     sheet.notes(origins.map(|(side, origin)| Note::new(side, Style::Heading, &origin_in_words(origin))));
     sheet.notes(diff.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
-    let mut groups: Vec<RowGroup> = diff.groups.iter().map(|own| group(own, all)).collect();
+    let changed = diff.groups.iter().flat_map(outcomes).filter(|verdict| changed(*verdict)).count();
+    let mut room = if all { usize::MAX } else { MOST_ROWS.saturating_sub(changed) };
+    let rows = diff.groups.iter().map(|group| outcomes(group).count()).sum::<usize>();
+    let mut groups: Vec<RowGroup> = diff.groups.iter().map(|own| group(own, &mut room)).collect();
+    let left_out = rows - groups.iter().map(|group| group.rows.len()).sum::<usize>();
     groups.retain(|group| !group.rows.is_empty());
     let few = diff.missing.len() <= MOST_MISSING || diff.groups.is_empty();
     if !diff.missing.is_empty() && (all || few) {
@@ -31,9 +36,8 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
         sheet.heading(2, "Changes");
     }
     sheet.grid(grid);
-    let hidden = [Verdict::Same, Verdict::CantTell].map(|verdict| diff.count(verdict)).iter().sum::<usize>();
-    let hidden = hidden + if few { 0 } else { diff.missing.len() };
-    let hidden = (!all && hidden > 0).then(|| Note::plain(format!("{} more with --all", counted(hidden, "row"))));
+    let hidden = left_out + if few || all { 0 } else { diff.missing.len() };
+    let hidden = (hidden > 0).then(|| Note::plain(format!("{} hidden (--all)", counted(hidden, "row"))));
     sheet.notes(reasons(diff).into_iter().chain(hidden).chain([Note::plain(legend(diff))]));
     sheet
 }
@@ -41,7 +45,8 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
 /// For programs, `kind` is trial, reference (a copy within one process, which has no verdict), mean (of the experiment's
 /// trials, geometric; it has no `base` and `new`) or missing (its `name` is the reason, its verdict the side that lacks it).
 /// `base` and `new` are bytes per second, or in latency mode nanoseconds. `change`, `low` and `high` are fractions; `low`
-/// and `high` are empty where too few runs allow no interval. `p` is of the test for no difference.
+/// and `high` are the ends of its 95 % interval, empty where too few runs allow none; `judged_low` and `judged_high` those of
+/// the interval that the verdict goes by, which people see. `p` is of the test for no difference.
 fn columns() -> Vec<Column> {
     let mut columns = vec![Column::words("name", "trial").fit(Fit::Wrapped)];
     columns.extend(["experiment", "mode", "kind", "base_id", "new_id"].map(Column::data));
@@ -50,12 +55,23 @@ fn columns() -> Vec<Column> {
         Column::figures("new", "NEW"),
         Column::figures("change", "change"),
     ]);
-    columns.extend([Column::figures("", INTERVAL), Column::words("verdict", "verdict")]);
-    columns.extend(["low", "high", "p", "base_runs", "new_runs"].map(Column::data));
+    columns.extend([Column::figures("", "interval"), Column::words("verdict", "verdict")]);
+    columns.extend(["low", "high", "judged_low", "judged_high", "p", "base_runs", "new_runs"].map(Column::data));
     columns
 }
 
-fn group(group: &diff::ChangeGroup, all: bool) -> RowGroup {
+/// The verdicts of the rows of a group, the mean's last.
+fn outcomes(group: &diff::ChangeGroup) -> impl Iterator<Item = Verdict> {
+    let rows = group.changes.iter().map(|change| match change.reference {
+        // It has none.
+        true => Verdict::Same,
+        false => change.comparison.verdict,
+    });
+    rows.chain(group.mean.iter().map(|mean| mean.verdict))
+}
+
+/// What changed comes first; of the others as many as there is room for.
+fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
     let (what, unit) = match group.mode {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
@@ -79,26 +95,34 @@ fn group(group: &diff::ChangeGroup, all: bool) -> RowGroup {
         cells.extend(outcome(comparison, kind == "reference"));
         Row { cells, instead: None }
     };
-    let mut rows: Vec<Row> = group
-        .changes
-        .iter()
-        .filter(|change| all || (changed(change.comparison.verdict) && !change.reference))
-        .map(|change| {
-            let kind = if change.reference { "reference" } else { "trial" };
-            row(kind, &change.name, Some(change), &change.comparison)
-        })
-        .collect();
-    if let Some(mean) = group.mean.as_ref().filter(|mean| all || changed(mean.verdict)) {
+    let (first, others): (Vec<&Change>, Vec<&Change>) =
+        group.changes.iter().partition(|change| changed(change.comparison.verdict) && !change.reference);
+    let mut fits = || {
+        let fits = *room > 0;
+        *room = room.saturating_sub(1);
+        fits
+    };
+    let others: Vec<&Change> = others.into_iter().take_while(|_| fits()).collect();
+    let mean = group.mean.as_ref().filter(|mean| changed(mean.verdict) || fits());
+    let of = |change: &Change| {
+        let kind = if change.reference { "reference" } else { "trial" };
+        row(kind, &change.name, Some(change), &change.comparison)
+    };
+    let mut rows: Vec<Row> = first.into_iter().chain(others).map(of).collect();
+    if let Some(mean) = mean {
         let count = group.changes.iter().filter(|change| !change.reference).count();
         rows.push(row("mean", &format!("geometric mean of {count}"), None, mean));
     }
     RowGroup { caption: format!("{}: {what}", neutral(&group.title)), rows }
 }
 
-/// Why some can't be told, and how much is known of the sessions.
+/// Why some are inconclusive or have no verdict.
 fn reasons(diff: &Diff) -> Vec<Note> {
     let reasons = grouped(diff.counted().filter_map(|change| Some((change.why.as_ref()?, change))));
-    let said = |(why, of): (&String, Vec<&Change>)| format!("{} can't be told: {why}", counted(of.len(), "trial"));
+    let said = |(why, of): (&String, Vec<&Change>)| match of.len() {
+        all if all == diff.counted().count() => why.clone(),
+        some => format!("{}: {why}", counted(some, "trial")),
+    };
     reasons.into_iter().map(|reason| Note::new("!", Style::Caution, &said(reason))).collect()
 }
 
@@ -119,7 +143,7 @@ fn missing(missing: &Missing) -> Row {
 
 /// Change, interval and verdict for people, and the rest for programs.
 fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
-    let verdict = verdict_in_words(comparison.verdict);
+    let verdict = verdict_in_words(comparison);
     let verdict = if in_brackets { format!("({verdict})") } else { verdict.to_owned() };
     vec![
         Cell::of(format!("{} %", signed_percent(comparison.change)), comparison.change),
@@ -127,11 +151,23 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
         Cell::of(verdict, comparison.verdict.name()).style(style(comparison.verdict)),
         Cell::data(comparison.low),
         Cell::data(comparison.high),
+        Cell::data(comparison.judged_low),
+        Cell::data(comparison.judged_high),
         Cell::data(Some(comparison.p)),
         Cell::data(Some(comparison.base_runs)),
         Cell::data(Some(comparison.new_runs)),
     ]
 }
+
+/// What nothing can be judged by has no verdict, be it one for programs.
+fn verdict_in_words(comparison: &Comparison) -> &'static str {
+    match comparison.judged() {
+        None => NO_VERDICT,
+        Some(_) => comparison.verdict.name(),
+    }
+}
+
+const NO_VERDICT: &str = "no verdict";
 
 fn origin_in_words(origin: &Origin) -> String {
     let mut words = origin.file.clone();
@@ -149,11 +185,14 @@ fn origin_in_words(origin: &Origin) -> String {
 }
 
 fn summary(diff: &Diff) -> String {
-    let parts: Vec<String> = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::CantTell]
+    let words = [Verdict::Worse, Verdict::Better, Verdict::Same, Verdict::Inconclusive].map(Verdict::name);
+    let count = |word: &&str| diff.counted().filter(|change| verdict_in_words(&change.comparison) == *word).count();
+    let parts: Vec<String> = words
         .into_iter()
-        .map(|verdict| (diff.count(verdict), verdict_in_words(verdict)))
+        .chain([NO_VERDICT])
+        .map(|word| (count(&word), word))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, verdict)| format!("{count} {verdict}"))
+        .map(|(count, word)| format!("{count} {word}"))
         .collect();
     let compared = diff.verdicts().count();
     match (compared, diff.missing.len()) {
@@ -170,15 +209,15 @@ fn legend(diff: &Diff) -> String {
     let pairing = changes().map(|change| change.comparison.pairing).find(|pairing| *pairing != Pairing::None);
     let by_session = changes().any(|change| change.comparison.base_sessions > 0);
     let mut text = format!(
-        "worse, better: certainly past {}, all trials considered; same: within {} of 0; can't tell: neither",
+        "worse, better: the whole interval is past {}; same: within {} of 0; inconclusive: neither",
         percent(diff.threshold),
         percent(diff.same_within)
     );
     text.push_str(match (pairing, by_session) {
-        (Some(Pairing::Rounds), false) => "; compared round by round",
-        (Some(Pairing::Rounds), true) => "; compared round by round in each session",
-        (Some(_), _) => "; compared by session",
-        (None, _) => "; the intervals are of these runs, and say nothing of other sessions",
+        (Some(Pairing::Rounds), false) => "; compared round by round, at 95 % for all rows together",
+        (Some(Pairing::Rounds), true) => "; compared round by round in each session, at 98 % for all rows together",
+        (Some(_), _) => "; compared by session, at 98 % for all rows together",
+        (None, _) => "; intervals: 95 %, of these runs, which say nothing of other sessions",
     });
     if diff.known_sessions > 0 && by_session {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));

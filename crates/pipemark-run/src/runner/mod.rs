@@ -26,6 +26,8 @@ pub use pieces::Passed;
 pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
 
+use pipemark_model::{Outcome, Sample, Trial};
+
 /// Receives the progress of a measurement.
 pub trait Observer {
     /// `done` of about `total` runs are made, and `trial` is next.
@@ -33,4 +35,10 @@ pub trait Observer {
 
     /// What passed in the run since the last call.
     fn passed(&mut self, passed: Passed);
+
+    /// A run of a trial has ended with this.
+    fn sampled(&mut self, trial: &Trial, sample: &Sample);
+
+    /// A trial has no more runs.
+    fn ended(&mut self, outcome: &Outcome);
 }

@@ -133,6 +133,9 @@ pub fn measure(
             match run {
                 Ok(RunResult { sample, notes }) => {
                     turn.outcome.samples.push(Sample { round, started_ns, ..sample });
+                    if let Some(sample) = turn.outcome.samples.last() {
+                        progress.sampled(&turn.outcome.trial, sample);
+                    }
                     latest = so_far(&words[i], job, &turn.outcome.samples);
                     for note in notes {
                         if !turn.outcome.notes.contains(&note) {
@@ -147,11 +150,22 @@ pub fn measure(
                 }
                 Err(error) => turn.fail(&error),
             }
+            if turn.conditions.is_none() {
+                progress.ended(&turn.outcome);
+            }
             done += 1;
         }
     }
     let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
-    let measured: Vec<Outcome> = turns.into_iter().map(|turn| finished(turn, left_over)).collect();
+    let mut last = |turn: Turn<'_>| {
+        let open = turn.conditions.is_some();
+        let outcome = finished(turn, left_over);
+        if open {
+            progress.ended(&outcome);
+        }
+        outcome
+    };
+    let measured: Vec<Outcome> = turns.into_iter().map(&mut last).collect();
     let of_trial = |trial: &Trial| {
         let outcome = measured.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned();
         Outcome { trial: trial.clone(), ..outcome.expect("every trial was measured") }

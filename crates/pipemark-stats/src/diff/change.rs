@@ -146,6 +146,11 @@ impl Diff {
         self.groups.iter().flat_map(|group| &group.changes).filter(|change| !change.reference)
     }
 
+    /// Those of them that nothing can be judged by.
+    pub fn without_verdict(&self) -> usize {
+        self.counted().filter(|change| change.comparison.judged().is_none()).count()
+    }
+
     /// Their verdicts.
     pub fn verdicts(&self) -> impl Iterator<Item = Verdict> {
         self.counted().map(|change| change.comparison.verdict)

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pipemark_model::Estimate;
+use pipemark_model::{Estimate, digits};
 
-use crate::compare::{Comparison, Pairing, compare, geometric_means};
+use crate::compare::{Comparison, MOST_MORE, Pairing, compare, geometric_means};
 use crate::diff::trial_figures::SidesFigures;
 use crate::family::Family;
 use crate::sessions::{FEWEST_FREEDOM, Session, Sessions, Spread, Together, compare_in_turns};
@@ -87,6 +87,14 @@ impl SidesSeries {
         }
     }
 
+    /// How many sessions there are, and what would give a verdict.
+    fn too_few(&self) -> String {
+        match (self.base.len(), self.new.len()) {
+            (1, 1) => "1 session each: no verdict; use ab, or --sessions 5".to_owned(),
+            (base, new) => format!("{base} sessions against {new}: no verdict; use --sessions 5"),
+        }
+    }
+
     /// How much its sessions differ.
     pub fn spread(&self) -> Option<Spread> {
         match self.ratios() {
@@ -117,10 +125,9 @@ impl SidesSeries {
                 (comparison.base_runs, comparison.new_runs) = (base.len(), new.len());
             }
             let known = self.spread().map_or(0, |spread| spread.freedom);
-            let why = (comparison.verdict == Verdict::CantTell).then(|| match known {
-                0..FEWEST_FREEDOM => too_few(),
-                _ => "the sessions differ too much, or the change is too near the limit; measure more --sessions"
-                    .to_owned(),
+            let why = (comparison.verdict == Verdict::Inconclusive).then(|| match known {
+                0..FEWEST_FREEDOM => self.too_few(),
+                _ => too_noisy(&comparison, criterion, "--sessions", self.base.len().max(self.new.len())),
             });
             return Ok((comparison, why));
         }
@@ -128,29 +135,36 @@ impl SidesSeries {
             Some((base, new)) => compare(&base, &new, Pairing::Rounds, criterion),
             None => compare(&base, &new, Pairing::None, criterion),
         };
-        let mut comparison = compared.map_err(|error| error.to_string())?;
+        let comparison = compared.map_err(|error| error.to_string())?;
         // One session hits both sides alike; of two sessions nothing is known but that they differ.
         let ratio = if self.together { estimate(&comparison) } else { None };
         let surely = ratio.and_then(|ratio| family.interval(&ratio));
-        comparison.verdict = criterion.verdict(surely.map(|(low, high)| (low - 1.0, high - 1.0)));
+        let comparison = comparison.judged_by(surely.map(|(low, high)| (low - 1.0, high - 1.0)), criterion);
         let why = match (comparison.verdict, comparison.pairing) {
-            (Verdict::CantTell, _) if base.len().min(new.len()) < 4 => {
-                "there are too few runs: four against four at least, and --runs 10 tells more".to_owned()
+            (Verdict::Inconclusive, _) if base.len().min(new.len()) < 4 => {
+                "too few runs: no verdict; use --runs 10".to_owned()
             }
-            (Verdict::CantTell, _) if self.together => {
-                "the rounds differ too much, or the change is too near the limit; measure more --runs".to_owned()
+            (Verdict::Inconclusive, _) if self.together => {
+                too_noisy(&comparison, criterion, "--runs", comparison.base_runs)
             }
-            (Verdict::CantTell, _) => too_few(),
+            (Verdict::Inconclusive, _) => self.too_few(),
             _ => return Ok((comparison, None)),
         };
         Ok((comparison, Some(why)))
     }
 }
 
-fn too_few() -> String {
-    "how much sessions of it differ is not known, as there are too few; measure both again with --sessions 5, or keep \
-     measuring, as sessions in the history count"
-        .to_owned()
+/// The smallest change that would have been seen, and what would decide it.
+fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
+    let smallest =
+        comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));
+    let advice = match comparison.more_to_decide(criterion) {
+        Some(times) if times > MOST_MORE => "; too noisy to decide".to_owned(),
+        Some(times) => format!("; {flag} {} would decide", (had as f64 * times).ceil()),
+        None if comparison.judged().is_some() => "; the change is at the limit: choose another --threshold".to_owned(),
+        None => format!("; use more {flag}"),
+    };
+    format!("inconclusive{}{advice}", smallest.unwrap_or_default())
 }
 
 fn estimate(comparison: &Comparison) -> Option<Estimate> {

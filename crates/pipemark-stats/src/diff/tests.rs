@@ -314,20 +314,21 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     let judged = |history: &[Document]| of(from_ref(&base), from_ref(&new), history).unwrap();
     let why = |diff: &Diff| (diff.verdicts().next().unwrap(), diff.counted().next().unwrap().why.clone());
     let (verdict, reason) = why(&judged(&[]));
-    assert_eq!(verdict, Verdict::CantTell);
-    assert!(reason.unwrap().contains("not known, as there are too few; measure both again with --sessions 5"));
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert_eq!(reason.unwrap(), "1 session each: no verdict; use ab, or --sessions 5");
+    assert_eq!(judged(&[]).without_verdict(), 1);
 
     let history = sessions(&base, "03");
     assert_eq!(why(&judged(&history)), (Verdict::Better, None));
     assert_eq!(judged(&history).known_sessions, 5);
-    assert_eq!(why(&judged(&history[..4])).0, Verdict::CantTell, "four sessions of one trial know too little");
+    assert_eq!(why(&judged(&history[..4])).0, Verdict::Inconclusive, "four sessions of one trial know too little");
     // Sessions that differ by two thirds leave no certainty about a factor of two.
     let mut loud = history.clone();
     for (session, by) in loud.iter_mut().zip([3u64, 5, 3, 5, 4]) {
         session.trials[0].samples.iter_mut().for_each(|sample| sample.bytes = sample.bytes * by / 4);
     }
     let (verdict, reason) = why(&judged(&loud));
-    assert!(verdict == Verdict::CantTell && reason.unwrap().contains("sessions differ too much"));
+    assert!(verdict == Verdict::Inconclusive && reason.unwrap().contains("smallest detectable change"));
     // What was measured elsewhere or otherwise says nothing of it, and what is compared says nothing of the others.
     type Odd = fn(&mut Document);
     let odd: [Odd; 4] = [
@@ -339,7 +340,7 @@ fn one_session_of_each_is_judged_by_what_the_history_knows() {
     for change in odd {
         let mut history = history.clone();
         history.iter_mut().for_each(change);
-        assert_eq!(why(&judged(&history)).0, Verdict::CantTell, "{history:?}");
+        assert_eq!(why(&judged(&history)).0, Verdict::Inconclusive, "{history:?}");
     }
     let mut none = base.clone();
     none.trials[0].samples.clear();
@@ -359,7 +360,10 @@ fn what_is_not_disturbed_alike_has_no_verdict() {
         assert_eq!(two(&base, &new).unwrap().count(Verdict::Better), 2);
         new.warnings.push(warning.clone());
         let diff = two(&base, &new).unwrap();
-        assert_eq!((diff.count(Verdict::CantTell), diff.groups[0].mean.unwrap().verdict), (2, Verdict::CantTell));
+        assert_eq!(
+            (diff.count(Verdict::Inconclusive), diff.groups[0].mean.unwrap().verdict),
+            (2, Verdict::Inconclusive)
+        );
         assert!(diff.counted().all(|change| change.why.as_ref().unwrap().contains(says)), "{diff:?}");
         let mut base = base.clone();
         base.warnings.push(warning);
@@ -381,7 +385,10 @@ fn sides_that_ran_in_turns_in_several_sessions_are_compared_in_each() {
     assert_eq!((change.comparison.pairing, change.comparison.base_sessions), (Pairing::Rounds, 5));
     assert_eq!((change.comparison.verdict, change.why), (Verdict::Better, None));
     let change = compared(&all[..3]);
-    assert!(change.comparison.verdict == Verdict::CantTell && change.why.unwrap().contains("too few"));
+    assert!(
+        change.comparison.verdict == Verdict::Inconclusive
+            && change.why.unwrap().contains("3 sessions against 3: no verdict")
+    );
 }
 
 #[test]

@@ -90,9 +90,9 @@ impl Diff {
             };
             if let Some(reason) = &withheld {
                 for change in &mut group.changes {
-                    (change.comparison.verdict, change.why) = (Verdict::CantTell, Some(reason.clone()));
+                    (change.comparison.verdict, change.why) = (Verdict::Inconclusive, Some(reason.clone()));
                 }
-                group.mean.iter_mut().for_each(|mean| mean.verdict = Verdict::CantTell);
+                group.mean.iter_mut().for_each(|mean| mean.verdict = Verdict::Inconclusive);
             }
             Ok(group)
         };

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use pipemark_console::verdict::{criterion, threshold, verdict_code};
-use pipemark_console::{Ending, ExportOptions, Format, Stop, WordChoice, exit, one_of, say};
+use pipemark_console::{Ending, ExportOptions, Format, Stop, WordChoice, exit, github, one_of, say};
 use pipemark_model::{Better, Settings, Value, neutral};
 use pipemark_report::sheet;
 use pipemark_stats::diff::{Diff, Party};
@@ -28,18 +28,18 @@ pub struct CompareOptions {
     /// Only trials with these parameters as NEW; all other parameters have to be equal
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "base")]
     new: Vec<Value>,
-    /// A change counts when its whole 95 % interval is past this, such as 5%
+    /// A change counts when its whole interval is past this, such as 5%
     ///
-    /// Without it, better or worse is a change of over 0.5 % for certain, and the same is one of under 3 % for certain.
+    /// Without it, better and worse take an interval past 0.5 %, and same one within ± 3 %.
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with a code of its own when a trial has this verdict (see below)
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = one_of(&FAIL_ON))]
-    fail_on: Vec<Option<Verdict>>,
+    fail_on: Vec<FailOn>,
     /// Measure the same thing against itself here, and say which change could be seen
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
-    /// Print the unchanged trials, those that can't be told and those not compared as well
+    /// Print all rows, however many
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -51,13 +51,42 @@ pub struct CompareOptions {
 }
 
 /// What may end a comparison with a code of its own, the most urgent first; what is missing has no verdict.
-const FAIL_ON: [WordChoice<Option<Verdict>>; 5] = [
-    ("worse", Some(Verdict::Worse), "A trial is worse: code 10"),
-    ("missing", None, "A trial is on one side only, or was not measured on both: code 11"),
-    ("cant-tell", Some(Verdict::CantTell), "It can't be told whether a trial changed: code 12"),
-    ("better", Some(Verdict::Better), "A trial is better: code 13"),
-    ("same", Some(Verdict::Same), "A trial is the same: code 14"),
+const FAIL_ON: [WordChoice<FailOn>; 7] = [
+    ("worse", FailOn::Verdict(Verdict::Worse), "A trial is worse: code 10"),
+    ("missing", FailOn::Missing, "A trial is on one side only, or was not measured on both: code 11"),
+    ("no-verdict", FailOn::NoVerdict, "A trial can't be judged, such as with one session each: code 15"),
+    ("inconclusive", FailOn::Verdict(Verdict::Inconclusive), "A trial is inconclusive or has no verdict: code 12"),
+    ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "The same"),
+    ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),
+    ("same", FailOn::Verdict(Verdict::Same), "A trial is the same: code 14"),
 ];
+
+/// What may end a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailOn {
+    Verdict(Verdict),
+    /// A trial of one side only has no verdict.
+    Missing,
+    NoVerdict,
+}
+
+impl FailOn {
+    fn happened(self, diff: &Diff) -> bool {
+        match self {
+            FailOn::Verdict(verdict) => diff.count(verdict) > 0,
+            FailOn::Missing => !diff.missing.is_empty(),
+            FailOn::NoVerdict => diff.without_verdict() > 0,
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            FailOn::Verdict(verdict) => verdict_code(verdict),
+            FailOn::Missing => exit::MISSING,
+            FailOn::NoVerdict => exit::NO_VERDICT,
+        }
+    }
+}
 
 /// Compares, or measures the noise floor.
 pub fn run(options: &CompareOptions) -> Ending {
@@ -81,12 +110,11 @@ pub fn run(options: &CompareOptions) -> Ending {
     if report.groups.is_empty() {
         return Err(Stop::failed("nothing was compared: no trial was measured on both sides"));
     }
-    let happened = |verdict: Option<Verdict>| match verdict {
-        Some(verdict) => report.count(verdict) > 0,
-        None => !report.missing.is_empty(),
-    };
-    match FAIL_ON.into_iter().find(|(_, verdict, _)| options.fail_on.contains(verdict) && happened(*verdict)) {
-        Some((_, verdict, _)) => Err(Stop::code(verdict.map_or(exit::MISSING, verdict_code))),
+    let failed = FAIL_ON.into_iter().find(|(_, what, _)| options.fail_on.contains(what) && what.happened(&report));
+    let sheet = sheet(Format::Markdown);
+    github::report("compare", &sheet, failed.map(|(word, ..)| word))?;
+    match failed {
+        Some((_, what, _)) => Err(Stop::code(what.code())),
         None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use signal_hook::consts::SIGXFSZ;
 
-use pipemark_console::{Ending, Format, Stop, catch_interrupts, exit, say, say_error};
+use pipemark_console::{Ending, Format, JsonLines, Stop, catch_interrupts, exit, say, say_error};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
 use pipemark_model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
@@ -56,13 +56,14 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
     // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;
+    let mut lines = output.json_lines()?;
     let mut plans = plans.to_vec();
     let mut documents: Vec<Document> = Vec::new();
     for session in 1..=sessions {
         if sessions > 1 && !output.export.quiet && io::stderr().is_terminal() {
             say(format_args!("session {session} of {sessions}"));
         }
-        documents.push(document(&plans, entrants, output, &interrupt));
+        documents.push(document(&plans, entrants, output, &interrupt, lines.as_mut(), session)?);
         if documents[documents.len() - 1].partial {
             break;
         }
@@ -86,7 +87,14 @@ pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sess
     measured.iter().try_for_each(|(document, _)| verdict(document, written.is_ok()))
 }
 
-fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interrupt: &Interrupt) -> Document {
+fn document(
+    plans: &[Plan],
+    entrants: &Entrants,
+    output: &OutputOptions,
+    interrupt: &Interrupt,
+    mut json_lines: Option<&mut JsonLines>,
+    session: u32,
+) -> Result<Document, Stop> {
     let started = jiff::ZonedDateTime::now().timestamp().to_string();
     let machine = pipemark_host::survey_before_measuring();
     let before = pipemark_host::Reading::now();
@@ -98,7 +106,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     let (mut partial, mut elapsed_ns) = (false, 0);
     for plan in plans {
         let lines = plan.schedule.by_interval && output.targets().printed() == Some(Format::Text);
-        let mut progress = Reporter::new(lines, output.export.quiet);
+        let mut progress = Reporter::new(lines, output.export.quiet).with_lines(json_lines.as_deref_mut(), session);
         if partial {
             outcomes.extend(plan.trials.iter().map(|trial| Outcome::of(trial.clone()).left_out(Stopped::Interrupted)));
             continue;
@@ -110,7 +118,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         let mut rest = plan.clone();
         rest.trials.retain(|trial| known(trial, &outcomes).is_none());
         let measurement = pipemark_run::measure(&rest, &machine, entrants, interrupt, &mut progress);
-        drop(progress);
+        progress.written()?;
         partial = measurement.partial;
         elapsed_ns += Nanos::from(measurement.elapsed).0;
         let all = [outcomes.as_slice(), &measurement.outcomes].concat();
@@ -124,7 +132,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
-    Document {
+    Ok(Document {
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
         title: match plans {
             [plan] => plan.title.clone(),
@@ -144,7 +152,7 @@ fn document(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, interru
         warnings: pipemark_host::warnings(&machine, &before, &after),
         host: machine,
         ..empty_document()
-    }
+    })
 }
 
 /// A document of this program and this call of it, in which nothing is measured yet.

@@ -96,8 +96,8 @@ verbs! {
     Latency(Box<bw::BwOptions<bw::LatencyKeys>>) "latency" examples!("latency"), bw::latency;
     /// Compare two measurements: better, worse, same or inconclusive
     Compare(Box<compare::CompareOptions>) "compare" examples!("compare"), compare::run;
-    /// Find out which of two pipelines is faster, or time one
-    Ab(pipemark_ab::ab::AbOptions) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
+    /// Time commands and compare them: which is faster, and by how much?
+    Ab(Box<pipemark_ab::ab::AbOptions>) "ab" pipemark_ab::ab::EXAMPLES, pipemark_ab::ab::run;
     /// Show earlier measurements and their trends
     History(history::HistoryOptions) "history" examples!("history"), history::run;
     /// Transform lines of files or standard input: count spaces, number, cut fields

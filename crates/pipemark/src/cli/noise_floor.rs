@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use pipemark_console::verdict::{interval, verdict_in_words};
+use pipemark_console::verdict::interval;
 use pipemark_console::{Ending, ExportOptions, Stop, catch_interrupts, count, exit};
 use pipemark_entrants::Entrants;
 use pipemark_model::{Host, Sample, Status, Value, digits, signed_percent};
@@ -158,7 +158,7 @@ pub struct Floor {
 /// would show.
 fn sheet(floor: &NoiseFloor) -> Sheet {
     let mut sheet = Sheet::default();
-    let (change, verdict) = (signed_percent(floor.itself.change), verdict_in_words(floor.itself.verdict));
+    let (change, verdict) = (signed_percent(floor.itself.change), floor.itself.verdict.name());
     sheet
         .heading(2, &format!("{} against itself, {} sessions of {} rounds", floor.trial, floor.sessions, floor.rounds));
     let between = format!(

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PathBufValueParser;
 use serde_json::Value;
 
-use pipemark_console::{Destination, ExportOptions, Format, Stop, Targets, destination, say, terminal};
+use pipemark_console::{Destination, ExportOptions, Format, JsonLines, Stop, Targets, destination, say, terminal};
 use pipemark_model::{Document, Nanos, Stopped};
 use pipemark_report::{export, sheet};
 use pipemark_show::{Attachment, html};
@@ -30,6 +30,7 @@ pub fn document_as(format: Format, document: &Document) -> io::Result<String> {
         Format::Json => export::json(document),
         Format::OpenMetrics => export::openmetrics(document),
         Format::Benchmark => export::benchmark_json(document),
+        Format::Hyperfine | Format::Bencher => unreachable!("exports of ab"),
     }
 }
 
@@ -45,6 +46,9 @@ pub struct OutputOptions {
     /// Write one figure per trial as github-action-benchmark reads it (customBiggerIsBetter)
     #[arg(long, value_name = "FILE|-", value_parser = destination, hide_short_help = true)]
     benchmark_json: Option<Destination>,
+    /// Write a line of JSON for each run and each trial as it ends
+    #[arg(long, value_name = "FILE|-", value_parser = destination)]
+    json_lines: Option<Destination>,
     /// Print every table, figure and finding instead of one screen
     #[arg(long)]
     pub all: bool,
@@ -57,7 +61,15 @@ impl OutputOptions {
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = self.export.targets();
         targets.add(&[(&self.openmetrics, Format::OpenMetrics), (&self.benchmark_json, Format::Benchmark)]);
-        targets
+        targets.with_lines(self.json_lines.as_ref())
+    }
+
+    /// Where lines go meanwhile, opened.
+    ///
+    /// # Errors
+    /// When it can't be.
+    pub fn json_lines(&self) -> Result<Option<JsonLines>, Stop> {
+        self.json_lines.as_ref().map(JsonLines::open).transpose()
     }
 }
 

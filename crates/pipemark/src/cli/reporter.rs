@@ -1,32 +1,114 @@
-//! Shows a measurement while it runs: its progress, or a line per interval.
+//! Shows a measurement while it runs: its progress, or a line per interval; and for programs a line of JSON per run
+//! and trial.
 
 use std::io::{Write, stdout};
 
-use pipemark_console::Progress;
-use pipemark_model::{Throughput, Unit, neutral};
+use pipemark_console::{JsonLines, Progress, Stop};
+use pipemark_model::{Outcome, Sample, Throughput, Trial, Unit, neutral};
 use pipemark_run::{Observer, Passed};
+use pipemark_stats::estimate;
+use serde::Serialize;
 
 /// Tells it.
-pub enum Reporter {
+pub struct Reporter<'a> {
+    shown: Shown,
+    lines: Option<&'a mut JsonLines>,
+    session: u32,
+    /// Why a line could not be written; no more are.
+    failed: Option<Stop>,
+}
+
+/// What people see.
+enum Shown {
     /// In a line on a terminal.
     Line(Progress),
     /// As results, by interval; the trial that was announced.
     Intervals(String),
 }
 
-impl Reporter {
+/// A run, as a line of JSON.
+#[derive(Serialize)]
+struct SampleLine<'a> {
+    kind: &'static str,
+    session: u32,
+    experiment: &'a str,
+    id: &'a str,
+    /// What was measured in it: bytes per second, or nanoseconds of a round trip.
+    figure: f64,
+    #[serde(flatten)]
+    sample: &'a Sample,
+}
+
+/// A trial that has ended, likewise.
+#[derive(Serialize)]
+struct TrialLine<'a> {
+    kind: &'static str,
+    session: u32,
+    experiment: &'a str,
+    id: &'a str,
+    status: String,
+    reason: Option<&'a str>,
+    runs: usize,
+    median: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl<'a> Reporter<'a> {
     /// By interval, or in a line that is not shown where it should be `quiet`.
-    pub fn new(by_interval: bool, quiet: bool) -> Reporter {
-        if by_interval { Reporter::Intervals(String::new()) } else { Reporter::Line(Progress::new(quiet)) }
+    pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
+        let shown = if by_interval { Shown::Intervals(String::new()) } else { Shown::Line(Progress::new(quiet)) };
+        Reporter { shown, lines: None, session: 1, failed: None }
+    }
+
+    /// With lines of JSON for programs, if they are wanted.
+    pub fn with_lines(self, lines: Option<&'a mut JsonLines>, session: u32) -> Reporter<'a> {
+        Reporter { lines, session, ..self }
+    }
+
+    /// Whether all lines were written.
+    ///
+    /// # Errors
+    /// The first that was not.
+    pub fn written(self) -> Result<(), Stop> {
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    fn line(&mut self, line: &impl Serialize) {
+        if let (Some(lines), None) = (&mut self.lines, &self.failed) {
+            self.failed = lines.line(line).err();
+        }
     }
 }
 
-impl Observer for Reporter {
+impl Observer for Reporter<'_> {
+    fn sampled(&mut self, trial: &Trial, sample: &Sample) {
+        let (session, experiment, id) = (self.session, trial.experiment.as_str(), trial.id.as_str());
+        self.line(&SampleLine { kind: "sample", session, experiment, id, figure: sample.headline(), sample });
+    }
+
+    fn ended(&mut self, outcome: &Outcome) {
+        let figures: Vec<f64> = outcome.samples.iter().map(Sample::headline).collect();
+        let estimate = estimate::from_runs(&figures);
+        self.line(&TrialLine {
+            kind: "trial",
+            session: self.session,
+            experiment: &outcome.trial.experiment,
+            id: &outcome.trial.id,
+            status: outcome.status.to_string(),
+            reason: outcome.reason.as_deref(),
+            runs: figures.len(),
+            median: estimate.map(|estimate| estimate.median),
+            low: estimate.and_then(|estimate| estimate.low),
+            high: estimate.and_then(|estimate| estimate.high),
+        });
+    }
+
     fn update(&mut self, done: u64, total: u64, trial: &str) {
-        match self {
-            Reporter::Line(progress) => progress.update(done, total, trial),
-            Reporter::Intervals(announced) if announced == trial => {}
-            Reporter::Intervals(announced) => {
+        match &mut self.shown {
+            Shown::Line(progress) => progress.update(done, total, trial),
+            Shown::Intervals(announced) if announced == trial => {}
+            Shown::Intervals(announced) => {
                 trial.clone_into(announced);
                 // Who reads it may be gone; the run goes on.
                 let _ = writeln!(stdout(), "{}", neutral(trial));
@@ -35,7 +117,7 @@ impl Observer for Reporter {
     }
 
     fn passed(&mut self, Passed { from_ns, to_ns, bytes, switches }: Passed) {
-        if let Reporter::Line(_) = self {
+        if let Shown::Line(_) = self.shown {
             return;
         }
         let seconds = |ns: u64| ns as f64 / 1e9;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 
-use pipemark_console::verdict::{style, verdict_in_words};
+use pipemark_console::verdict::style;
 use pipemark_model::{Document, Estimate, Record, Unit, digits, neutral, signed_percent};
 use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 use pipemark_stats::changes::FEWEST_SESSIONS;
@@ -111,7 +111,7 @@ pub fn trials(trials: &[(KnownTrial, Vec<TrendPoint>)]) -> Sheet {
     };
     let said = |points: &[TrendPoint]| {
         newest(points).map_or_else(Cell::default, |(id, change)| {
-            let words = verdict_in_words(change.verdict);
+            let words = change.verdict.name();
             let said = format!("{words} {} % in run {id}", signed_percent(change.change));
             Cell::of(said, change.verdict.name()).style(style(change.verdict))
         })
@@ -187,7 +187,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         format!(
             "Run {} and later are {} than run {before} and earlier by {} % ({} to {} %); {also}.",
             point.entry.id,
-            verdict_in_words(change.verdict),
+            change.verdict.name(),
             signed_percent(change.change),
             change.low.map_or_else(String::new, signed_percent),
             change.high.map_or_else(String::new, signed_percent)
@@ -209,9 +209,9 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
 
 fn change(Comparison { change, verdict, .. }: &Comparison) -> Cell {
     let words = match verdict {
-        Verdict::Better | Verdict::Worse => format!("{} {:+.1} %", verdict_in_words(*verdict), change * 100.0),
-        Verdict::Same | Verdict::CantTell => verdict_in_words(*verdict).to_owned(),
+        Verdict::Better | Verdict::Worse => format!("{} {:+.1} %", verdict.name(), change * 100.0),
+        Verdict::Same | Verdict::Inconclusive => verdict.name().to_owned(),
     };
-    let style = if *verdict == Verdict::CantTell { Style::Aside } else { style(*verdict) };
+    let style = if *verdict == Verdict::Inconclusive { Style::Aside } else { style(*verdict) };
     Cell::of(words, *change).style(style)
 }

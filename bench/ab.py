@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""`pipemark ab` beside hyperfine: how often each says that something differs where nothing does, and how often it finds what does.
+
+    bench/ab.py pairs [--seconds S]     pairs of commands, equal ones and ones that are 2, 5 and 10 % slower, for S seconds
+    bench/ab.py ci [--seconds S]        the job of docs/ci.md: nothing planted and 10 %, also with two busy loops beside it
+    bench/ab.py start                   a command's time beside that of a C program that starts it and waits
+    bench/ab.py report                  the figures so far
+
+Both get the same time for a pair (--budget, 4 s by default). hyperfine runs each command as often as fits in half of it, one after the
+other, and Welch's test at 5 % is made of the times that it exports. Commands compute for about 5, 50 and 300 ms; `noisy` adds up to
+30 % of chance to each run of 20 ms. A slowdown is more steps of the same loop. What was measured is kept in build/ab, one JSON line each,
+and the next call goes on there; --fresh starts anew. hyperfine is the one on PATH."""
+
+import argparse
+import itertools
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PIPEMARK = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/pipemark"
+STATE = ROOT / "build/ab"
+# Milliseconds and spread.
+KINDS = {"short": (5, 0), "middle": (50, 0), "long": (300, 0), "noisy": (20, 0.3)}
+# Nothing is planted half of the time.
+SLOWDOWNS = [0, 2, 0, 5, 0, 10]
+
+
+def compiled(name):
+    program = STATE / name
+    if not program.exists():
+        subprocess.run(["cc", "-O2", "-o", program, ROOT / f"bench/{name}.c"], check=True)
+    return str(program)
+
+
+def keep(result):
+    with open(STATE / "results.jsonl", "a") as file:
+        file.write(json.dumps(result) + "\n")
+
+
+def steps_per_ms(spin):
+    """The best of some runs, without what the start takes."""
+    def best(steps):
+        times = []
+        for _ in range(7):
+            begin = time.perf_counter()
+            subprocess.run([spin, str(steps)], check=True)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+    return 20_000_000 / (best(20_000_000) - best(0)) / 1000
+
+
+def ab(commands, budget, more=()):
+    words = [PIPEMARK, "ab", "--shell", "none", "--budget", f"{budget}s", "--json", "-", "--quiet", *more, "--", *commands]
+    ended = subprocess.run(words, capture_output=True, text=True)
+    return ended.returncode, json.loads(ended.stdout) if ended.stdout else None
+
+
+def hyperfine(commands, runs):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        words = ["hyperfine", "-N", "--style", "none", "--warmup", "1", "--runs", str(runs), "--export-json", file.name, *commands]
+        subprocess.run(words, check=True, capture_output=True)
+        return [result["times"] for result in json.load(open(file.name))["results"]]
+
+
+def beta_fraction(a, b, x):
+    """Lentz's continued fraction of the incomplete beta function (Numerical Recipes, 6.4)."""
+    tiny, c, d = 1e-300, 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    result = d
+    for m in range(1, 300):
+        for numerator in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                          -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 / (1 + numerator * d or tiny)
+            c = 1 + numerator / c or tiny
+            result *= c * d
+        if abs(c * d - 1) < 1e-12:
+            break
+    return result
+
+
+def incomplete_beta(a, b, x):
+    if x <= 0 or x >= 1:
+        return min(max(x, 0.0), 1.0)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(1 - x))
+    if x < (a + 1) / (a + b + 2):
+        return front * beta_fraction(a, b, x) / a
+    return 1 - front * beta_fraction(b, a, 1 - x) / b
+
+
+def welch(one, other):
+    """The two-sided p-value of Welch's test."""
+    parts = [statistics.variance(times) / len(times) for times in (one, other)]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return 1.0
+    t = (statistics.mean(one) - statistics.mean(other)) / error
+    freedom = sum(parts) ** 2 / sum(part ** 2 / (len(times) - 1) for part, times in zip(parts, (one, other)))
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+
+
+def pairs(options):
+    spin = compiled("spin")
+    rate = steps_per_ms(spin)
+    end = time.monotonic() + options.seconds
+    done = sum(1 for one in results() if one["what"] == "pair")
+    cases = list(itertools.product(SLOWDOWNS, KINDS))
+    while time.monotonic() < end:
+        percent, kind = cases[done % len(cases)]
+        ms, spread = KINDS[kind]
+        steps = [round(rate * ms), round(rate * ms * (1 + percent / 100))]
+        commands = [f"{spin} {count} {spread}" for count in steps]
+        begin = time.monotonic()
+        _, result = ab(commands, options.budget)
+        took = time.monotonic() - begin
+        figure = result["commands"][1]["figures"]["time"]
+        median = result["commands"][0]["figures"]["time"]["estimate"]["median"] / 1e9
+        begin = time.monotonic()
+        p = welch(*hyperfine(commands, max(5, int(options.budget / 2 / median))))
+        keep({"what": "pair", "kind": kind, "percent": percent, "verdict": figure["verdict"], "p": p, "ab_seconds": took,
+              "hyperfine_seconds": time.monotonic() - begin, "change": figure["comparison"]["change"]})
+        done += 1
+
+
+def ci(options):
+    spin = compiled("spin")
+    rate = steps_per_ms(spin)
+    end = time.monotonic() + options.seconds
+    done = sum(1 for one in results() if one["what"] == "ci")
+    cases = list(itertools.product([0, 10, 0], [False, True]))
+    while time.monotonic() < end:
+        percent, busy = cases[done % len(cases)]
+        loops = [subprocess.Popen([spin, "1e15"]) for _ in range(2 if busy else 0)]
+        try:
+            begin = time.monotonic()
+            commands = [f"{spin} {round(rate * 40 * (1 + more / 100))}" for more in (0, percent)]
+            code, result = ab(commands, 120, ["--sessions", "10", "--threshold", "3%", "--fail-on", "worse"])
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        verdict = result["commands"][1]["figures"]["time"]["verdict"]
+        keep({"what": "ci", "percent": percent, "busy": busy, "code": code, "verdict": verdict, "seconds": time.monotonic() - begin})
+        done += 1
+
+
+def start(_):
+    starter, spin = compiled("start"), compiled("spin")
+    rate = steps_per_ms(spin)
+    for ms in (0, 1, 5):
+        ratios = []
+        for _ in range(5):
+            command = [spin, str(round(rate * ms))]
+            plain = int(subprocess.run([starter, "100", *command], check=True, capture_output=True, text=True).stdout)
+            _, result = ab([" ".join(command)], 60, ["--runs", "100"])
+            ratios.append(result["commands"][0]["figures"]["time"]["estimate"]["median"] / plain)
+        keep({"what": "start", "ms": ms, "ratio": statistics.median(ratios), "plain_ns": plain})
+
+
+def results():
+    path = STATE / "results.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def upper(wrong, count):
+    """The upper end of Clopper and Pearson's 95 % bound, one-sided."""
+    low, high = wrong / max(count, 1), 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        at_most = sum(math.comb(count, k) * middle ** k * (1 - middle) ** (count - k) for k in range(wrong + 1))
+        low, high = (middle, high) if at_most > 0.05 else (low, middle)
+    return high
+
+
+def report(_):
+    all_pairs = [one for one in results() if one["what"] == "pair"]
+    differs = lambda one: one["verdict"] in ("better", "worse")
+    equal = [one for one in all_pairs if one["percent"] == 0]
+    if equal:
+        false = sum(differs(one) for one in equal)
+        welch_false = sum(one["p"] < 0.05 for one in equal)
+        # The p-value at which Welch's test errs as often as ab.
+        level = sorted(one["p"] for one in equal)[false]
+        print(f"equal pairs: {len(equal)}; called different: ab {false} (at most {upper(false, len(equal)):.1%}), "
+              f"hyperfine with Welch {welch_false} (at most {upper(welch_false, len(equal)):.1%})")
+        print("| slower by | command | pairs | ab | Welch at 5 % | Welch at ab's false rate |\n|---|---|---|---|---|---|")
+        for percent, kind in itertools.product([0, 2, 5, 10], KINDS):
+            own = [one for one in all_pairs if (one["percent"], one["kind"]) == (percent, kind)]
+            if own:
+                found = (sum(map(differs, own)), sum(one["p"] < 0.05 for one in own), sum(one["p"] < level for one in own))
+                print(f"| {percent} % | {kind} | {len(own)} | {found[0]} | {found[1]} | {found[2]} |")
+        planted = [one for one in all_pairs if one["percent"]]
+        print(f"planted, all together: ab {sum(map(differs, planted))} of {len(planted)}, "
+              f"Welch {sum(one['p'] < 0.05 for one in planted)}, at ab's false rate {sum(one['p'] < level for one in planted)}")
+        same = [one for one in equal if one["kind"] != "noisy"]
+        print(f"equal and quiet, called same: {sum(one['verdict'] == 'same' for one in same)} of {len(same)}; a pair took "
+              f"ab {statistics.median(one['ab_seconds'] for one in all_pairs):.1f} s, "
+              f"hyperfine {statistics.median(one['hyperfine_seconds'] for one in all_pairs):.1f} s")
+    for percent, busy in itertools.product([0, 10], [False, True]):
+        own = [one for one in results() if one["what"] == "ci" and (one["percent"], one["busy"]) == (percent, busy)]
+        if own:
+            words = {word: sum(one["verdict"] == word for one in own) for word in ("better", "worse", "same", "inconclusive")}
+            print(f"job, {percent} % slower{', two busy loops' if busy else ''}: red {sum(one['code'] == 10 for one in own)} of "
+                  f"{len(own)}, {words}, {max(one['seconds'] for one in own):.0f} s at most")
+    for one in results():
+        if one["what"] == "start":
+            print(f"start, {one['ms']} ms of computing: {one['ratio']:.3f} times what a C program that waits sees")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["pairs", "ci", "start", "report"])
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--budget", type=int, default=4)
+    parser.add_argument("--fresh", action="store_true")
+    options = parser.parse_args()
+    if options.fresh:
+        shutil.rmtree(STATE, ignore_errors=True)
+    STATE.mkdir(parents=True, exist_ok=True)
+    if options.what == "pairs" and not shutil.which("hyperfine"):
+        sys.exit("hyperfine is not on PATH: cargo install hyperfine")
+    globals()[options.what](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+//! The pages of a file in memory: dropped, so that it is read from storage again, and counted.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
+
+use rustix::fs::{Advice, fadvise, fdatasync};
+
+use crate::result_of;
+
+/// Bytes asked about in one call: 256 KiB of answers.
+const PIECE: u64 = 1 << 30;
+
+/// How many pages of a file are in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CachedPages {
+    /// In memory.
+    pub cached: u64,
+    /// All of them.
+    pub all: u64,
+}
+
+/// Writes back what is new in the file and asks the kernel to drop its pages, by posix_fadvise(2), which takes no root. It keeps those
+/// that others map or lock: [`count`] says how many.
+///
+/// # Errors
+/// When the file can't be written back.
+pub fn drop_pages(file: &File) -> io::Result<()> {
+    fdatasync(file)?;
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+/// Counts the file's pages, by mincore(2). Since Linux 5.2 whoever neither owns nor may write the file is told that all of them are
+/// in memory.
+///
+/// # Errors
+/// When it can't be mapped, as a pipe or a folder can't.
+pub fn count(file: &File) -> io::Result<CachedPages> {
+    let (length, page) = (file.metadata()?.len(), rustix::param::page_size() as u64);
+    let mut pages = CachedPages { cached: 0, all: length.div_ceil(page) };
+    let mut answers = Vec::new();
+    for from in (0..length).step_by(PIECE as usize) {
+        let bytes = (length - from).min(PIECE) as usize;
+        answers.resize(bytes.div_ceil(page as usize), 0u8);
+        let offset = libc::off_t::try_from(from).map_err(io::Error::other)?;
+        let flags = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: a new mapping, at an address that the kernel chooses; it is never read.
+        let map = unsafe { libc::mmap(null_mut(), bytes, flags.0, flags.1, file.as_raw_fd(), offset) };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the mapping is `bytes` long, and there is an answer for each of its pages.
+        let asked = result_of(unsafe { libc::mincore(map, bytes, answers.as_mut_ptr()) });
+        // SAFETY: the mapping made above, which nothing refers to.
+        unsafe { libc::munmap(map, bytes) };
+        asked?;
+        pages.cached += answers.iter().filter(|answer| **answer & 1 == 1).count() as u64;
+    }
+    Ok(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A file in memory that has no name.
+    fn unnamed() -> File {
+        File::from(rustix::fs::memfd_create("pages", rustix::fs::MemfdFlags::CLOEXEC).unwrap())
+    }
+
+    #[test]
+    fn what_was_written_is_cached_and_its_pages_are_counted() {
+        let mut file = unnamed();
+        assert_eq!(count(&file).unwrap(), CachedPages::default());
+        let page = rustix::param::page_size();
+        file.write_all(&vec![1; 3 * page + 1]).unwrap();
+        assert_eq!(count(&file).unwrap(), CachedPages { cached: 4, all: 4 });
+        drop_pages(&file).unwrap();
+        // Memory is the only place that these have.
+        assert_eq!(count(&file).unwrap().cached, 4);
+    }
+
+    #[test]
+    fn what_has_no_pages_is_an_error() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let reader = File::from(std::os::fd::OwnedFd::from(reader));
+        assert!(drop_pages(&reader).is_err());
+    }
+}

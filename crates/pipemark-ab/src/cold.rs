@@ -1,0 +1,37 @@
+//! `--cold FILE`: files whose pages are dropped before each run.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use pipeio_harness::file_cache;
+use serde::Serialize;
+
+use pipemark_host::child::RunError;
+use pipemark_model::neutral;
+
+/// How far the files were cold.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ColdPages {
+    /// Pages of all files together.
+    pub pages: u64,
+    /// The most of them that stayed in memory before a run, in spite of being dropped.
+    pub stayed: u64,
+}
+
+/// Drops the pages of all files, and counts those that stay.
+///
+/// # Errors
+/// When one can't be opened, written back or mapped.
+pub fn drop_all(files: &[PathBuf], before: ColdPages) -> Result<ColdPages, RunError> {
+    let mut now = ColdPages::default();
+    for path in files {
+        let named = |error| RunError::Failed(format!("--cold {}: {error}", neutral(&path.to_string_lossy())));
+        let file = File::open(path).map_err(named)?;
+        file_cache::drop_pages(&file).map_err(named)?;
+        let counted = file_cache::count(&file).map_err(named)?;
+        now.pages += counted.all;
+        now.stayed += counted.cached;
+    }
+    Ok(ColdPages { stayed: before.stayed.max(now.stayed), ..now })
+}

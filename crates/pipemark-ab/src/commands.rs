@@ -1,0 +1,208 @@
+//! The commands that are measured: what was typed, for each combination of parameters, with names and hooks.
+
+use pipemark_model::{Capacity, neutral};
+
+use crate::hooks::Hooks;
+use crate::pipeline::TimedCommand;
+use crate::placeholders::{self, Parameter, Setting, combinations, replaced};
+use crate::stages::stages;
+
+/// One of the commands.
+#[derive(Debug, Clone)]
+pub struct CommandEntry {
+    /// What it is called in tables and sentences: its name, or A, B, C, or its parameters.
+    pub label: String,
+    /// The command with its parameters.
+    pub text: String,
+    /// The values of its parameters.
+    pub parameters: Vec<Setting>,
+    /// What is run.
+    pub command: TimedCommand,
+    /// What is done around its runs.
+    pub hooks: Hooks,
+}
+
+/// What was typed of them. A list of one is for all commands, and otherwise there is one for each.
+#[derive(Debug, Clone, Default)]
+pub struct CommandWords {
+    pub commands: Vec<String>,
+    pub names: Vec<String>,
+    pub parameters: Vec<Parameter>,
+    pub capacities: Vec<Capacity>,
+    pub setup: Vec<String>,
+    pub prepare: Vec<String>,
+    pub conclude: Vec<String>,
+    pub cleanup: Vec<String>,
+}
+
+/// More commands than this are measured only when that is confirmed.
+pub const MOST_UNASKED: usize = 256;
+
+/// All commands, with all combinations.
+///
+/// # Errors
+/// A sentence, when lists don't fit, a parameter is nowhere, or a pipeline can't be taken apart for its `--capacity`.
+pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
+    let mut commands = typed.commands.clone();
+    // One command with several capacities is as many commands.
+    if let ([one], [_, _, ..]) = (commands.as_slice(), typed.capacities.as_slice()) {
+        commands = vec![one.clone(); typed.capacities.len()];
+    }
+    let count = commands.len();
+    let lists: [(&str, &[String]); 4] = [
+        ("--setup", &typed.setup),
+        ("--prepare", &typed.prepare),
+        ("--conclude", &typed.conclude),
+        ("--cleanup", &typed.cleanup),
+    ];
+    for (flag, given) in lists.iter().map(|(flag, list)| (*flag, list.len())) {
+        if given > 1 && given != count {
+            return Err(format!(
+                "{flag} is given {given} times for {count} commands; give one for all, or one for each"
+            ));
+        }
+    }
+    if !typed.names.is_empty() && typed.names.len() != count {
+        return Err(format!("--name is given {} times for {count} commands; give one for each", typed.names.len()));
+    }
+    let capacities = typed.capacities.len();
+    if capacities > 1 && capacities != count {
+        return Err(format!("--capacity has {capacities} values for {count} commands; use one, or one for each"));
+    }
+    let hooks = lists.iter().flat_map(|(_, list)| list.iter());
+    let texts: Vec<&str> = commands.iter().chain(&typed.names).chain(hooks).map(String::as_str).collect();
+    placeholders::check(&typed.parameters, &texts)?;
+    let mut all: Vec<CommandEntry> = Vec::new();
+    for settings in combinations(&typed.parameters) {
+        for (at, text) in commands.iter().enumerate() {
+            let of = |list: &[String]| list.get(at).or(list.first()).map(|text| replaced(text, &settings));
+            let capacity = typed.capacities.get(at).or(typed.capacities.first()).copied();
+            let text = replaced(text, &settings);
+            all.push(CommandEntry {
+                label: label(typed, at, count, &settings),
+                command: TimedCommand { stages: split(&text, capacity)?, capacity },
+                text,
+                hooks: Hooks {
+                    setup: of(&typed.setup),
+                    prepare: of(&typed.prepare),
+                    conclude: of(&typed.conclude),
+                    cleanup: of(&typed.cleanup),
+                },
+                parameters: settings.clone(),
+            });
+        }
+    }
+    let twice = all.iter().enumerate().find(|(at, entry)| all[..*at].iter().any(|other| other.label == entry.label));
+    match twice {
+        Some((_, entry)) => Err(format!(
+            "two commands are called '{}'; put the parameters that differ into --name",
+            neutral(&entry.label)
+        )),
+        None => Ok(all),
+    }
+}
+
+/// A, B, C of commands, `threads=2` of parameters, `A threads=2` of both; or the name.
+fn label(typed: &CommandWords, at: usize, count: usize, settings: &[Setting]) -> String {
+    if let Some(name) = typed.names.get(at) {
+        return replaced(name, settings);
+    }
+    let letter = u8::try_from(at).ok().filter(|at| *at < 26).map(|at| char::from(b'A' + at).to_string());
+    let letter = letter.unwrap_or_else(|| (at + 1).to_string());
+    let pairs: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    match (pairs.is_empty(), count) {
+        (true, _) => letter,
+        (false, 1) => pairs.join(" "),
+        (false, _) => format!("{letter} {}", pairs.join(" ")),
+    }
+}
+
+/// The stages: one, or those between which the pipes are to be ours.
+fn split(text: &str, capacity: Option<Capacity>) -> Result<Vec<String>, String> {
+    match capacity {
+        None => Ok(vec![text.to_owned()]),
+        Some(Capacity::QUOTA) => Err("--capacity quota is for 'pipemark bw'; use a size".to_owned()),
+        Some(_) => {
+            let stages = stages(text).map_err(|error| format!("'{}': {error}", neutral(text)))?;
+            match stages.len() {
+                1 => Err(format!("'{}' has no pipe that --capacity could apply to", neutral(text))),
+                _ => Ok(stages),
+            }
+        }
+    }
+}
+
+/// The place of the command that `--reference` names, by number or by label.
+///
+/// # Errors
+/// A sentence.
+pub fn reference(entries: &[CommandEntry], wanted: &str) -> Result<usize, String> {
+    let named = entries.iter().position(|entry| entry.label == wanted);
+    let numbered = || wanted.parse::<usize>().ok().filter(|number| (1..=entries.len()).contains(number));
+    named.or_else(|| numbered().map(|number| number - 1)).ok_or_else(|| {
+        let labels: Vec<&str> = entries.iter().take(8).map(|entry| entry.label.as_str()).collect();
+        let (count, labels) = (entries.len(), neutral(&labels.join(", ")));
+        format!("--reference '{}' is none of the commands; use 1 to {count}, or a name: {labels}", neutral(wanted))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(commands: &[&str]) -> CommandWords {
+        CommandWords { commands: commands.iter().map(|text| (*text).to_owned()).collect(), ..CommandWords::default() }
+    }
+
+    fn labels(typed: &CommandWords) -> Vec<String> {
+        entries(typed).unwrap().into_iter().map(|entry| entry.label).collect()
+    }
+
+    #[test]
+    fn commands_have_letters_and_parameters_their_values() {
+        assert_eq!(labels(&typed(&["a", "b", "c"])), ["A", "B", "C"]);
+        let threads = "threads=1,2".parse().unwrap();
+        let one = CommandWords { parameters: vec![threads], ..typed(&["make -j{threads}"]) };
+        assert_eq!(labels(&one), ["threads=1", "threads=2"]);
+        assert_eq!(entries(&one).unwrap()[1].text, "make -j2");
+        let two = CommandWords { commands: vec!["a {threads}".into(), "b".into()], ..one.clone() };
+        assert_eq!(labels(&two), ["A threads=1", "B threads=1", "A threads=2", "B threads=2"]);
+        let named = CommandWords { names: vec!["jobs {threads}".into()], ..one.clone() };
+        assert_eq!(labels(&named), ["jobs 1", "jobs 2"]);
+        let alike = CommandWords { names: vec!["jobs".into()], ..one };
+        assert!(entries(&alike).unwrap_err().contains("two commands are called 'jobs'"));
+    }
+
+    #[test]
+    fn hooks_are_for_all_or_for_each() {
+        let with = |setup: &[&str]| CommandWords {
+            setup: setup.iter().map(|text| (*text).into()).collect(),
+            ..typed(&["a", "b"])
+        };
+        let setups = |typed: &CommandWords| {
+            entries(typed).unwrap().into_iter().map(|entry| entry.hooks.setup).collect::<Vec<_>>()
+        };
+        assert_eq!(setups(&with(&["x"])), [Some("x".to_owned()), Some("x".to_owned())]);
+        assert_eq!(setups(&with(&["x", "y"])), [Some("x".to_owned()), Some("y".to_owned())]);
+        assert!(entries(&with(&["x", "y", "z"])).unwrap_err().contains("3 times for 2 commands"));
+    }
+
+    #[test]
+    fn hooks_have_parameters_too() {
+        let setup = CommandWords {
+            setup: vec!["git checkout {branch}".into()],
+            parameters: vec!["branch=main,next".parse().unwrap()],
+            ..typed(&["make"])
+        };
+        assert_eq!(entries(&setup).unwrap()[1].hooks.setup.as_deref(), Some("git checkout next"));
+    }
+
+    #[test]
+    fn the_reference_is_a_number_or_a_name() {
+        let all = entries(&CommandWords { names: vec!["old".into(), "new".into()], ..typed(&["a", "b"]) }).unwrap();
+        assert_eq!((reference(&all, "2"), reference(&all, "old")), (Ok(1), Ok(0)));
+        for wrong in ["0", "3", "other"] {
+            assert!(reference(&all, wrong).unwrap_err().contains("1 to 2"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What all commands of a call have in common: shell, environment, CPUs, standard input, limit.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use pipemark_host::child::{Child, ProcessGroup, RunError};
+use pipemark_model::neutral;
+
+use crate::shell::Shell;
+
+/// The conditions.
+#[derive(Debug, Clone)]
+pub struct RunConditions {
+    /// What starts commands and hooks.
+    pub shell: Shell,
+    /// Variables that are set, and what to.
+    pub environment: Vec<(String, String)>,
+    /// The CPUs that commands may run on; all that pipemark may where there are none.
+    pub cpus: Option<CpuSet>,
+    /// What is on standard input; nothing without.
+    pub input: Option<PathBuf>,
+    /// Whether a command may end with a code other than 0.
+    pub ignore_failure: bool,
+    /// A run that takes longer is ended.
+    pub limit: Duration,
+    /// As many copies of a command run at once.
+    pub copies: usize,
+}
+
+impl RunConditions {
+    /// The command that starts `text`.
+    ///
+    /// # Errors
+    /// When it is no command.
+    pub fn command(&self, text: &str) -> Result<Command, RunError> {
+        let words = self.shell.words(text).map_err(RunError::Failed)?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        Ok(command)
+    }
+
+    /// Starts it on the CPUs that commands may run on.
+    ///
+    /// # Errors
+    /// When it is not found or can't be started.
+    pub fn start(&self, name: &str, command: &mut Command, group: ProcessGroup<'_>) -> Result<Child, RunError> {
+        let started = match &self.cpus {
+            None => Child::start(name, command, group),
+            Some(cpus) => on_cpus(cpus, || Child::start(name, command, group)),
+        };
+        started.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => RunError::Failed(format!("'{}': the command was not found", neutral(name))),
+            _ => RunError::Failed(format!("'{}' could not be started: {error}", neutral(name))),
+        })
+    }
+
+    /// What the first stage reads.
+    ///
+    /// # Errors
+    /// When the file can't be opened.
+    pub fn standard_input(&self) -> Result<Stdio, RunError> {
+        let Some(path) = &self.input else { return Ok(Stdio::null()) };
+        let file = File::open(path)
+            .map_err(|error| RunError::Failed(format!("--input {}: {error}", neutral(&path.to_string_lossy()))))?;
+        Ok(Stdio::from(file))
+    }
+}
+
+/// Does something where only these CPUs are allowed, which what it starts inherits.
+fn on_cpus<T>(cpus: &CpuSet, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before = sched_getaffinity(None)?;
+    sched_setaffinity(None, cpus)?;
+    let done = act();
+    sched_setaffinity(None, &before)?;
+    done
+}
+
+/// `0,2-3` as a set of CPUs, all of which pipemark may use.
+///
+/// # Errors
+/// A sentence.
+pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
+    let allowed = sched_getaffinity(None).map_err(|error| format!("the CPUs can't be asked for: {error}"))?;
+    let mut set = CpuSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<usize>().ok().filter(|&cpu| cpu < CpuSet::MAX_CPU);
+        let (Some(first), Some(last)) = (number(first), number(last)) else {
+            return Err(format!("'{}' is no list of CPUs; use one such as 0,2-3", neutral(text)));
+        };
+        if first > last {
+            return Err(format!("'{}' is no range of CPUs: it falls", neutral(part)));
+        }
+        for cpu in first..=last {
+            if !allowed.is_set(cpu) {
+                return Err(format!("CPU {cpu} is not there or may not be used; 'pipemark host' lists those that may"));
+            }
+            set.set(cpu);
+        }
+    }
+    Ok(set)
+}
+
+/// What went wrong is ours.
+pub(crate) fn not_run(error: io::Error) -> RunError {
+    RunError::failed("the command could not be run")(error)
+}
+
+/// It was ended.
+pub(crate) fn too_long() -> RunError {
+    RunError::Failed("it took longer than --limit and was ended".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_a_list_of_those_that_are_there() {
+        let allowed = sched_getaffinity(None).unwrap();
+        let first = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap();
+        let set = cpu_list(&first.to_string()).unwrap();
+        assert!(set.count() == 1 && set.is_set(first));
+        for text in ["", "x", "1-", "3-1", "0,,1", "1023", "99999"] {
+            assert!(cpu_list(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_started_runs_there_and_we_do_not() {
+        let before = sched_getaffinity(None).unwrap();
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());
+        let inside = on_cpus(&one, || Ok(sched_getaffinity(None)?.count())).unwrap();
+        assert_eq!((inside, sched_getaffinity(None).unwrap().count()), (1, before.count()));
+    }
+}

@@ -1,0 +1,11 @@
+//! The result for other programs: one file for each format.
+
+mod bencher;
+mod benchmark;
+mod hyperfine;
+mod run_line;
+
+pub use bencher::bencher_json;
+pub use benchmark::benchmark_json;
+pub use hyperfine::hyperfine_json;
+pub use run_line::run_line;

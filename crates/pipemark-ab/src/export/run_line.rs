@@ -1,0 +1,24 @@
+//! A line of JSON for each run, written as it ends.
+
+use serde_json::{Map, Value, json};
+
+use crate::commands::CommandEntry;
+use crate::interleaving::RunRecord;
+use crate::run_figures::FigureKind;
+
+/// The line of a run; round 0 warmed up. Times have the shell's start in them.
+pub fn run_line(entry: &CommandEntry, kinds: &[FigureKind], run: &RunRecord) -> Value {
+    let mut line = Map::new();
+    line.insert("label".to_owned(), json!(entry.label));
+    line.insert("command".to_owned(), json!(entry.text));
+    for (name, value) in &entry.parameters {
+        line.insert(format!("parameter_{name}"), json!(value));
+    }
+    line.insert("session".to_owned(), json!(run.session));
+    line.insert("round".to_owned(), json!(run.round));
+    line.insert("warmup".to_owned(), json!(run.round == 0));
+    for (kind, figure) in kinds.iter().zip(&run.figures) {
+        line.insert(kind.key.clone(), json!(figure));
+    }
+    Value::Object(line)
+}

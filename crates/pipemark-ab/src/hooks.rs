@@ -1,0 +1,50 @@
+//! What is done around runs and is not timed: `--setup`, `--prepare`, `--conclude` and `--cleanup`.
+
+use std::io::stderr;
+use std::os::fd::AsFd;
+use std::process::Stdio;
+use std::time::Instant;
+
+use pipemark_host::child::{Interrupt, ProcessGroup, RunError, how_ended};
+use pipemark_model::neutral;
+
+use crate::conditions::{RunConditions, not_run, too_long};
+
+/// The hooks of a command; none is done where there is none.
+#[derive(Debug, Clone, Default)]
+pub struct Hooks {
+    /// Once, before the first run.
+    pub setup: Option<String>,
+    /// Before each run.
+    pub prepare: Option<String>,
+    /// After each run.
+    pub conclude: Option<String>,
+    /// Once, after the last run.
+    pub cleanup: Option<String>,
+}
+
+/// Runs one to its end, if there is one. What it prints goes to standard error.
+///
+/// # Errors
+/// When it fails or takes too long, with the flag that it is from; or the person interrupts.
+pub fn run_hook(
+    flag: &str,
+    text: Option<&String>,
+    conditions: &RunConditions,
+    interrupt: &Interrupt,
+) -> Result<(), RunError> {
+    let Some(text) = text else { return Ok(()) };
+    let mut command = conditions.command(text)?;
+    let output = stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
+    command.stdin(Stdio::null()).stdout(output);
+    let mut child = conditions.start(text, &mut command, ProcessGroup::Own)?;
+    let ended = child.wait(Instant::now() + conditions.limit, Some(interrupt))?;
+    child.end_now().map_err(not_run)?;
+    match child.end() {
+        Some((status, _)) if ended && !status.success() => {
+            Err(RunError::Failed(format!("{flag} '{}' {}", neutral(text), how_ended(status))))
+        }
+        Some(_) if ended => Ok(()),
+        _ => Err(too_long()),
+    }
+}

@@ -1,0 +1,207 @@
+//! From rounds to results: estimates, comparisons with the reference, ranks, and what would decide what is inconclusive.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pipemark_model::{Better, digits};
+use pipemark_stats::compare::{Comparison, MOST_MORE};
+use pipemark_stats::estimate;
+use pipemark_stats::ranking::{BySession, Ranking, against, is_constant};
+use pipemark_stats::sessions::FEWEST_FREEDOM;
+use pipemark_stats::verdict::{Criterion, Verdict};
+
+use crate::commands::CommandEntry;
+use crate::interleaving::{RoundPlan, Rounds};
+use crate::result::{CommandResult, FigureResult, TimedRun};
+use crate::run_figures::{FigureKind, TIME};
+use crate::shell_start::ShellStart;
+
+/// The fewest sessions with a verdict.
+const FEWEST_SESSIONS: u32 = FEWEST_FREEDOM as u32 + 1;
+
+/// What is known besides the rounds.
+pub struct Judge<'a> {
+    pub entries: &'a [CommandEntry],
+    pub kinds: &'a [FigureKind],
+    pub plan: &'a RoundPlan,
+    pub rounds: &'a Rounds,
+    pub shell_start: ShellStart,
+    /// The most memory that pipemark itself had, in bytes: the kernel counts it in.
+    pub own_memory: f64,
+    /// From the option, for all figures.
+    pub criterion: &'a dyn Fn(Better) -> Criterion,
+}
+
+/// The verdict of a figure, and what it is from.
+#[derive(Debug, Clone, Default)]
+struct FigureVerdict {
+    comparison: Option<Comparison>,
+    verdict: Option<Verdict>,
+    why: Option<String>,
+    rank: Option<usize>,
+}
+
+impl Judge<'_> {
+    /// The commands with all their figures.
+    pub fn commands(&self) -> Vec<CommandResult> {
+        let mut commands: Vec<CommandResult> = self.entries.iter().enumerate().map(|(at, _)| self.bare(at)).collect();
+        for (nth, kind) in self.kinds.iter().enumerate() {
+            let values = self.values(nth);
+            let judged = self.judge(kind, &values, nth == self.plan.by);
+            for ((command, values), judged) in commands.iter_mut().zip(&values).zip(judged) {
+                let Some(estimate) = values.as_ref().and_then(|values| estimate::from_runs(&values.concat())) else {
+                    continue;
+                };
+                if nth == self.plan.by {
+                    command.rank = judged.rank;
+                }
+                let at_most = self.is_own_memory(kind, estimate.median);
+                let FigureVerdict { comparison, verdict, why, .. } = judged;
+                command.figures.insert(kind.key.clone(), FigureResult { estimate, at_most, comparison, verdict, why });
+            }
+        }
+        commands
+    }
+
+    fn bare(&self, at: usize) -> CommandResult {
+        let (entry, runs) = (&self.entries[at], &self.rounds.commands[at]);
+        let figures = |figures: &[Option<f64>]| -> BTreeMap<String, f64> {
+            self.kinds.iter().zip(figures).filter_map(|(kind, figure)| Some((kind.key.clone(), (*figure)?))).collect()
+        };
+        let run = |run: &crate::interleaving::RunRecord| TimedRun {
+            session: run.session,
+            round: run.round,
+            figures: figures(&run.figures),
+        };
+        CommandResult {
+            label: entry.label.clone(),
+            command: entry.text.clone(),
+            parameters: entry.parameters.iter().cloned().collect(),
+            failed: runs.failed.clone(),
+            rank: None,
+            capacity: entry.command.capacity,
+            capacity_granted: runs.capacity,
+            output: runs.output,
+            same_output: !runs.unsteady,
+            runs: runs.runs.iter().map(run).collect(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// A figure of each command that has it in all runs; of the time without the shell's start.
+    fn values(&self, nth: usize) -> Vec<Option<BySession>> {
+        let off = match self.shell_start.taken_off() {
+            Some([median, ..]) if self.kinds[nth].key == TIME => median,
+            _ => 0.0,
+        };
+        let of = |command: &crate::interleaving::CommandRuns| {
+            let values = command.by_session(nth).filter(|_| command.failed.is_none())?;
+            Some(shifted(&values, off))
+        };
+        self.rounds.commands.iter().map(of).collect()
+    }
+
+    fn is_own_memory(&self, kind: &FigureKind, median: f64) -> bool {
+        kind.key == "memory" && median <= self.own_memory * 1.02
+    }
+
+    /// Each command against the reference.
+    fn judge(&self, kind: &FigureKind, values: &[Option<BySession>], by: bool) -> Vec<FigureVerdict> {
+        let reference = self.plan.reference;
+        let criterion = if by { self.plan.criterion } else { (self.criterion)(kind.better) };
+        let mut judged = vec![FigureVerdict::default(); values.len()];
+        if values.len() == 1 {
+            judged[0].rank = Some(1);
+            return judged;
+        }
+        let Some(base) = &values[reference] else { return judged };
+        let rounds = |values: &BySession| values.iter().map(Vec::len).collect::<Vec<_>>();
+        let positive = |values: &BySession| values.iter().flatten().all(|value| *value > 0.0);
+        let bounded = |values: &BySession| {
+            estimate::from_runs(&values.concat()).is_some_and(|estimate| self.is_own_memory(kind, estimate.median))
+        };
+        // Those that have a ratio to the reference, with the reference among them.
+        let mut among: Vec<usize> = Vec::new();
+        for (at, values) in values.iter().enumerate() {
+            let Some(values) = values else { continue };
+            if at != reference && is_constant([base, values]) {
+                judged[at].verdict = Some(Verdict::Same);
+            } else if at != reference && bounded(base) && bounded(values) {
+                let own = digits(self.own_memory / f64::from(1 << 20));
+                judged[at].why =
+                    Some(format!("neither had more than pipemark itself, {own} MiB, which the kernel counts in"));
+            } else if rounds(values) != rounds(base) {
+                judged[at].why = Some("it failed in some rounds".to_owned());
+            } else if !positive(values) || !positive(base) {
+                judged[at].why = (at != reference).then(|| "it is zero in some runs, which has no ratio".to_owned());
+            } else {
+                among.push(at);
+            }
+        }
+        // What can't be compared is not the same.
+        for judged in judged.iter_mut().filter(|judged| judged.why.is_some()) {
+            judged.verdict = Some(Verdict::Inconclusive);
+        }
+        let Some(base) = among.iter().position(|at| *at == reference) else { return judged };
+        let of = |off: f64| -> Vec<BySession> {
+            among.iter().filter_map(|at| Some(shifted(values[*at].as_ref()?, off))).collect()
+        };
+        let compared = |off: f64| against(&of(off), base, criterion).ok();
+        let Some(comparisons) = compared(0.0) else { return judged };
+        let ranks = by.then(|| Ranking::of(&of(0.0), base, criterion).ok()).flatten().map(|ranking| ranking.ranks);
+        // What the shell takes is known with an error: the interval has room for it.
+        let ends: Vec<Vec<Option<Comparison>>> = match self.shell_start.taken_off() {
+            Some([median, low, high]) if kind.key == TIME => {
+                [low - median, high - median].into_iter().filter_map(compared).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (nth, at) in among.iter().enumerate() {
+            judged[*at].rank = ranks.as_ref().map(|ranks| ranks[nth]);
+            let Some(comparison) = comparisons[nth] else { continue };
+            let all = || ends.iter().filter_map(|other| other[nth]?.judged()).chain(comparison.judged());
+            let interval = all().reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+            let comparison = match comparison.judged() {
+                Some(_) if !ends.is_empty() => comparison.judged_by(interval, criterion),
+                _ => comparison,
+            };
+            judged[*at].verdict = Some(comparison.verdict);
+            judged[*at].comparison = Some(comparison);
+            if comparison.verdict == Verdict::Inconclusive {
+                judged[*at].why = Some(self.why(&comparison, criterion));
+            }
+        }
+        judged
+    }
+
+    /// Why it is inconclusive, and what would decide it.
+    fn why(&self, comparison: &Comparison, criterion: Criterion) -> String {
+        let rounds = self.rounds.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
+        let sessions = self.plan.sessions;
+        if comparison.judged().is_none() {
+            return match sessions {
+                1 => format!("{rounds} rounds are too few; use --runs 10"),
+                _ => format!("{sessions} sessions are too few; use --sessions {FEWEST_SESSIONS} or more"),
+            };
+        }
+        let smallest = comparison
+            .smallest_change
+            .map_or_else(String::new, |change| format!("smallest detectable change: {} %; ", digits(change * 100.0)));
+        let Some(times) = comparison.more_to_decide(criterion) else {
+            return format!("{smallest}the change is at the limit: choose another --threshold");
+        };
+        if times > MOST_MORE {
+            return format!("{smallest}too noisy to decide here");
+        }
+        let had = if sessions == 1 { rounds as f64 } else { f64::from(sessions) };
+        let more = (had * times).ceil().max(had + 1.0);
+        let flag = if sessions == 1 { "--runs" } else { "--sessions" };
+        let per_session = if sessions == 1 { 1.0 } else { (rounds as f64 / had).max(1.0) };
+        let seconds = self.rounds.round_time.max(Duration::from_millis(1)).as_secs_f64() * per_session * (more - had);
+        format!("{smallest}about {} s more would decide ({flag} {more})", seconds.ceil())
+    }
+}
+
+fn shifted(values: &BySession, off: f64) -> BySession {
+    values.iter().map(|session| session.iter().map(|value| value - off).collect()).collect()
+}

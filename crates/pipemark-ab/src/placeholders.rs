@@ -1,0 +1,257 @@
+//! `--parameter NAME=VALUES`: lists and ranges, their combinations, and `{NAME}` in commands, hooks and names.
+
+use std::str::FromStr;
+
+use pipemark_model::{nearest, neutral};
+
+/// A parameter and the values that it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Letters, digits, `_` and `-`.
+    pub name: String,
+    /// In order, at least one.
+    pub values: Vec<String>,
+}
+
+/// A name with its value.
+pub type Setting = (String, String);
+
+/// More values of one parameter are a slip of the hand.
+const MOST_VALUES: usize = 100_000;
+
+impl FromStr for Parameter {
+    type Err = String;
+
+    /// `threads=1,2,4`, `size=1..10`, `delay=0.3..0.7:0.2`, and lists of these.
+    fn from_str(text: &str) -> Result<Parameter, String> {
+        let shown = neutral(text);
+        let (name, values) = text.split_once('=').ok_or_else(|| {
+            format!("'{shown}' names no values; use NAME=VALUE,…, such as threads=1,2,4 or size=1..10:3")
+        })?;
+        let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
+        if !name.starts_with(starts) || !name.chars().all(|c| starts(c) || c.is_ascii_digit() || c == '-') {
+            return Err(format!("'{}' is not a parameter's name; use letters, digits, _ and -", neutral(name)));
+        }
+        if values.is_empty() {
+            return Err(format!("the parameter {name} has no values; use {name}=VALUE,…"));
+        }
+        let mut all = Vec::new();
+        for item in values.split(',') {
+            match range(item).map_err(|error| format!("'{shown}': {error}"))? {
+                Some(range) => all.extend(range),
+                None => all.push(item.to_owned()),
+            }
+        }
+        if let Some(twice) = all.iter().enumerate().find_map(|(at, value)| all[..at].contains(value).then_some(value)) {
+            return Err(format!("the parameter {name} has the value '{}' twice", neutral(twice)));
+        }
+        Ok(Parameter { name: name.to_owned(), values: all })
+    }
+}
+
+/// A decimal number: its digits as a whole number, and how many of them stand behind the point.
+fn decimal(text: &str) -> Option<(i64, u32)> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = whole.strip_prefix('-').unwrap_or(whole);
+    (!unsigned.is_empty() && digits(unsigned) && digits(part) && part.len() <= 9)
+        .then(|| Some((format!("{whole}{part}").parse().ok()?, part.len() as u32)))?
+}
+
+/// `1..4` and `1..4:2`, both ends included; `None` for what is no range, and stands for itself.
+fn range(text: &str) -> Result<Option<Vec<String>>, String> {
+    let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
+    let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step)));
+    let (Some(from), Some(to)) = (decimal(from), decimal(to)) else { return Ok(None) };
+    let step = match step {
+        None => (1, 0),
+        Some(step) => decimal(step).ok_or_else(|| format!("the step '{step}' is not a number"))?,
+    };
+    let places = from.1.max(to.1).max(step.1);
+    let scaled = |(value, own): (i64, u32)| value.checked_mul(10i64.pow(places - own)).ok_or("a number is too large");
+    let (from, to, step) = (scaled(from)?, scaled(to)?, scaled(step)?);
+    if step == 0 {
+        return Err("a step of 0 never arrives; use another".to_owned());
+    }
+    let count = (i128::from(to) - i128::from(from)) / i128::from(step);
+    if count < 0 || (from != to && (to > from) != (step > 0)) {
+        return Err("the range is empty; a range that falls needs a step below 0, such as 8..1:-1".to_owned());
+    }
+    if count as usize >= MOST_VALUES {
+        return Err(format!("the range has more than {MOST_VALUES} values"));
+    }
+    let shown = |value: i64| {
+        let sign = if value < 0 { "-" } else { "" };
+        let (whole, part) = (value.unsigned_abs() / 10u64.pow(places), value.unsigned_abs() % 10u64.pow(places));
+        match places {
+            0 => format!("{sign}{whole}"),
+            places => format!("{sign}{whole}.{part:0width$}", width = places as usize),
+        }
+    };
+    Ok(Some((0..=count as i64).map(|nth| shown(from + nth * step)).collect()))
+}
+
+/// Every combination of the values, the last parameter's varying fastest; one empty one of no parameters.
+pub fn combinations(parameters: &[Parameter]) -> Vec<Vec<Setting>> {
+    parameters.iter().fold(vec![Vec::new()], |before, parameter| {
+        let with = |settings: &Vec<Setting>, value: &String| {
+            settings.iter().cloned().chain([(parameter.name.clone(), value.clone())]).collect()
+        };
+        before.iter().flat_map(|settings| parameter.values.iter().map(move |value| with(settings, value))).collect()
+    })
+}
+
+/// The text with each `{NAME}` of a setting replaced. A variable of the shell, `${NAME}`, stays, and so does every other brace.
+pub fn replaced(text: &str, settings: &[Setting]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, brace) = rest.split_at(at);
+        out.push_str(before);
+        let found = settings.iter().find_map(|(name, value)| {
+            Some((brace.strip_prefix('{')?.strip_prefix(name.as_str())?.strip_prefix('}')?, value))
+        });
+        match found.filter(|_| !before.ends_with('$')) {
+            Some((after, value)) => {
+                out.push_str(value);
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = &brace[1..];
+            }
+        }
+    }
+    out + rest
+}
+
+/// Refuses parameters that none of the texts has, and those that are given twice.
+///
+/// # Errors
+/// A sentence.
+pub fn check(parameters: &[Parameter], texts: &[&str]) -> Result<(), String> {
+    for (at, Parameter { name, .. }) in parameters.iter().enumerate() {
+        if parameters[..at].iter().any(|other| other.name == *name) {
+            return Err(format!("--parameter {name} is given twice; list all of its values in one"));
+        }
+        let probe = [(name.clone(), String::new())];
+        if texts.iter().all(|text| replaced(text, &probe) == *text) {
+            let seen: Vec<&str> = texts.iter().flat_map(|text| names(text)).collect();
+            let unknown = seen.iter().copied().filter(|seen| parameters.iter().all(|known| known.name != *seen));
+            let meant = nearest(name, unknown).map_or_else(String::new, |meant| format!(" (there is {{{meant}}})"));
+            return Err(format!(
+                "no command, hook or name has {{{name}}}, so --parameter {name} changes nothing{meant}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What stands in braces like a parameter.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split('{').skip(1).filter_map(|part| part.split_once('}'));
+    parts
+        .map(|(name, _)| name)
+        .filter(|name| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        text.parse::<Parameter>().unwrap().values
+    }
+
+    fn settings(text: &str) -> Vec<Setting> {
+        text.split_whitespace().map(|pair| pair.split_once('=').unwrap()).map(|(n, v)| (n.into(), v.into())).collect()
+    }
+
+    #[test]
+    fn values_are_lists_and_ranges() {
+        assert_eq!(values("threads=1,2,4"), ["1", "2", "4"]);
+        assert_eq!(values("threads=1..4"), ["1", "2", "3", "4"]);
+        assert_eq!(values("threads=1..8:3,16"), ["1", "4", "7", "16"]);
+        assert_eq!(values("delay=0.3..0.7:0.2"), ["0.3", "0.5", "0.7"]);
+        assert_eq!(values("delay=-1..1:0.5"), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
+        assert_eq!(values("n=3..1:-1"), ["3", "2", "1"]);
+        assert_eq!(values("n=7..7"), ["7"]);
+        assert_eq!(values("branch=main,feature/a=b"), ["main", "feature/a=b"]);
+        assert_eq!(values("range=main..branch"), ["main..branch"], "a range of commits is a value");
+        assert_eq!(values("empty=,x"), ["", "x"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (text, words) in [
+            ("threads", "names no values"),
+            ("threads=", "has no values"),
+            ("=1", "not a parameter's name"),
+            ("1x=1", "not a parameter's name"),
+            ("a b=1", "not a parameter's name"),
+            ("n=1..4:0", "a step of 0"),
+            ("n=1..4:0.0", "a step of 0"),
+            ("n=4..1", "the range is empty"),
+            ("n=1..4:-1", "the range is empty"),
+            ("n=1..4:x", "the step 'x'"),
+            ("n=0..9999999", "more than 100000"),
+            ("n=1,2,1", "twice"),
+            ("n=1..3,2", "twice"),
+            ("n=0.000000001..9223372036854775807", "too large"),
+        ] {
+            let error = text.parse::<Parameter>().unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_the_names_given_are_replaced() {
+        let set = settings("threads=4 x=1");
+        assert_eq!(replaced("make -j{threads} {threads}", &set), "make -j4 4");
+        for stays in ["awk '{print}'", "echo ${x}", "echo {y} { x } {", "{ threads; }"] {
+            assert_eq!(replaced(stays, &set), stays);
+        }
+        assert_eq!(replaced("{{x}}", &set), "{1}");
+    }
+
+    #[test]
+    fn a_value_is_not_read_again() {
+        assert_eq!(replaced("{a}", &settings("a={b} b=2")), "{b}");
+    }
+
+    #[test]
+    fn all_combine_and_the_last_varies_fastest() {
+        let all = combinations(&["a=1,2".parse().unwrap(), "b=x,y".parse().unwrap()]);
+        let all: Vec<String> = all.iter().map(|one| one.iter().map(|(_, value)| value.as_str()).collect()).collect();
+        assert_eq!(all, ["1x", "1y", "2x", "2y"]);
+        assert_eq!(combinations(&[]), [vec![]]);
+    }
+
+    #[test]
+    fn a_parameter_that_is_nowhere_is_refused() {
+        let parameters = ["threads=1,2".parse().unwrap()];
+        assert_eq!(check(&parameters, &["make", "rm -f {threads}"]), Ok(()));
+        let error = check(&parameters, &["make -j{thread}", "echo ${threads}"]).unwrap_err();
+        assert!(error.contains("{threads}") && error.contains("there is {thread}"), "{error}");
+        let twice = ["n=1".parse().unwrap(), "n=2".parse().unwrap()];
+        assert!(check(&twice, &["{n}"]).unwrap_err().contains("twice"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[a-z0-9=,.:{}$-]{0,24}", command in "[a-c{}$]{0,24}") {
+            if let Ok(parameter) = text.parse::<Parameter>() {
+                prop_assert!(!parameter.values.is_empty());
+                let settings = [(parameter.name, parameter.values[0].clone())];
+                let _ = replaced(&command, &settings);
+            }
+        }
+
+        #[test]
+        fn without_settings_nothing_changes(command in any::<String>()) {
+            prop_assert_eq!(replaced(&command, &[]), command);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `--figure 'NAME=REGEX'`: a figure that the command prints itself.
+
+use std::str::FromStr;
+
+use regex_lite::Regex;
+
+use pipemark_model::{Better, neutral};
+
+/// A figure and how it is found.
+#[derive(Debug, Clone)]
+pub struct PrintedFigure {
+    /// What it is called; unlike all other figures.
+    pub name: String,
+    /// What it is counted in; empty for a plain number.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    regex: Regex,
+}
+
+impl FromStr for PrintedFigure {
+    type Err = String;
+
+    /// `NAME[,UNIT][,higher|lower]=REGEX`. What ends in `/s` is a rate, of which more is better; of all else less is.
+    fn from_str(text: &str) -> Result<PrintedFigure, String> {
+        let shown = neutral(text);
+        let (head, regex) = text.split_once('=').ok_or_else(|| {
+            format!("'{shown}' has no pattern; use NAME=REGEX, such as 'tok/s=([0-9.]+) tokens per second'")
+        })?;
+        let mut parts: Vec<&str> = head.split(',').map(str::trim).collect();
+        let named = match parts.last() {
+            Some(&"higher") => Some(Better::Higher),
+            Some(&"lower") => Some(Better::Lower),
+            _ => None,
+        };
+        if named.is_some() {
+            parts.pop();
+        }
+        let (name, unit) = match parts.as_slice() {
+            [name] => (*name, ""),
+            [name, unit] => (*name, *unit),
+            _ => return Err(format!("'{shown}': before the = stands NAME, NAME,UNIT or NAME,UNIT,higher")),
+        };
+        if name.is_empty() {
+            return Err(format!("'{shown}': the figure has no name"));
+        }
+        let rate = if unit.is_empty() { name } else { unit }.ends_with("/s");
+        let better = named.unwrap_or(if rate { Better::Higher } else { Better::Lower });
+        let compiled =
+            Regex::new(regex).map_err(|error| format!("'{}' is no regular expression: {error}", neutral(regex)))?;
+        if compiled.captures_len() > 2 {
+            return Err(format!(
+                "'{}' has several groups; put only the number into ( ), others into (?: )",
+                neutral(regex)
+            ));
+        }
+        Ok(PrintedFigure { name: name.to_owned(), unit: unit.to_owned(), better, regex: compiled })
+    }
+}
+
+impl PrintedFigure {
+    /// The figure in what a run printed: the first match of its group, or of the whole pattern where it has none; standard
+    /// output comes first.
+    ///
+    /// # Errors
+    /// A sentence, when nothing matches or what matches is no number: a figure that is not there is never 0.
+    pub fn find(&self, printed: [&[u8]; 2]) -> Result<f64, String> {
+        let found = printed.iter().find_map(|text| {
+            let text = String::from_utf8_lossy(text);
+            let captures = self.regex.captures(&text)?;
+            let matched = captures.get(1).or_else(|| captures.get(0))?;
+            Some(matched.as_str().trim().to_owned())
+        });
+        let text = found.ok_or_else(|| format!("it printed nothing that --figure {} matches", neutral(&self.name)))?;
+        let number = text.replace(['_', ','], "").parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| {
+            format!("--figure {} matched '{}', which is not a number", neutral(&self.name), neutral(&text))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(text: &str) -> PrintedFigure {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_figure_has_a_name_a_unit_and_a_direction() {
+        let plain = figure("loss=loss: ([0-9.]+)");
+        assert_eq!((plain.name.as_str(), plain.unit.as_str(), plain.better), ("loss", "", Better::Lower));
+        assert_eq!(figure("tok/s=([0-9]+)").better, Better::Higher);
+        assert_eq!(figure("speed,MB/s=([0-9]+)").better, Better::Higher);
+        assert_eq!(figure("score,higher=([0-9]+)").better, Better::Higher);
+        let full = figure("speed,frames/s,lower=fps=([0-9]+)");
+        assert_eq!((full.unit.as_str(), full.better), ("frames/s", Better::Lower));
+    }
+
+    #[test]
+    fn the_group_is_the_number_and_without_one_the_match() {
+        let both = |text: &'static str| [text.as_bytes(), b"".as_slice()];
+        assert_eq!(figure("x=took ([0-9.]+)").find(both("it took 2.5 s")), Ok(2.5));
+        assert_eq!(figure("x=[0-9,]+").find(both("1,234 lines")), Ok(1234.0));
+        assert_eq!(figure("x=(?m)^n ([0-9e-]+)$").find(both("m 1\nn 2e-3\n")), Ok(0.002));
+        assert_eq!(figure("x=n ([0-9]+)").find([b"nothing", b"n 7"]), Ok(7.0), "standard error too");
+    }
+
+    #[test]
+    fn no_match_is_an_error_and_never_zero() {
+        let error = figure("x=took ([0-9.]+)").find([b"", b""]).unwrap_err();
+        assert!(error.contains("nothing that --figure x matches"), "{error}");
+        let error = figure("x=took (.*)").find([b"took long", b""]).unwrap_err();
+        assert!(error.contains("'long', which is not a number"), "{error}");
+        assert!(figure("x=(inf)").find([b"inf", b""]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_figure_is_refused() {
+        for (text, words) in [
+            ("speed", "no pattern"),
+            ("=x", "no name"),
+            ("a,b,c=x", "before the ="),
+            ("x=(", "no regular expression"),
+            ("x=(a)(b)", "several groups"),
+        ] {
+            let error = text.parse::<PrintedFigure>().unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What is measured of a run besides its time: one table of figures, and those that the command prints itself.
+
+use pipemark_host::child::RunError;
+use pipemark_model::{Better, Unit, did_you_mean, digits, neutral};
+
+use crate::pipeline::PipelineRun;
+use crate::printed::PrintedFigure;
+
+/// A figure: what it is called, counted in, and which way is better.
+#[derive(Debug, Clone)]
+pub struct FigureKind {
+    /// What programs and `--by` call it.
+    pub key: String,
+    /// What people read.
+    pub heading: String,
+    /// What it is counted in.
+    pub unit: FigureUnit,
+    /// Which way is better.
+    pub better: Better,
+    source: FigureSource,
+}
+
+impl FigureKind {
+    /// Whether the command prints it.
+    pub fn is_printed(&self) -> bool {
+        matches!(self.source, FigureSource::Printed(_))
+    }
+}
+
+/// What a figure is counted in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FigureUnit {
+    /// One of pipemark's.
+    Known(Unit),
+    /// The command's own; may be empty.
+    Own(String),
+}
+
+impl FigureUnit {
+    /// A figure as people read it.
+    pub fn show(&self, value: f64) -> String {
+        match self {
+            FigureUnit::Known(unit) => unit.show(value),
+            FigureUnit::Own(unit) => format!("{} {unit}", digits(value)).trim_end().to_owned(),
+        }
+    }
+
+    /// What programs read: plain numbers are in it.
+    pub fn name(&self) -> &str {
+        match self {
+            FigureUnit::Known(Unit::Nanoseconds) => "ns",
+            FigureUnit::Known(Unit::Bytes) => "bytes",
+            FigureUnit::Known(_) => "count",
+            FigureUnit::Own(unit) => unit,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum FigureSource {
+    Run(fn(&PipelineRun) -> Option<f64>),
+    Printed(PrintedFigure),
+}
+
+/// The key of the time, which is the first figure.
+pub const TIME: &str = "time";
+
+/// All figures: those of every command, and those that these print.
+pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
+    let built_in = |(key, heading, unit, of): BuiltIn| FigureKind {
+        key: key.to_owned(),
+        heading: heading.to_owned(),
+        unit: FigureUnit::Known(unit),
+        better: Better::Lower,
+        source: FigureSource::Run(of),
+    };
+    let own = |figure: &PrintedFigure| FigureKind {
+        key: figure.name.clone(),
+        heading: figure.name.clone(),
+        unit: FigureUnit::Own(figure.unit.clone()),
+        better: figure.better,
+        source: FigureSource::Printed(figure.clone()),
+    };
+    BUILT_IN.into_iter().map(built_in).chain(printed.iter().map(own)).collect()
+}
+
+type BuiltIn = (&'static str, &'static str, Unit, fn(&PipelineRun) -> Option<f64>);
+
+/// Of each its key, its heading, its unit and where it is from.
+const BUILT_IN: [BuiltIn; 11] = [
+    (TIME, "time", Unit::Nanoseconds, |run| Some(run.nanoseconds())),
+    ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
+    ("system", "system", Unit::Nanoseconds, |run| Some(run.usage.sys_ns as f64)),
+    ("memory", "peak memory", Unit::Bytes, |run| Some(run.usage.peak_bytes as f64)),
+    ("read", "bytes read", Unit::Bytes, |run| Some(run.bytes?.0 as f64)),
+    ("written", "bytes written", Unit::Bytes, |run| Some(run.bytes?.1 as f64)),
+    ("switches", "context switches", Unit::Count, |run| {
+        Some((run.usage.voluntary_switches + run.usage.involuntary_switches) as f64)
+    }),
+    ("faults", "page faults", Unit::Count, |run| Some((run.usage.minor_faults + run.usage.major_faults) as f64)),
+    ("instructions", "instructions", Unit::Count, |run| run.counters[0]),
+    ("cycles", "cycles", Unit::Count, |run| run.counters[1]),
+    ("cache-misses", "cache misses", Unit::Count, |run| run.counters[2]),
+];
+
+/// The figures of a run, in the order of their kinds.
+///
+/// # Errors
+/// When one that the command should print is not in what it printed.
+pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>>, RunError> {
+    let figure = |kind: &FigureKind| match &kind.source {
+        FigureSource::Run(of) => Ok(of(run)),
+        FigureSource::Printed(figure) => {
+            figure.find([&run.printed[0], &run.printed[1]]).map(Some).map_err(RunError::Failed)
+        }
+    };
+    kinds.iter().map(figure).collect()
+}
+
+/// The place of the figure that `--by` names.
+///
+/// # Errors
+/// A sentence, when there is none, or several have one name.
+pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
+    let keys = || kinds.iter().map(|kind| kind.key.as_str());
+    if let Some(twice) =
+        keys().enumerate().find_map(|(at, key)| keys().take(at).any(|other| other == key).then_some(key))
+    {
+        return Err(format!("two figures are called '{}'; give each --figure a name of its own", neutral(twice)));
+    }
+    keys().position(|key| key == by).ok_or_else(|| {
+        let hint = did_you_mean(by, keys());
+        format!(
+            "'{}' is not a figure{hint}; use one of {}",
+            neutral(by),
+            neutral(&keys().collect::<Vec<_>>().join(", "))
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_by_their_key() {
+        let own = |text: &str| text.parse::<PrintedFigure>().unwrap();
+        let kinds = kinds(&[own("tok/s=([0-9]+)")]);
+        assert_eq!(place(&kinds, TIME), Ok(0));
+        let at = place(&kinds, "tok/s").unwrap();
+        assert_eq!((kinds[at].better, kinds[at].unit.show(1234.5)), (Better::Higher, "1234".to_owned()));
+        assert!(place(&kinds, "memry").unwrap_err().contains("did you mean memory?"));
+        assert!(place(&super::kinds(&[own("time=x")]), TIME).unwrap_err().contains("two figures"));
+    }
+
+    #[test]
+    fn a_unit_of_the_command_stands_behind_the_number() {
+        assert_eq!(FigureUnit::Own("tok/s".to_owned()).show(12.34), "12.3 tok/s");
+        assert_eq!(FigureUnit::Known(Unit::Bytes).show(2048.0), "2 KiB");
+    }
+}

@@ -1,0 +1,50 @@
+//! What starts a command: a shell, or nothing.
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// The shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Shell {
+    /// None: the command is split at its blanks, and quotes and backslashes are all that is understood
+    None,
+    /// /bin/sh
+    #[default]
+    Sh,
+    /// bash
+    Bash,
+}
+
+impl Shell {
+    /// The program to start for `text`, and its arguments.
+    ///
+    /// # Errors
+    /// A sentence, when there is no shell and the text is no list of words.
+    pub fn words(self, text: &str) -> Result<Vec<String>, String> {
+        let with = |shell: &str| Ok(vec![shell.to_owned(), "-c".to_owned(), text.to_owned()]);
+        match self {
+            Shell::Sh => with("/bin/sh"),
+            Shell::Bash => with("bash"),
+            Shell::None => match shlex::split(text) {
+                Some(words) if !words.is_empty() => Ok(words),
+                Some(_) => Err("--shell none has no command to start; write one".to_owned()),
+                None => Err(format!("'{text}': a quote or what follows a backslash is missing")),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_shell_words_are_split_and_quotes_removed() {
+        assert_eq!(Shell::None.words(r#"grep 'a b' "c" d\ e"#).unwrap(), ["grep", "a b", "c", "d e"]);
+        assert_eq!(Shell::Sh.words("a | b").unwrap(), ["/bin/sh", "-c", "a | b"]);
+        assert!(Shell::None.words("a 'b").unwrap_err().contains("quote"));
+        assert!(Shell::None.words(" ").is_err());
+    }
+}

@@ -1,0 +1,72 @@
+//! The time that the shell itself takes to start and to end: measured in the same rounds as the commands, and taken off.
+
+use pipemark_model::Estimate;
+use pipemark_stats::estimate;
+
+/// A command that takes less than this share of what the shell takes has nothing taken off: its time would mostly be the error.
+const LEAST_SHARE: f64 = 0.5;
+
+/// What to do about the shell's start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ShellStart {
+    /// There is no shell, or it is no part worth speaking of, so it was not measured.
+    NotMeasured,
+    /// Of each time so much was taken off.
+    TakenOff(Estimate),
+    /// It was measured, and a command is so short that it was left in all of them.
+    LeftIn(Estimate),
+}
+
+impl ShellStart {
+    /// From what the empty command took in each round, and from all times of each command that ran; in nanoseconds.
+    pub fn of(empty: &[f64], commands: &[Vec<f64>]) -> ShellStart {
+        let Some(start) = estimate::from_runs(empty).filter(|start| start.low.is_some()) else {
+            return ShellStart::NotMeasured;
+        };
+        let high = start.high.unwrap_or(start.max);
+        let long_enough = |times: &Vec<f64>| {
+            let Some(time) = estimate::from_runs(times) else { return true };
+            time.min > high && time.median - start.median >= LEAST_SHARE * start.median
+        };
+        if commands.iter().all(long_enough) { ShellStart::TakenOff(start) } else { ShellStart::LeftIn(start) }
+    }
+
+    /// What is taken off each time, and the ends of its interval.
+    pub fn taken_off(&self) -> Option<[f64; 3]> {
+        match self {
+            ShellStart::TakenOff(start) => {
+                Some([start.median, start.low.unwrap_or(start.min), start.high.unwrap_or(start.max)])
+            }
+            ShellStart::NotMeasured | ShellStart::LeftIn(_) => None,
+        }
+    }
+
+    /// What it took.
+    pub fn estimate(&self) -> Option<Estimate> {
+        match self {
+            ShellStart::NotMeasured => None,
+            ShellStart::TakenOff(start) | ShellStart::LeftIn(start) => Some(*start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_taken_off_what_is_long_enough() {
+        let empty = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
+        let long = vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0];
+        let taken = ShellStart::of(&empty, &[long.clone()]);
+        assert!(matches!(taken.taken_off(), Some([median, low, high]) if low <= median && median <= high));
+        let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
+        let left = ShellStart::of(&empty, &[long.clone(), short]);
+        assert!(matches!(left, ShellStart::LeftIn(_)) && left.taken_off().is_none(), "for all or for none");
+        assert_eq!(
+            ShellStart::of(&empty[..3], &[long]),
+            ShellStart::NotMeasured,
+            "without an interval there is no error"
+        );
+    }
+}

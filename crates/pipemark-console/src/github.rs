@@ -1,0 +1,59 @@
+//! What a job on GitHub shows besides the log: the tables in the summary of the step, and an annotation that says why it
+//! failed. Elsewhere nothing.
+
+use std::env::var_os;
+use std::fs::File;
+use std::io::{self, Write};
+
+use pipemark_model::neutral;
+use pipemark_show::{Sheet, markdown};
+
+use crate::ending::{Stop, say};
+
+/// Adds the sheet to the summary of the step (GITHUB_STEP_SUMMARY), and annotates the job (GITHUB_ACTIONS) where it fails
+/// for a verdict.
+///
+/// # Errors
+/// When the summary can't be written.
+pub fn report(verb: &str, sheet: &Sheet, failed: Option<&str>) -> Result<(), Stop> {
+    if let Some(path) = var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) {
+        let text = markdown(sheet);
+        let append = || -> io::Result<()> {
+            File::options().append(true).create(true).open(&path)?.write_all(format!("{text}\n").as_bytes())
+        };
+        append().map_err(|error| {
+            Stop::failed(format_args!("the step summary {} could not be written: {error}", path.display()))
+        })?;
+    }
+    if let (Some(word), Some("true")) = (failed, var_os("GITHUB_ACTIONS").as_deref().and_then(|set| set.to_str())) {
+        say(annotation(verb, word, sheet));
+    }
+    Ok(())
+}
+
+/// A workflow command, which GitHub reads from either stream.
+fn annotation(verb: &str, word: &str, sheet: &Sheet) -> String {
+    let last = sheet.blocks.iter().rev().find_map(|block| match block {
+        pipemark_show::Block::Notes(notes) => notes.last().map(|note| note.text.clone()),
+        _ => None,
+    });
+    let escaped = |text: &str| neutral(text).replace('%', "%25");
+    format!("::error title=pipemark {verb}: {}::{}", escaped(word), escaped(&last.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_show::Note;
+
+    use super::*;
+
+    #[test]
+    fn an_annotation_is_one_line_of_its_own_form() {
+        let mut sheet = Sheet::default();
+        sheet.notes([Note::plain("first"), Note::plain("B is 12 % slower\n::warning::x")]);
+        assert_eq!(
+            annotation("ab", "worse", &sheet),
+            "::error title=pipemark ab: worse::B is 12 %25 slower ::warning::x"
+        );
+    }
+}

@@ -1,0 +1,220 @@
+//! Several commands that ran in the same rounds: each against a reference, and ranked, with intervals that hold together.
+//!
+//! All pairs are one family, so that a rank and a verdict never contradict each other. Within one session the rounds are
+//! compared ([`crate::family`], wider where rounds are like those before them); of several sessions each gives one ratio
+//! ([`crate::sessions`]). Both hold at 98 % for all pairs together, as a verdict may fail a build.
+
+use std::collections::BTreeMap;
+
+use pipemark_model::Estimate;
+
+use crate::compare::{CompareError, Comparison, Pairing, compare};
+use crate::estimate::CONFIDENCE;
+use crate::family::Family;
+use crate::sessions::{SURE, Together, compare_in_turns};
+use crate::verdict::{Criterion, Verdict};
+
+/// The figures of a command: session by session, of each one per round.
+pub type BySession = Vec<Vec<f64>>;
+
+/// What several commands are among each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// Each against the reference, which has none itself.
+    pub comparisons: Vec<Option<Comparison>>,
+    /// One more than the number of those that are better by their interval: commands that are tied share a rank.
+    pub ranks: Vec<usize>,
+}
+
+impl Ranking {
+    /// Of commands with figures above zero in the same rounds.
+    ///
+    /// # Errors
+    /// When one has no figures, others than in the reference's rounds, or figures that have no ratio.
+    pub fn of(commands: &[BySession], reference: usize, criterion: Criterion) -> Result<Ranking, CompareError> {
+        let comparisons = against(commands, reference, criterion)?;
+        let pairs = Pairs::of(commands, criterion);
+        let pair = |base: usize, new: usize| pairs.compare(&commands[base], &commands[new]);
+        let mut ranks = vec![1; commands.len()];
+        for base in 0..commands.len() {
+            for new in base + 1..commands.len() {
+                let known = comparisons[new].filter(|_| base == reference);
+                match known.map_or_else(|| pair(base, new), Ok)?.verdict {
+                    Verdict::Better => ranks[base] += 1,
+                    Verdict::Worse => ranks[new] += 1,
+                    Verdict::Same | Verdict::Inconclusive => {}
+                }
+            }
+        }
+        Ok(Ranking { comparisons, ranks })
+    }
+}
+
+/// Rounds count as this many independent ones at least, however alike they are to those before them.
+const FEWEST_INDEPENDENT: f64 = 4.0;
+
+/// Each command against the reference, without ranks, and as sure as with them.
+///
+/// # Errors
+/// As of [`Ranking::of`].
+pub fn against(
+    commands: &[BySession],
+    reference: usize,
+    criterion: Criterion,
+) -> Result<Vec<Option<Comparison>>, CompareError> {
+    let pairs = Pairs::of(commands, criterion);
+    let of = |new: usize| (new != reference).then(|| pairs.compare(&commands[reference], &commands[new])).transpose();
+    (0..commands.len()).map(of).collect()
+}
+
+/// What all pairs have in common.
+struct Pairs {
+    family: Family,
+    together: Together,
+    criterion: Criterion,
+}
+
+impl Pairs {
+    fn of(commands: &[BySession], criterion: Criterion) -> Pairs {
+        let rounds = |command: &BySession| -> BTreeMap<u32, f64> { (0..).zip(command.concat()).collect() };
+        let comparisons = (commands.len() * commands.len().saturating_sub(1) / 2).max(1);
+        let family = Family::of(&commands.iter().map(rounds).collect::<Vec<_>>());
+        Pairs {
+            // A family of more at its own level is one of these at the level of sessions.
+            family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
+            together: Together { comparisons, usual: None },
+            criterion,
+        }
+    }
+
+    fn compare(&self, base: &BySession, new: &BySession) -> Result<Comparison, CompareError> {
+        if base.len() > 1 {
+            let ratios =
+                |(base, new): (&Vec<f64>, &Vec<f64>)| new.iter().zip(base).map(|(new, base)| new / base).collect();
+            let ratios: Vec<Vec<f64>> = base.iter().zip(new).map(ratios).collect();
+            return compare_in_turns(&ratios, self.together, self.criterion);
+        }
+        let comparison = compare(&base.concat(), &new.concat(), Pairing::Rounds, self.criterion)?;
+        let ratio = |change: f64, low: f64, high: f64| Estimate {
+            median: 1.0 + change,
+            low: Some(1.0 + low),
+            high: Some(1.0 + high),
+            min: 1.0 + low,
+            max: 1.0 + high,
+            runs: comparison.base_runs as u32,
+        };
+        let judged = comparison.low.zip(comparison.high).and_then(|(low, high)| {
+            let family = self.family.with_independent(FEWEST_INDEPENDENT, comparison.base_runs as f64);
+            let (low, high) = family.interval(&ratio(comparison.change, low, high))?;
+            Some((low - 1.0, high - 1.0))
+        });
+        Ok(comparison.judged_by(judged, self.criterion))
+    }
+}
+
+/// Whether these rounds are enough: of each command against the reference the interval is so narrow that a change of
+/// nothing would be called the same in 19 of 20 cases, or it is past the threshold by far.
+pub fn is_resolved(commands: &[BySession], reference: usize, criterion: Criterion) -> bool {
+    let pairs = Pairs::of(commands, criterion);
+    let resolved = |new: usize| {
+        let Ok(comparison) = pairs.compare(&commands[reference], &commands[new]) else { return false };
+        let Some(half) = comparison.half() else { return false };
+        let change = comparison.change.ln_1p().abs();
+        half <= criterion.same_within.ln_1p() / 2.0 || change - criterion.threshold.ln_1p() >= FAR * half
+    };
+    (0..commands.len()).filter(|new| *new != reference).all(resolved)
+}
+
+/// A change of this many half intervals past the threshold is no chance, however often one looks.
+const FAR: f64 = 3.0;
+
+/// Whether one figure is all that there is in all runs of both: that is the same without a test, be it zero, which has no
+/// ratio.
+pub fn is_constant(commands: [&BySession; 2]) -> bool {
+    let first = commands[0].iter().flatten().next();
+    commands.iter().all(|side| side.iter().flatten().all(|figure| Some(figure) == first))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Better;
+
+    use super::*;
+    use crate::noise::{Dice, Noise};
+
+    /// Twelve rounds with a few per mille of noise.
+    fn command(figure: f64, seed: u64) -> BySession {
+        let noise = Dice::new(100 + seed).runs(Noise::Quiet, 12);
+        vec![noise.into_iter().map(|noise| figure * (noise / 100.0).powf(0.2)).collect()]
+    }
+
+    fn lower() -> Criterion {
+        Criterion::new(Better::Lower)
+    }
+
+    #[test]
+    fn commands_that_are_tied_share_a_rank() {
+        let commands = [command(100.0, 0), command(150.0, 1), command(100.1, 2), command(80.0, 3)];
+        let ranking = Ranking::of(&commands, 0, lower()).unwrap();
+        assert_eq!(ranking.ranks, [2, 4, 2, 1]);
+        let verdicts: Vec<_> = ranking.comparisons.iter().map(|one| one.map(|one| one.verdict)).collect();
+        assert_eq!(verdicts, [None, Some(Verdict::Worse), Some(Verdict::Same), Some(Verdict::Better)]);
+    }
+
+    #[test]
+    fn another_reference_turns_the_verdicts_and_not_the_ranks() {
+        let commands = [command(100.0, 0), command(150.0, 1), command(80.0, 2)];
+        let [one, other] = [0, 1].map(|reference| Ranking::of(&commands, reference, lower()).unwrap());
+        assert_eq!(one.ranks, other.ranks);
+        assert_eq!(other.comparisons[0].unwrap().verdict, Verdict::Better);
+        assert_eq!(other.comparisons[1], None);
+    }
+
+    #[test]
+    fn more_commands_make_wider_intervals() {
+        let few = [command(100.0, 0), command(103.0, 1)];
+        let many: Vec<BySession> = few.iter().cloned().chain((2..12).map(|seed| command(100.0, seed))).collect();
+        let half = |commands: &[BySession]| Ranking::of(commands, 0, lower()).unwrap().comparisons[1].unwrap().half();
+        assert!(half(&many) > half(&few), "{:?} {:?}", half(&many), half(&few));
+    }
+
+    #[test]
+    fn sessions_are_compared_where_there_are_several() {
+        let of = |figure: f64, seed: u64| -> BySession {
+            (0..6).map(|session| command(figure, seed + session)[0].clone()).collect()
+        };
+        let ranking = Ranking::of(&[of(100.0, 0), of(110.0, 10)], 0, lower()).unwrap();
+        let comparison = ranking.comparisons[1].unwrap();
+        assert_eq!((comparison.base_sessions, comparison.verdict), (6, Verdict::Worse));
+        assert_eq!(ranking.ranks, [1, 2]);
+    }
+
+    /// Eight rounds that drift are like those before them, and a change of half is still seen.
+    #[test]
+    fn a_large_change_is_seen_in_few_rounds() {
+        let drifting =
+            |figure: f64, by: f64| vec![(0..8).map(|round| figure * (1.0 + by * f64::from(round))).collect()];
+        let commands = [drifting(100.0, 0.001), drifting(50.0, -0.001), drifting(50.0, 0.0005)];
+        let ranking = Ranking::of(&commands, 0, lower()).unwrap();
+        assert_eq!(ranking.ranks[0], 3, "{ranking:?}");
+    }
+
+    #[test]
+    fn enough_is_narrow_or_far() {
+        let wide = |figure: f64, seed: u64| -> BySession {
+            vec![command(1.0, seed)[0].iter().map(|noise| figure * noise.powf(40.0)).collect()]
+        };
+        assert!(is_resolved(&[command(100.0, 0), command(100.0, 1)], 0, lower()), "narrow");
+        assert!(!is_resolved(&[wide(100.0, 0), wide(101.0, 1)], 0, lower()), "neither");
+        assert!(is_resolved(&[wide(100.0, 0), wide(500.0, 1)], 0, lower()), "far");
+        assert!(is_resolved(&[command(100.0, 0)], 0, lower()), "nothing to compare");
+    }
+
+    #[test]
+    fn what_never_varies_is_the_same() {
+        let constant = |figure: f64| vec![vec![figure; 6]];
+        assert!(is_constant([&constant(0.0), &constant(0.0)]));
+        assert!(!is_constant([&constant(1.0), &constant(2.0)]));
+        assert!(Ranking::of(&[constant(0.0), constant(0.0)], 0, lower()).is_err(), "zero has no ratio");
+    }
+}
