@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::Job;
+use crate::job::{Job, Volume};
 use crate::parameter::{Key, Settings};
 use crate::value::word_enum;
 
@@ -23,11 +23,20 @@ pub struct Claim {
     /// Why no measurement here can answer it; all that follows is then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
+    /// The demonstration that answers it in place of trials; all that follows is then empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<String>,
+    /// Runs that moved fewer bytes don't answer it. Without it, those of which more than 5 % were start-up don't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<u64>,
+    /// The figure is asked of so many, such as of all calls of a run; 1 if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
     /// The experiments that answer it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<String>,
     /// What is asked: `gain` (per cent over another trial), `ratio` (times as fast), `spread` (how far runs scatter, per cent),
-    /// or the CSV column of a figure; with `to` that figure's ratio.
+    /// `copies` (of each byte), or the CSV column of a figure; with `to` that figure's ratio.
     #[serde(default)]
     pub figure: String,
     /// The trials that are asked: those with any of these settings.
@@ -58,17 +67,27 @@ impl Claim {
         self.experiments.iter().any(|own| own == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
     }
 
-    /// Whether `other` is what `job` is held against: it has `to`, and all else as `job` has it, but for how much a run moves
-    /// where `to` doesn't say.
-    pub fn compares(&self, job: &Job, other: &Job) -> bool {
+    /// Whether `other` is what `job` is held against: it has `to`, and all else as `job` has it; it moves as much in a run where
+    /// `to` doesn't say how much.
+    pub fn compares(&self, job: &Job, compared: &Job) -> bool {
         let Some(to) = &self.to else { return false };
-        let (own, other) = (job.settings(), other.settings());
+        let (own, other) = (job.settings(), compared.settings());
         let given = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
         own != other
+            && (given || moves_as_much(job, compared))
             && Key::iter().filter(|key| given || !key.is_volume()).all(|key| match to.get(key) {
                 Some(value) => other.has(&value),
                 None => own.get(key) == other.get(key) || given && key.is_volume(),
             })
+    }
+}
+
+/// Whether two runs move as much, but for whole blocks.
+fn moves_as_much(one: &Job, other: &Job) -> bool {
+    let block = one.block().max(other.block()).map_or(0, |block| block.0);
+    match (one.volume(), other.volume()) {
+        (Volume::Total(one), Volume::Total(other)) if one.0.abs_diff(other.0) <= block => true,
+        (one, other) => one.is_like(other),
     }
 }
 
@@ -93,19 +112,21 @@ word_enum! {
         Reversed,
         /// What was asked lies outside of the claimed range for certain.
         DoesntHold,
-        /// Neither is certain.
+        /// Neither is certain: the answer says what would decide it.
         CantTell,
+        /// Nothing here was measured that could answer it: the answer says why.
+        NotMeasured,
     }
 }
 
 impl ClaimVerdict {
-    /// As it is shown.
+    /// As it is shown: one of four answers. Which way a difference went is in the words of the answer.
     pub fn in_words(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",
-            ClaimVerdict::Reversed => "reversed",
-            ClaimVerdict::DoesntHold => "doesn't hold",
-            ClaimVerdict::CantTell => "can't tell",
+            ClaimVerdict::Reversed | ClaimVerdict::DoesntHold => "doesn't hold",
+            ClaimVerdict::CantTell => "inconclusive",
+            ClaimVerdict::NotMeasured => "not measured here",
         }
     }
 }

@@ -114,6 +114,9 @@ pub struct Experiment {
     /// The parameter whose values become the columns of a table with one row for each combination of the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<Key>,
+    /// Whether its table is what the suite is for, which is then shown whole wherever others are cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub headline: bool,
     /// The published table that it repeats, of per cent over a base; shown in place of one row per trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gains: Option<Gains>,

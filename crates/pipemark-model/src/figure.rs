@@ -81,7 +81,7 @@ figures! {
     /// of round trips the baseline's median over this one's. Above 1 is faster in both.
     Ratio["ratio", "ratio", "ratio", Ratio, Higher] = |_| None;
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
-    Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.wall_ns);
+    Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.real());
     /// User CPU time of a chain's processes in nanoseconds.
     UserTime["user_time_ns", "user_time_ns", "user", Nanoseconds, Lower] =
         |sample| sample.stages.first().and_then(|_| whole(sample.user_ns));
@@ -96,7 +96,7 @@ figures! {
     /// processes started, worked and ended.
     PerHop["per_hop", "per_hop", "per hop, real", BytesPerSecond, Higher] = |sample| {
         let passed = sample.bytes as f64 * sample.stages.len() as f64 * 1e9;
-        sample.stages.first().map(|_| passed / sample.wall_ns as f64)
+        sample.stages.first().map(|_| passed / sample.real() as f64)
     };
     /// CPU time in nanoseconds that a source takes for each of its calls.
     CallTime["call_ns", "call_ns", "CPU per call", Nanoseconds, Lower] = |sample| {
@@ -143,7 +143,7 @@ figures! {
     /// CPU time over elapsed time: how many CPUs a pipeline of lines used, or a chain.
     Cpus["counters"."cpus", "cpus", "CPUs used", Count, Neither] = |sample| match &sample.pipeline {
         Some(pipeline) => Some(pipeline.sum().task_clock_ns() as f64 / sample.ns as f64),
-        None => sample.stages.first().map(|_| (sample.user_ns + sample.sys_ns) as f64 / sample.wall_ns as f64),
+        None => sample.stages.first().map(|_| (sample.user_ns + sample.sys_ns) as f64 / sample.real() as f64),
     };
     /// Context switches of a pipeline of lines.
     ContextSwitches["counters"."context_switches", "context_switches", "context switches", Count, Lower] =
@@ -188,6 +188,38 @@ figures! {
             let all = sample.pipeline?.sum();
             Some(100.0 * all.stalled_backend? as f64 / all.cycles? as f64)
         };
+    /// Cycles in which a pipeline of lines could begin no instruction.
+    StalledFrontendCycles["counters"."stalled_frontend", "stalled_frontend", "stalled cycles, front", Count, Lower] =
+        |sample| sample.pipeline?.sum().stalled_frontend.and_then(whole);
+    /// Cycles in which instructions of a pipeline of lines waited for what they need.
+    StalledBackendCycles["counters"."stalled_backend", "stalled_backend", "stalled cycles, back", Count, Lower] =
+        |sample| sample.pipeline?.sum().stalled_backend.and_then(whole);
+    /// Of the two kinds of stalled cycles the more, for each instruction of a pipeline of lines, as perf stat has it.
+    StalledPerInstruction["counters"."stalled_per_instruction", "stalled_per_instruction", "stalled/insn", Count, Lower] =
+        |sample| {
+            let all = sample.pipeline?.sum();
+            Some(all.stalled_frontend?.max(all.stalled_backend?) as f64 / all.instructions? as f64)
+        };
+    /// Branches of a pipeline of lines.
+    Branches["counters"."branches", "branches", "branches", Count, Neither] =
+        |sample| sample.pipeline?.sum().branches.and_then(whole);
+    /// The share of branches, in per cent, that a pipeline of lines predicted wrongly.
+    BranchMissShare["counters"."branch_miss_percent", "branch_miss_percent", "of all branches", Percent, Lower] = |sample| {
+        let all = sample.pipeline?.sum();
+        Some(100.0 * all.branch_misses? as f64 / all.branches? as f64)
+    };
+    /// Context switches of a pipeline of lines for each second of its CPU time, as the other rates of perf stat.
+    ContextSwitchRate["counters"."context_switches_per_second", "context_switches_per_second", "switches /s", PerSecond,
+        Lower] = |sample| per_second(sample, Some(sample.pipeline?.sum().context_switches));
+    /// Moves to another CPU for each second of CPU time.
+    MigrationRate["counters"."migrations_per_second", "migrations_per_second", "migrations /s", PerSecond, Lower] =
+        |sample| per_second(sample, sample.pipeline?.sum().migrations);
+    /// Page faults for each second of CPU time.
+    PageFaultRate["counters"."page_faults_per_second", "page_faults_per_second", "page faults /s", PerSecond, Lower] =
+        |sample| per_second(sample, Some(sample.pipeline?.sum().page_faults));
+    /// Branches for each second of CPU time.
+    BranchRate["counters"."branches_per_second", "branches_per_second", "branches /s", PerSecond, Neither] =
+        |sample| per_second(sample, sample.pipeline?.sum().branches);
     /// The median round trip of a run, in nanoseconds.
     P50["latency"."p50", "p50_ns", "round trip median", Nanoseconds, Lower] =
         |sample| whole(sample.sound_latency()?.p50);
@@ -215,6 +247,12 @@ figures! {
         let messages = ways * sample.latency.as_ref()?.round_trips as f64;
         Some((sample.user_ns + sample.sys_ns) as f64 / 1e9 / messages * 1e6)
     };
+}
+
+/// A counter of a pipeline of lines for each second of its CPU time.
+fn per_second(sample: &Sample, count: Option<u64>) -> Option<f64> {
+    let rate = count? as f64 * 1e9 / sample.pipeline?.sum().task_clock_ns() as f64;
+    rate.is_finite().then_some(rate)
 }
 
 #[cfg(test)]

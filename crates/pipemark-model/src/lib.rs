@@ -54,7 +54,7 @@ pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
 pub use text::{capitalised, counted, hides, neutral, without_number};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
-pub use units::{Better, ByteSize, Delay, GIB, Nanos, Throughput, Unit, parse_duration};
+pub use units::{Better, ByteSize, Delay, GIB, Nanos, Throughput, Unit, bytes_in_words, parse_duration};
 #[doc(hidden)]
 pub use value::kebab_case;
 pub use value::{bounded, did_you_mean, nearest};

@@ -22,6 +22,11 @@ pub struct Sample {
     pub ns: u64,
     /// From before the first process was started until the last was reaped.
     pub wall_ns: u64,
+    /// Of ends of ours, as time(1) would have it of the same programs: from before the first process was started until all were,
+    /// then from release to the last byte, and until the last stage was reaped. What pipemark does between these, to start all
+    /// at once and to check the bytes, is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_ns: Option<u64>,
     /// User CPU time of all ends in the window, and of all stages from start to end.
     pub user_ns: u64,
     /// System CPU time, likewise.
@@ -72,6 +77,11 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Real time in nanoseconds; in samples of before it holds pipemark's own gate and checks.
+    pub fn real(&self) -> u64 {
+        self.real_ns.unwrap_or(self.wall_ns)
+    }
+
     /// Bytes per second that reached the sinks.
     pub fn throughput(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.ns as f64

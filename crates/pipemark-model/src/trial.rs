@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::digits::three_digits;
 use crate::estimate::Estimates;
-use crate::job::Job;
+use crate::job::{Job, Volume};
 use crate::methods::Verify;
 use crate::parameter::Key;
 use crate::sample::Sample;
+use crate::units::{ByteSize, GIB, Throughput, bytes_in_words};
 use crate::value::word_enum;
 use crate::warning::Warning;
 
@@ -38,8 +40,14 @@ impl Trial {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Bytes per second.
+    /// Bytes per second; 0 of what is no throughput, such as a number of calls.
     pub throughput: f64,
+    /// The figure as it was published, with its unit: `405.044 s`. Empty in documents of before.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub as_published: String,
+    /// How many bytes were moved for it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
     /// Where it was published.
     pub source: String,
     /// Whether it is not known how many bytes took the published time. `throughput` is then as if they had been one GiB,
@@ -50,6 +58,31 @@ pub struct Published {
     /// we have no such figure.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
+}
+
+impl Published {
+    /// As it was published, with its unit; in documents of before, in ours.
+    pub fn shown(&self) -> String {
+        match self.as_published.as_str() {
+            "" if self.relative => format!("{} s", three_digits(GIB / self.throughput)),
+            "" => Throughput(self.throughput).to_string(),
+            own => own.to_owned(),
+        }
+    }
+
+    /// The volume that it was published for, where a run that moved `volume` moved another.
+    pub fn other_volume(&self, volume: Volume) -> Option<ByteSize> {
+        self.total.map(ByteSize).filter(|total| !volume.is_like(Volume::Total(*total)))
+    }
+
+    /// As [`shown`](Published::shown) beside a run that moved `volume`: where that is another, with the volume that was published
+    /// and, of a time, the rate, as in `405.044 s for 1.05 GB (2.47 MiB/s)`.
+    pub fn shown_beside(&self, volume: Volume) -> String {
+        let Some(ByteSize(total)) = self.other_volume(volume) else { return self.shown() };
+        let is_time = self.throughput > 0.0 && !self.as_published.ends_with("/s");
+        let rate = if is_time { format!(" ({})", Throughput(self.throughput)) } else { String::new() };
+        format!("{} for {}{rate}", self.shown(), bytes_in_words(total))
+    }
 }
 
 word_enum! {

@@ -95,6 +95,15 @@ impl fmt::Display for ByteSize {
     }
 }
 
+/// How much a run moved, as documents write it: `1.05 GB`, or `10 GiB` where that is a whole number.
+pub fn bytes_in_words(bytes: u64) -> String {
+    let binary = if bytes < 1 << 20 { 1 << 10 } else { 1 << 20 };
+    match [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes as f64 >= *unit) {
+        Some((unit, name)) if !bytes.is_multiple_of(binary) => format!("{} {name}", three_digits(bytes as f64 / unit)),
+        _ => ByteSize(bytes).to_string(),
+    }
+}
+
 /// A length of time in whole nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

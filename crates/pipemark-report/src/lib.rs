@@ -5,3 +5,6 @@
 pub mod export;
 pub mod findings;
 pub mod sheet;
+
+#[cfg(test)]
+mod tests;

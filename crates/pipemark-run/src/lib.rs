@@ -4,6 +4,7 @@
 
 pub mod available;
 pub mod content;
+pub mod demonstrations;
 pub mod link;
 pub mod plan;
 mod runner;

@@ -1,7 +1,7 @@
 //! Hand-made outcomes and records for the tests of what is computed from them.
 
 use pipemark_model::{
-    Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Status, Stopped, Trial, Value, Verify, Warning,
+    Cpu, EndStats, Job, Key, Latency, Outcome, Record, Sample, Settings, Stopped, Trial, Value, Verify, Warning,
 };
 
 pub const GIB: f64 = (1u64 << 30) as f64;
@@ -14,28 +14,26 @@ pub const STEADY: [f64; 7] = [1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 0.999];
 pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs: &[f64]) -> Outcome {
     let value = |(key, text): &(&str, &str)| Value::parse(Key::named(key).expect("a key"), text).expect("a value");
     let job = Job::try_from(Settings::of(params.iter().map(value))).expect("no contradiction");
+    let id = job.id();
+    ran(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
+}
+
+/// What comes of a trial that has runs as those of [`outcome`], or of [`conversation`] where it is told by times.
+pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
-    Outcome {
-        trial: Trial {
-            id: job.id(),
-            experiment: experiment.to_owned(),
-            job: job.clone(),
-            baseline: None,
-            published: None,
-        },
-        status: Status::Ok,
-        reason: None,
-        verified: (job.verify() != Verify::None).then_some(true),
-        samples,
-        stopped: Some(Stopped::Budget),
-        notes: Vec::new(),
-    }
+    let verified = (trial.job.verify() != Verify::None).then_some(true);
+    let latency = trial.job.is_latency();
+    let outcome = Outcome { verified, samples, stopped: Some(Stopped::Budget), ..Outcome::of(trial) };
+    if latency { with_trips(outcome, 1e4 / throughput, runs) } else { outcome }
 }
 
 /// As [`outcome`] in latency mode: median round trips of `ns` times the round's factor, back to back for a second, of
 /// which one in a hundred takes at least twice as long.
 pub fn conversation(experiment: &str, params: &[(&str, &str)], ns: f64, runs: &[f64]) -> Outcome {
-    let mut outcome = outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs);
+    with_trips(outcome(experiment, &[&[("mode", "latency")], params].concat(), 1.0, runs), ns, runs)
+}
+
+fn with_trips(mut outcome: Outcome, ns: f64, runs: &[f64]) -> Outcome {
     let block = outcome.trial.job.block().map_or(0, |block| block.0);
     for (sample, factor) in outcome.samples.iter_mut().zip(runs) {
         let p50 = (ns * factor).round() as u64;
@@ -81,6 +79,7 @@ fn sample(round: u32, throughput: f64) -> Sample {
         bytes,
         ns,
         wall_ns: ns + 1_000_000,
+        real_ns: None,
         user_ns: ns / 5,
         sys_ns: 2 * ns - ns / 5,
         voluntary_switches: 100,

@@ -1,10 +1,12 @@
 //! How much one run moves.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bad_value::{BadValue, refuse};
 use crate::parameter::{DEFAULT_TIME, Settings, Value};
-use crate::units::{ByteSize, Nanos};
+use crate::units::{ByteSize, Nanos, bytes_in_words};
 
 /// How much one run moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,7 +19,30 @@ pub enum Volume {
     Time(Nanos),
 }
 
+impl fmt::Display for Volume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Volume::Total(total) => f.pad(&bytes_in_words(total.0)),
+            Volume::Time(time) => time.fmt(f),
+        }
+    }
+}
+
+/// Totals of whole blocks differ by a little.
+const ALIKE: f64 = 0.05;
+
 impl Volume {
+    /// Whether two runs move as much: in the same time, or totals that differ by at most 5 %, as those of whole blocks do.
+    pub fn is_like(self, other: Volume) -> bool {
+        match (self, other) {
+            (Volume::Time(one), Volume::Time(other)) => one == other,
+            (Volume::Total(one), Volume::Total(other)) => {
+                one.0.abs_diff(other.0) as f64 <= one.0.max(other.0) as f64 * ALIKE
+            }
+            _ => false,
+        }
+    }
+
     /// The settings' volume, or the default time.
     pub(super) fn new(settings: &Settings) -> Result<Volume, BadValue> {
         let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));

@@ -67,7 +67,7 @@ const FACTS: [(&str, Fact); 32] = [
     ("baseline", |_, record| csv_field(record.baseline.as_deref().unwrap_or_default())),
     ("memory_copy", |document, _| optional(document.memory_copy.map(|copy| copy.median))),
     ("published", |_, record| {
-        let known = record.published.as_ref().filter(|published| !published.relative);
+        let known = record.published.as_ref().filter(|published| !published.relative && published.throughput > 0.0);
         optional(known.map(|published| published.throughput))
     }),
     ("published_ns", |_, record| {

@@ -45,11 +45,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         })
     };
     let against_pipe = |idle: MeasuredTrial<'a>| {
-        // Nothing can be proven of bytes that do not move, so the nearest to it is taken.
-        let unlike = |pipe: &MeasuredTrial| {
-            let ends = pipe.ends();
-            (ends.verify != idle.ends().verify, ends.verify, ends.capacity != Capacity::DEFAULT)
-        };
+        let unlike = |pipe: &MeasuredTrial| pipe.ends().capacity != Capacity::DEFAULT;
         let pipes = of_link(LinkKind::Pipe).filter(|pipe| pipe.ends().block == idle.ends().block);
         // The null link's time over the pipe's.
         let contrast = Contrast::speed(idle, pipes.min_by_key(unlike)?).filter(Contrast::less)?;
@@ -71,10 +67,7 @@ pub(super) fn harness<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         words(&shares[0]),
         situation(first.job)
     );
-    let evidence = |(idle, share): &(MeasuredTrial, Contrast)| {
-        let share = json!({ "ratio": share.ratio, "low": share.low, "high": share.high, "pipe": share.new.evidence() });
-        json!({ "block": idle.ends().block, "ns": own_ns(*idle), "share": share, "of": idle.evidence() })
-    };
+    let evidence = |(idle, share): &(MeasuredTrial, Contrast)| json!({ "block": idle.ends().block, "ns": own_ns(*idle), "share": share.evidence(), "of": idle.evidence() });
     let by_block: Value = shares.iter().map(evidence).collect();
     Some(Candidate::new("harness", contrast.ratio, text, json!({ "by_block": by_block })))
 }
@@ -153,7 +146,7 @@ mod tests {
                 ]
             );
             let found = crate::findings::found("harness", &records);
-            assert_eq!(found[0].evidence["by_block"][1]["share"]["pipe"]["trial"], records[3].id);
+            assert_eq!(found[0].evidence["by_block"][1]["share"]["of"]["trial"], records[3].id);
         }
 
         #[test]

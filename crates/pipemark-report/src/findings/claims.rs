@@ -4,14 +4,27 @@
 //! difference* is a range around none, so it takes both bounds to hold, and a wide interval says nothing. Each claim is answered,
 //! whatever comes out, so what is kept small is the share of answers that are wrong: of the trials that decide something, at most
 //! one in twenty is expected to decide wrongly (the false coverage rate of Benjamini and Yekutieli, 2005).
+//!
+//! A claim is about a volume: where a figure holds the start of the processes, runs of which that was more than 5 % don't
+//! answer it, whatever they were scaled to.
 
-use pipemark_model::{Answer, Claim, ClaimVerdict, Evidence, Figure, Key, Record, Sample, Which, names, three_digits};
-use pipemark_stats::estimate::{self, FEWEST_RUNS};
+use pipemark_model::{
+    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, Record, Sample, Volume, Which, bytes_in_words, names,
+    three_digits,
+};
+use pipemark_stats::estimate::{self, FEWEST_RUNS, median};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
 use pipemark_stats::spread;
 
-/// The claims, each with its answer.
+/// Of a run, the most that may be its start where the figure holds it.
+const MOST_START: f64 = 0.05;
+/// The figures that hold it: of chains, from the start of the first process to the end of the last.
+const HOLD_START: [&str; 6] = ["real_ns", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
+/// More runs than this nobody makes.
+const MOST_RUNS: f64 = 1000.0;
+
+/// The claims, each with its answer; those that a demonstration has answered keep theirs.
 pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
     let speeds: Vec<_> =
         records.iter().filter(|record| record.measured().is_some()).map(|record| by_round(&record.samples)).collect();
@@ -34,7 +47,7 @@ pub fn answered(mut claims: Vec<Claim>, records: &[Record]) -> Vec<Claim> {
 
 /// The trials that a claim is about, each with the one that it is held against.
 fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'a Record>)> {
-    if claim.open.is_some() {
+    if claim.open.is_some() || claim.shown_by.is_some() {
         return Vec::new();
     }
     let alone = claim.to.is_none() && !["gain", "ratio"].contains(&claim.figure.as_str());
@@ -51,22 +64,30 @@ fn asked<'a>(claim: &Claim, records: &'a [Record]) -> Vec<(&'a Record, Option<&'
 }
 
 fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
-    let cant_tell = |here: String| Answer { verdict: ClaimVerdict::CantTell, here, evidence: Vec::new() };
+    let not_measured = |here: String| Answer { verdict: ClaimVerdict::NotMeasured, here, evidence: Vec::new() };
     if let Some(reason) = &claim.open {
-        return cant_tell(reason.clone());
+        return not_measured(reason.clone());
+    }
+    if claim.shown_by.is_some() {
+        return claim.answer.clone().unwrap_or_else(|| not_measured("it was not tried".to_owned()));
     }
     let asked = asked(claim, records);
     let measured = |record: &Record| record.measured().is_some();
-    let ran = |one: &&(&Record, Option<&Record>)| measured(one.0) && one.1.is_none_or(measured);
+    let ran: Vec<&(&Record, Option<&Record>)> =
+        asked.iter().filter(|one| measured(one.0) && one.1.is_none_or(measured)).collect();
+    let short =
+        ran.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten().filter_map(|own| shortfall(claim, own));
+    let short = short.reduce(|one, other| if other.needs > one.needs { other } else { one });
+    let enough = |one: &&&(&Record, Option<&Record>)| {
+        shortfall(claim, one.0).is_none() && one.1.is_none_or(|base| shortfall(claim, base).is_none())
+    };
     let evidence: Vec<Evidence> =
-        asked.iter().filter(ran).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
+        ran.iter().filter(enough).filter_map(|(own, base)| evidence(claim, own, *base, family)).collect();
     if evidence.is_empty() {
         let reasons = asked.iter().flat_map(|(own, base)| [Some(*own), *base]).flatten();
         let reason = reasons.filter(|record| !measured(record)).find_map(|record| record.reason.clone());
-        return cant_tell(format!(
-            "not measured: {}",
-            reason.as_deref().unwrap_or("too few runs, or this machine doesn't count it")
-        ));
+        let reason = short.map(|short| short.in_words()).or(reason);
+        return not_measured(reason.unwrap_or_else(|| "this machine doesn't count it, or no run ended".to_owned()));
     }
     let verdict = match claim.which {
         Which::Each if evidence.len() < asked.len() => match verdict_of_all(&evidence) {
@@ -76,7 +97,104 @@ fn answer(claim: &Claim, records: &[Record], family: Family) -> Answer {
         Which::Each => verdict_of_all(&evidence),
         which => extreme(claim, which, &evidence),
     };
-    Answer { verdict, here: in_words(claim, &evidence, records, asked.len()), evidence }
+    let mut here = in_words(claim, &evidence, records, asked.len());
+    here.push_str(&volumes(&evidence, records));
+    if let Some(short) = short {
+        here.push_str(&format!("; {}", short.in_words()));
+    }
+    if verdict == ClaimVerdict::CantTell {
+        here.extend(what_decides(claim, &evidence, records).map(|words| format!("; {words}")));
+    }
+    Answer { verdict, here, evidence }
+}
+
+/// Runs that are too short for a claim.
+struct Shortfall {
+    bytes: f64,
+    needs: f64,
+    /// The share that was start-up.
+    start: Option<f64>,
+}
+
+impl Shortfall {
+    fn in_words(&self) -> String {
+        let [bytes, needs] = [self.bytes, self.needs.ceil()].map(|bytes| bytes_in_words(bytes as u64));
+        let start = self.start.map_or_else(String::new, |share| {
+            format!(": starting the processes took {} % of a run", three_digits(share * 100.0))
+        });
+        format!("measured at {bytes}, needs at least {needs}{start}")
+    }
+}
+
+/// What a trial lacks to answer a claim. pipemark's own ends and entrants start their clock when all is started, so that only the
+/// figures of chains hold a start-up.
+fn shortfall(claim: &Claim, record: &Record) -> Option<Shortfall> {
+    let middle = |figure: &dyn Fn(&Sample) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = record.samples.iter().map(figure).collect();
+        median(&figures?)
+    };
+    let bytes = middle(&|sample| Some(sample.bytes as f64))?;
+    if let Some(least) = claim.least {
+        let needs = least as f64;
+        return (bytes < needs).then_some(Shortfall { bytes, needs, start: None });
+    }
+    let inside = middle(&|sample| Some(sample.ns as f64))?;
+    if record.job.chain().is_none() || !HOLD_START.contains(&claim.figure.as_str()) {
+        return None;
+    }
+    let start = middle(&|sample| Some(sample.real().saturating_sub(sample.ns) as f64))?;
+    let share = start / (start + inside);
+    // The start is the same for more bytes, and the rest grows with them.
+    let needs = bytes * (start / MOST_START - start) / inside;
+    (share > MOST_START).then_some(Shortfall { bytes, needs, start: Some(share) })
+}
+
+/// How much the runs moved that answer a claim: `; 1.05 GB a run`.
+fn volumes(evidence: &[Evidence], records: &[Record]) -> String {
+    let of = |one: &Evidence| {
+        records
+            .iter()
+            .find(|record| record.experiment == one.experiment && record.id == one.trial)
+            .map(|own| own.job.volume())
+    };
+    let mut volumes: Vec<Volume> = evidence.iter().filter_map(of).collect();
+    volumes.sort();
+    match (volumes.first(), volumes.last()) {
+        (Some(least), Some(most)) if least.is_like(*most) => format!("; {least} a run"),
+        (Some(least), Some(most)) => format!("; {least} to {most} a run"),
+        _ => String::new(),
+    }
+}
+
+/// How many runs would decide what is inconclusive.
+fn what_decides(claim: &Claim, evidence: &[Evidence], records: &[Record]) -> Option<String> {
+    let runs = |one: &Evidence| {
+        let record = records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial)?;
+        let made = record.samples.len() as f64;
+        let Some((low, high)) = one.with_all_others else { return Some((FEWEST_RUNS as f64, made)) };
+        let bounds = [claim.low, claim.high].into_iter().flatten();
+        let distance = bounds.map(|bound| (one.figure - bound).abs()).fold(f64::INFINITY, f64::min);
+        // An interval narrows with the root of the runs.
+        Some((made * ((high - low) / 2.0 / distance).powi(2), made))
+    };
+    let open = evidence.iter().filter(|one| one.verdict == ClaimVerdict::CantTell).filter_map(runs);
+    let (needed, made) = open.reduce(|one, other| if other.0 > one.0 { other } else { one })?;
+    let made = match made {
+        1.0 => "1 was made".to_owned(),
+        made => format!("{made:.0} were made"),
+    };
+    Some(match needed {
+        few if few < MOST_RUNS => {
+            format!("about {} runs would decide it ({made})", round_up(few.max(FEWEST_RUNS as f64)))
+        }
+        _ => format!("too near the limit for any number of runs ({made})"),
+    })
+}
+
+/// With two digits.
+fn round_up(runs: f64) -> u64 {
+    let unit = if runs > 100.0 { 10.0 } else { 1.0 };
+    ((runs / unit).ceil() * unit) as u64
 }
 
 /// What one trial says.
@@ -88,7 +206,12 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
             let (alone, all) = (spread(0.95)?, spread(1.0 - 0.05 / family.comparisons())?);
             (alone, all.low.zip(all.high))
         }
+        "copies" => {
+            let copies = f64::from(own.copies?);
+            (estimate::from_runs(&vec![copies; own.samples.len()])?, Some((copies, copies)))
+        }
         word => {
+            let times = claim.times.unwrap_or(1.0);
             let figure = Figure::iter().find(|figure| figure.column() == word);
             let of = |sample: &Sample| match figure {
                 Some(figure) if word != "ratio" => figure.of_sample(sample),
@@ -96,7 +219,7 @@ fn evidence(claim: &Claim, own: &Record, base: Option<&Record>, family: Family) 
             };
             let figures: Vec<f64> = match base {
                 Some(base) => ratios(&own.samples, &base.samples, of),
-                None => own.samples.iter().filter_map(of).collect(),
+                None => own.samples.iter().filter_map(of).map(|figure| figure * times).collect(),
             };
             let ratio = estimate::from_runs(&figures)?;
             // What was the same in every run is counted, not estimated.
@@ -192,13 +315,17 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
         if about.is_empty() { figure } else { format!("{figure} ({about})") }
     };
     let text = match claim.which {
+        _ if claim.figure == "copies" && least != most => {
+            format!("{} to {}", with_interval(least), with_interval(most))
+        }
         Which::Most => format!("the most: {}", with_interval(most)),
         Which::Least => format!("the least: {}", with_interval(least)),
         Which::Each if evidence.len() == 1 => with_interval(0),
         Which::Each => {
             let end = |at: usize| format!("{} ({})", show(claim, evidence[at].figure), names[at]);
             let count = |verdict: ClaimVerdict| {
-                (evidence.iter().filter(|one| one.verdict == verdict).count(), verdict.in_words())
+                let words = if verdict == ClaimVerdict::Reversed { "the other way" } else { verdict.in_words() };
+                (evidence.iter().filter(|one| one.verdict == verdict).count(), words)
             };
             let counts =
                 [ClaimVerdict::Holds, ClaimVerdict::DoesntHold, ClaimVerdict::Reversed, ClaimVerdict::CantTell]
@@ -224,6 +351,7 @@ fn show(claim: &Claim, figure: f64) -> String {
             format!("{}{} %", if figure < 0.0 { "-" } else { "+" }, three_digits(figure.abs()))
         }
         Some(known) if claim.to.is_none() && claim.figure != "ratio" => known.unit().show(figure),
+        None if claim.figure == "copies" => format!("{figure:.0} copies"),
         None if claim.figure == "spread" && claim.to.is_none() => format!("±{} %", three_digits(figure)),
         _ => format!("{}×", three_digits(figure)),
     }
@@ -316,7 +444,10 @@ mod tests {
         assert_eq!(answer(&least).verdict, ClaimVerdict::Reversed);
         let each = answer(&asked("gain", Some(5.0), None));
         assert_eq!(each.verdict, ClaimVerdict::DoesntHold);
-        assert_eq!(each.here, "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, reversed for 1");
+        assert_eq!(
+            each.here,
+            "-10.0 % (4 KiB blocks) to +100 % (16 KiB blocks); holds for 3 of 4, the other way for 1; 250 ms a run"
+        );
     }
 
     #[test]
@@ -338,16 +469,82 @@ mod tests {
         records[1].status = Status::Skipped;
         let some = answer(&claim, &records);
         assert_eq!((some.verdict, some.evidence.len()), (ClaimVerdict::CantTell, 3));
-        assert!(some.here.ends_with("1 not measured"), "{}", some.here);
+        assert!(some.here.contains("1 not measured"), "{}", some.here);
         for record in &mut records {
             (record.status, record.reason) = (Status::Skipped, Some("one CPU only".to_owned()));
         }
         let none = answer(&claim, &records);
-        assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::CantTell, "not measured: one CPU only"));
+        assert_eq!((none.verdict, none.here.as_str()), (ClaimVerdict::NotMeasured, "one CPU only"));
         let few = answer(&claim, &measured([9.0; 4], &STEADY[..4]));
         assert_eq!(few.verdict, ClaimVerdict::CantTell, "too few runs for an interval");
+        assert!(few.here.ends_with("about 5 runs would decide it (4 were made)"), "{}", few.here);
         let open = Claim { open: Some("another system is needed".to_owned()), ..claim };
         assert_eq!(answer(&open, &records).here, "another system is needed");
+    }
+
+    /// A chain of 16 that takes `start` ms to start and passes on `total` at 1 GiB/s.
+    fn chain(total: &str, start: u64) -> Record {
+        let mut chain =
+            outcome("e", &[("stage", "cat"), ("length", "16"), ("total", total), ("place", "free")], 1.0, &STEADY);
+        let Volume::Total(total) = chain.trial.job.volume() else { unreachable!() };
+        for sample in &mut chain.samples {
+            (sample.bytes, sample.ns) = (total.0, sample.ns * total.0 / (1 << 30));
+            sample.wall_ns = sample.ns + start * 1_000_000;
+            sample.stages = vec![pipemark_model::StageStats::default(); 16];
+        }
+        records(vec![chain]).remove(0)
+    }
+
+    #[test]
+    fn start_up_is_no_answer() {
+        let rate = Claim { of: Vec::new(), ..asked("per_hop", Some(1e9), None) };
+        let of = |total: &str, claim: &Claim| answer(claim, &[chain(total, 20)]);
+        let whole = of("1g", &rate);
+        assert_eq!(whole.verdict, ClaimVerdict::Holds);
+        assert!(whole.here.ends_with("; 1 GiB a run"), "{}", whole.here);
+        let little = of("832k", &rate);
+        assert_eq!((little.verdict, little.evidence.len()), (ClaimVerdict::NotMeasured, 0));
+        assert_eq!(
+            little.here,
+            "measured at 832 KiB, needs at least 408 MB: starting the processes took 96.2 % of a run"
+        );
+        // It then answers, and a little less doesn't, whatever the scale.
+        assert_eq!(of("410m", &rate).verdict, ClaimVerdict::Holds);
+        assert_eq!(of("380m", &rate).verdict, ClaimVerdict::NotMeasured);
+        let own = Claim { least: Some(1 << 20), ..rate };
+        assert_eq!(of("832k", &own).here, "measured at 832 KiB, needs at least 1 MiB");
+        assert_ne!(of("2m", &own).verdict, ClaimVerdict::NotMeasured);
+    }
+
+    #[test]
+    fn what_is_open_says_what_would_decide_it() {
+        let noisy = [1.0, 1.3, 0.8, 1.2, 0.9, 1.1, 0.7];
+        let mut records = measured([1.3; 4], &STEADY);
+        for (run, sample) in records[1].samples.iter_mut().enumerate() {
+            sample.ns = (sample.ns as f64 * noisy[run]) as u64;
+        }
+        let open = answer(&asked("ratio", Some(1.2), None), &records);
+        assert_eq!(open.verdict, ClaimVerdict::CantTell, "{open:?}");
+        assert!(
+            open.here.contains("; about ") && open.here.ends_with("runs would decide it (7 were made)"),
+            "{}",
+            open.here
+        );
+    }
+
+    #[test]
+    fn copies_are_known_and_calls_are_counted() {
+        let mut records = measured([1.0; 4], &STEADY);
+        records.iter_mut().flat_map(|own| &mut own.samples).for_each(|sample| sample.sources[0].user_ns = 1_000_000);
+        let two = asked("copies", Some(2.0), Some(2.0));
+        let answered = answer(&two, &records);
+        assert_eq!(answered.verdict, ClaimVerdict::Holds);
+        assert!(answered.here.contains("2 copies"), "{}", answered.here);
+        assert_eq!(answer(&asked("copies", Some(1.0), Some(1.0)), &records).verdict, ClaimVerdict::DoesntHold);
+        let calls = Claim { times: Some(1000.0), ..asked("call_ns", None, None) };
+        let [one, all] =
+            [Claim { times: None, ..calls.clone() }, calls].map(|claim| answer(&claim, &records).evidence[0].figure);
+        assert!((all / one / 1000.0 - 1.0).abs() < 1e-9, "{one} {all}");
     }
 
     #[test]

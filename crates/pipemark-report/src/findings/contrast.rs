@@ -41,7 +41,11 @@ impl<'a> Contrast<'a> {
         }
     }
 
+    /// `figure` of `new` over that of `base`; `None` of two that no table shows beside each other.
     pub fn of(figure: Figure, base: MeasuredTrial<'a>, new: MeasuredTrial<'a>) -> Option<Contrast<'a>> {
+        if !base.is_beside(new) {
+            return None;
+        }
         let ratios = ratios(&new.record.samples, &base.record.samples, |sample| figure.of_sample(sample));
         let estimate = estimate::from_runs(&ratios)?;
         let (ratio, low, high) = (estimate.median, estimate.low?, estimate.high?);
@@ -154,7 +158,7 @@ pub(super) fn by_size(contrasts: &[Contrast], all: &[ByteSize], pieces: &str) ->
     let farther = doubtful.into_iter().filter(|one| one.effect() > farthest);
     let farther: Vec<ByteSize> = farther.map(size).collect();
     if !clauses.is_empty() && !farther.is_empty() {
-        clauses.push(format!("can't tell with {pieces} of {}", spans(&farther, all)));
+        clauses.push(format!("inconclusive with {pieces} of {}", spans(&farther, all)));
     }
     (!clauses.is_empty()).then(|| clauses.join("; "))
 }

@@ -6,8 +6,9 @@ use pipemark_model::{ByteSize, Key};
 use pipemark_stats::fit::{Coefficient, FittedLine, Weighting};
 
 use crate::findings::link::Rivals;
+use crate::findings::measured::{groups, in_common, once_each};
 use crate::findings::words::{setting, situation, time};
-use crate::findings::{Candidate, MeasuredTrial, groups};
+use crate::findings::{Candidate, MeasuredTrial};
 
 /// The fewest sizes from which two costs can be told: with three, one stray makes a line.
 const FEWEST_FITTED: usize = 4;
@@ -80,15 +81,15 @@ impl Cost {
 
 /// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
 /// Links that have rivals are told together, by [`message_costs`].
-pub(super) fn call_costs(streams: &[MeasuredTrial], rivals: &[Rivals]) -> Vec<Candidate> {
+pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
-        sweeps.into_iter().any(|one| sweep.iter().any(|other| other.record.id == one.record.id))
+        sweeps.into_iter().any(|one| sweep.iter().any(|other| std::ptr::eq(other.record, one.record)))
     };
-    let mut sweeps = groups(streams, &[Key::Block]);
+    let mut sweeps: Vec<Vec<MeasuredTrial>> = parts.iter().flat_map(|part| groups(part, &[Key::Block])).collect();
     sweeps.retain(|sweep| !has_rivals(sweep));
     sweeps.iter_mut().for_each(|sweep| sweep.sort_by_key(|one| one.ends().block));
-    sweeps.iter().filter_map(|sweep| call_cost(sweep)).collect()
+    once_each(&sweeps, |sweep| in_common(&sweep[0], &[Key::Block]), |sweep| call_cost(sweep))
 }
 
 fn call_cost(sweep: &[MeasuredTrial]) -> Option<Candidate> {

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use pipemark_entrants::{Does, FILTERS, FindingForm, does};
-use pipemark_model::{ByteSize, Feed, Figure, Filter, GIB, LinesJob, Published, Record, Unit, Warning, three_digits};
+use pipemark_model::{
+    ByteSize, Feed, Figure, Filter, GIB, Key, LinesJob, Published, Record, Unit, Warning, three_digits,
+};
 
 use crate::findings::contrast::Contrast;
+use crate::findings::measured::{in_common, once_each};
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
 /// Bytes of the lines that yes writes.
@@ -16,11 +19,11 @@ const SHORT: f64 = 8.0;
 const LONG: f64 = 285.0;
 
 /// What is to be said of filters, of groups of those that were fed alike.
-pub(super) fn compare_filters(groups: &[Vec<MeasuredTrial>], records: &[Record]) -> Vec<Vec<Candidate>> {
+pub(super) fn compare_filters(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
     let (timed, groups): (Vec<&Vec<MeasuredTrial>>, Vec<&Vec<MeasuredTrial>>) =
-        groups.iter().partition(|group| lines(&group[0]).rate.is_some());
+        parts.iter().flatten().partition(|group| lines(&group[0]).rate.is_some());
     let each = |rule: &dyn Fn(&[MeasuredTrial]) -> Option<Candidate>| {
-        groups.iter().filter_map(|group| rule(group)).collect::<Vec<_>>()
+        once_each(&groups, |group| in_common(&group[0], &[Key::Filter]), |group| rule(group))
     };
     let compared = FILTERS.iter().filter_map(|(filter, form)| Some((filter, form.finding.as_ref()?)));
     // All of them: a group holds one of the trials that differ only in how much went through.
@@ -31,7 +34,7 @@ pub(super) fn compare_filters(groups: &[Vec<MeasuredTrial>], records: &[Record])
         None => each(&|group| by_throughput(filter, finding, group)),
     });
     let mut rules = vec![
-        per_line(&groups).into_iter().collect(),
+        parts.iter().find_map(|groups| per_line(groups)).into_iter().collect(),
         timed.into_iter().filter_map(|group| delay(group, records)).collect(),
     ];
     rules.extend(steps);
@@ -54,13 +57,7 @@ fn own_cpu(one: MeasuredTrial) -> Option<f64> {
 
 /// Context switches of the pipeline for each MiB that went in.
 fn switches(one: MeasuredTrial) -> Option<f64> {
-    one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (bytes(one) / (1 << 20) as f64))
-}
-
-/// How much went in, in a run.
-fn bytes(one: MeasuredTrial) -> f64 {
-    let samples = &one.record.samples;
-    samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len() as f64
+    one.estimates.get(Figure::ContextSwitches).map(|switches| switches.median / (one.bytes() / (1 << 20) as f64))
 }
 
 /// What feeds a group, in words.
@@ -103,19 +100,19 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
 fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial]) -> Option<Candidate> {
     let both = |filter: &Filter| {
         let mut of = of_files.iter().copied().filter(|one| lines(one).filter == *filter).collect::<Vec<_>>();
-        of.sort_by(|one, other| bytes(*one).total_cmp(&bytes(*other)));
+        of.sort_by(|one, other| one.bytes().total_cmp(&other.bytes()));
         let (small, large) = (*of.first()?, *of.last()?);
-        (bytes(large) >= 2.0 * bytes(small) && small.job.place() == large.job.place()).then_some([small, large])
+        (large.bytes() >= 2.0 * small.bytes() && small.job.place() == large.job.place()).then_some([small, large])
     };
     // Of a run of the smaller amount, and for each GiB more: low, median, high.
     let seconds = |[small, large]: [MeasuredTrial; 2]| {
         let run = |one: MeasuredTrial| {
             let speed = one.estimates.throughput();
-            Some([speed.high?, speed.median, speed.low?].map(|speed| bytes(one) / speed))
+            Some([speed.high?, speed.median, speed.low?].map(|speed| one.bytes() / speed))
         };
         let (few, many) = (run(small)?, run(large)?);
         let more = [many[0] - few[2], many[1] - few[1], many[2] - few[0]];
-        Some((few, more.map(|seconds| seconds * GIB / (bytes(large) - bytes(small)))))
+        Some((few, more.map(|seconds| seconds * GIB / (large.bytes() - small.bytes()))))
     };
     let (base, new) = (both(&finding.to)?, both(filter)?);
     if base.map(|one| lines(&one).volume) != new.map(|one| lines(&one).volume) {
@@ -130,7 +127,7 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
     let figures = format!(
         "{} for {}, where {} takes {}, and {} for each GiB more, where it takes {}",
         range(few)?,
-        ByteSize(bytes(new[0]) as u64),
+        ByteSize(new[0].bytes() as u64),
         finding.to,
         range(base_few)?,
         range(each)?,
@@ -147,11 +144,12 @@ fn by_amount(filter: &Filter, finding: &FindingForm, of_files: &[MeasuredTrial])
 }
 
 /// The document's conjecture in figures: CPU time of std-baseline is so much for each line and so much for each byte.
-fn per_line(groups: &[&Vec<MeasuredTrial>]) -> Option<Candidate> {
+fn per_line(groups: &[Vec<MeasuredTrial>]) -> Option<Candidate> {
     let split = |name: &str| {
         let filter: Filter = name.parse().ok()?;
         let ns_per_byte = |feed: Feed| {
-            let group = groups.iter().find(|group| lines(&group[0]).feed == feed)?;
+            let of_feed = |group: &&Vec<MeasuredTrial>| (lines(&group[0]).feed, lines(&group[0]).rate) == (feed, None);
+            let group = groups.iter().find(of_feed)?;
             Some(own_cpu(find(group, &filter)?)? * 1e9 / GIB)
         };
         // short = line / SHORT + byte, long = line / LONG + byte.
@@ -188,7 +186,8 @@ fn delay(group: &[MeasuredTrial], records: &[Record]) -> Option<Candidate> {
     let told = [Some(best), find(group, &"lines-1".parse().ok()?), Some(slowest)].into_iter().flatten();
     let mut told: Vec<String> = told.map(through).collect();
     told.dedup();
-    let held = records.iter().filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
+    let beside = records.iter().filter(|record| record.experiment == best.record.experiment);
+    let held = beside.filter(|record| record.warnings.iter().any(|own| matches!(own, Warning::Held { .. })));
     let held = held.filter_map(|record| record.job.lines()).filter(|lines| lines.rate == Some(rate));
     let held: BTreeSet<&str> = held.map(|lines| lines.filter.as_str()).collect();
     let also = match held.len() {
@@ -297,6 +296,7 @@ mod tests {
             filter("yes-long", "sink", 4.0, 0.5, 100),
             filter("yes-long", "std-baseline", 0.5, 0.9, 5120),
             filter("yes-long", "baseline", 0.25, 1.0, 51200),
+            filter("yes-long", "baseline-workers", 0.25, 1.0, 51200),
             filter("yes-long", "pipeline", 0.125, 1.5, 102400),
             filter("yes-long", "lines-1", 2.5, 0.5, 2560),
             filter("yes-long", "lines-all", 2.5, 1.0, 5120),

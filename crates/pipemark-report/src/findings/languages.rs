@@ -11,6 +11,8 @@ use crate::findings::contrast::Contrast;
 use crate::findings::words::time;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
 
+/// What a pipe holds, and documents use.
+const MAIN_BLOCK: ByteSize = ByteSize(64 << 10);
 /// As good as the fastest.
 const NEARLY: f64 = 0.1;
 
@@ -27,18 +29,29 @@ fn seconds_per_gib(one: MeasuredTrial) -> f64 {
     GIB / one.throughput()
 }
 
-/// What the entrants say, in groups of those that did the same; `records` are all, to find baselines in.
-pub(super) fn compare_languages(groups: &[Vec<MeasuredTrial>], records: &[Record]) -> Vec<Vec<Candidate>> {
-    // Where most was streamed, start-up and warm-up count least.
-    let streamed = |group: &&Vec<MeasuredTrial>| (group.iter().map(|one| entrant(one).total).max(), group.len());
-    let Some(main) = groups.iter().max_by_key(streamed) else { return Vec::new() };
+/// What the entrants say, in groups of those that did the same, of parts whose first streamed most: start-up and warm-up count
+/// least in it. `records` are all, to find baselines in.
+pub(super) fn compare_languages(parts: &[Vec<Vec<MeasuredTrial>>], records: &[Record]) -> Vec<Vec<Candidate>> {
+    let both = [Program::Idiomatic, Program::Tuned];
+    let first = |rule: &dyn Fn(&[Vec<MeasuredTrial>]) -> Vec<Candidate>| {
+        parts.iter().map(|groups| rule(groups)).find(|found| !found.is_empty()).unwrap_or_default()
+    };
     vec![
-        tuning(main).into_iter().collect(),
-        main.iter().filter_map(|one| gap(one, main, records)).collect(),
-        start_up(main).into_iter().collect(),
-        [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| by_block(groups, program)).collect(),
-        [Program::Idiomatic, Program::Tuned].into_iter().filter_map(|program| best_block(groups, program)).collect(),
+        first(&|groups| tuning(&main_group(groups)).into_iter().collect()),
+        first(&|groups| {
+            let main = main_group(groups);
+            main.iter().filter_map(|one| gap(one, &main, records)).collect()
+        }),
+        first(&|groups| start_up(&main_group(groups)).into_iter().collect()),
+        first(&|groups| both.into_iter().filter_map(|program| by_block(groups, program)).collect()),
+        first(&|groups| both.into_iter().filter_map(|program| best_block(groups, program)).collect()),
     ]
+}
+
+/// The group with the most programs, of [`MAIN_BLOCK`] where several have as many.
+fn main_group<'a>(groups: &[Vec<MeasuredTrial<'a>>]) -> Vec<MeasuredTrial<'a>> {
+    let near = |group: &&Vec<MeasuredTrial>| (group.len(), entrant(&group[0]).block == MAIN_BLOCK);
+    groups.iter().max_by_key(near).cloned().unwrap_or_default()
 }
 
 /// What tuning gains in each language.
@@ -191,13 +204,12 @@ mod tests {
         let mut outcomes = Vec::new();
         for block in ["64k", "512"] {
             for (language, program, throughput) in programs {
-                let total = if block == "64k" { "10g" } else { "1g" };
                 let params = |language| {
                     [
                         ("language", language),
                         ("program", *program),
                         ("block", block),
-                        ("total", total),
+                        ("total", "10g"),
                         ("verify", "full"),
                         ("place", "free"),
                     ]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use pipemark_model::{ByteSize, Job, Key, LinkKind, SendMethod, distinct};
 
 use crate::findings::contrast::{Contrast, by_size, evidence_by_block, widest};
-use crate::findings::measured::sizes;
+use crate::findings::measured::{in_common, once_each, sizes};
 use crate::findings::words::{listed, pieces, situation, spans, work_in_words};
 use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
@@ -79,13 +79,24 @@ impl<'a> Rivals<'a> {
     }
 }
 
+/// What `rule` says of each situation.
+pub(super) fn each_situation<'a>(
+    rivals: &[Rivals<'a>],
+    rule: impl Fn(&Rivals<'a>) -> Option<Candidate>,
+) -> Vec<Candidate> {
+    once_each(rivals, |rivals| in_common(&rivals.group[0], &VARIES), |rivals| rule(rivals))
+}
+
 /// The groups of those that differ in the link, in how bytes go in and out of it, and in size. Bytes that are dropped unseen,
 /// and one page sent again and again, are no rivals of bytes that arrive.
-pub(super) fn rivals<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Rivals<'a>> {
+pub(super) fn rivals<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Rivals<'a>> {
     let arrives = |one: &&MeasuredTrial| one.ends().recv.touches() && one.ends().send != SendMethod::Tee;
-    let arriving: Vec<MeasuredTrial> = all.iter().filter(arrives).copied().collect();
     let several = |group: &Vec<MeasuredTrial>| group.iter().any(|one| one.job.link() != group[0].job.link());
-    groups(&arriving, &VARIES).into_iter().filter(several).map(Rivals::of).collect()
+    let of_part = |part: &Vec<MeasuredTrial<'a>>| {
+        let arriving: Vec<MeasuredTrial> = part.iter().filter(arrives).copied().collect();
+        groups(&arriving, &VARIES).into_iter().filter(several).map(Rivals::of).collect::<Vec<_>>()
+    };
+    parts.iter().flat_map(of_part).collect()
 }
 
 /// Which link is fastest at which size.
@@ -242,7 +253,7 @@ mod tests {
     use pipemark_stats::fixture::{STEADY, record, spoken};
 
     use super::*;
-    use crate::findings::{found, measured, texts};
+    use crate::findings::{found, measured, parts, texts};
 
     const SIZES: [&str; 4] = ["64", "1k", "64k", "1m"];
     const IN_PLACE: [(&str, &str); 3] = [("link", "shm"), ("send", "in-place"), ("recv", "in-place")];
@@ -373,7 +384,7 @@ mod tests {
             of(&[("link", "tcp"), ("place", "same")]),
             of(&[("link", "tcp"), ("wait", "spin")]),
         ];
-        let found = rivals(&measured(&all));
+        let found = rivals(&parts(&measured(&all)));
         let names: Vec<&[String]> = found.iter().map(|rivals| rivals.names.as_slice()).collect();
         assert_eq!(names, [["pipe", "shm", "shm in-place"]]);
         assert_eq!(found[0].sizes, [ByteSize(64 << 10), ByteSize(1 << 20)]);

@@ -1,10 +1,11 @@
-//! What rules compare: records that were measured, in groups that differ in some parameters only.
+//! What rules compare: records that were measured, of one experiment and one volume, in groups that differ in some parameters
+//! only.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
-use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, grouped};
+use pipemark_model::{ByteSize, Ends, Estimate, Estimates, Figure, Job, Key, Record, Value, grouped};
 use pipemark_stats::family::Family;
 
 /// A record that was measured, and its estimates.
@@ -25,6 +26,19 @@ impl<'a> MeasuredTrial<'a> {
         let consistent = record.job.is_latency() == estimates.round_trip().is_some();
         let (job, family) = (&record.job, Family::of(&[]));
         (sound && consistent).then_some(MeasuredTrial { record, job, estimates, family })
+    }
+
+    /// Whether a table shows the two beside each other: of one experiment, with as much in a run, and as much proven.
+    pub fn is_beside(self, other: MeasuredTrial) -> bool {
+        self.record.experiment == other.record.experiment
+            && self.job.volume().is_like(other.job.volume())
+            && self.job.verify() == other.job.verify()
+    }
+
+    /// Bytes that a run moved, on average.
+    pub fn bytes(self) -> f64 {
+        let samples = &self.record.samples;
+        samples.iter().map(|sample| sample.bytes as f64).sum::<f64>() / samples.len().max(1) as f64
     }
 
     /// The ends; every rule but those of entrants and filters gets only what has some.
@@ -53,7 +67,7 @@ impl<'a> MeasuredTrial<'a> {
     }
 
     pub fn evidence(self) -> Json {
-        let mut evidence = json!({ "trial": self.record.id });
+        let mut evidence = json!({ "trial": self.record.id, "experiment": self.record.experiment });
         for figure in [self.estimates.headline_figure(), self.cost()] {
             evidence[figure.path()[figure.path().len() - 1]] = json!(self.estimates.get(figure));
         }
@@ -61,23 +75,63 @@ impl<'a> MeasuredTrial<'a> {
     }
 }
 
-/// What was measured. Of trials that differ in nothing but how much a run moves, or that several experiments share, the one
-/// with the most runs.
+/// What was measured.
 pub(super) fn measured<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<MeasuredTrial<'a>> {
-    let all: Vec<MeasuredTrial> = records.into_iter().filter_map(MeasuredTrial::of).collect();
-    let most_runs =
-        |group: Vec<MeasuredTrial<'a>>| group.into_iter().rev().max_by_key(|one| one.estimates.headline().runs);
-    groups(&all, &[]).into_iter().filter_map(most_runs).collect()
+    records.into_iter().filter_map(MeasuredTrial::of).collect()
 }
 
-/// Those that differ only in the parameters of `varies` and in how much a run moves, in the order of the first of each group.
-pub(super) fn groups<'a>(all: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
-    let fixed: Vec<Key> = Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).collect();
-    let settings = |one: &MeasuredTrial| {
-        let settings = one.job.settings();
-        fixed.iter().map(|key| settings.get(*key)).collect::<Vec<_>>()
-    };
-    grouped(all.iter().map(|one| (settings(one), *one))).into_iter().map(|(_, group)| group).collect()
+/// Those that can be compared: each part is of one experiment and moves as much in each run, the part with the most first.
+pub(super) fn parts<'a>(all: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
+    let mut parts: Vec<Vec<MeasuredTrial>> = Vec::new();
+    for (_, mut own) in grouped(all.iter().map(|one| (&one.record.experiment, *one))) {
+        let mut order: Vec<usize> = (0..own.len()).collect();
+        order.sort_by_key(|at| own[*at].job.volume());
+        // As many of the smallest as are like the first of them.
+        let mut of = vec![0; own.len()];
+        for pair in order.windows(2) {
+            let first = order.iter().find(|at| of[**at] == of[pair[0]]).expect("the pair's own");
+            let next = !own[*first].job.volume().is_like(own[pair[1]].job.volume());
+            of[pair[1]] = of[pair[0]] + usize::from(next);
+        }
+        let parted = grouped(of.into_iter().zip(own.drain(..)));
+        parts.extend(parted.into_iter().map(|(_, part)| part));
+    }
+    let most = |part: &Vec<MeasuredTrial>| part.iter().map(|one| one.bytes()).fold(0.0, f64::max);
+    parts.sort_by(|one, other| most(other).total_cmp(&most(one)));
+    parts
+}
+
+/// What a group has in common: all parameters but those of `varies` and how much a run moves.
+pub(super) fn in_common(one: &MeasuredTrial, varies: &[Key]) -> Vec<Option<Value>> {
+    let settings = one.job.settings();
+    Key::iter().filter(|key| !key.is_volume() && !varies.contains(key)).map(|key| settings.get(key)).collect()
+}
+
+/// Those of one part that differ only in the parameters of `varies`, in the order of the first of each group.
+pub(super) fn groups<'a>(part: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<MeasuredTrial<'a>>> {
+    grouped(part.iter().map(|one| (in_common(one, varies), *one))).into_iter().map(|(_, group)| group).collect()
+}
+
+/// What `rule` says of each group. Of groups with one thing in common, which several experiments or volumes have, the first
+/// counts of which it says something.
+pub(super) fn once_each<G, K: PartialEq, T: IntoIterator>(
+    groups: impl IntoIterator<Item = G>,
+    key: impl Fn(&G) -> K,
+    rule: impl Fn(&G) -> T,
+) -> Vec<T::Item> {
+    let (mut told, mut found) = (Vec::new(), Vec::new());
+    for group in groups {
+        let key = key(&group);
+        if told.contains(&key) {
+            continue;
+        }
+        let before = found.len();
+        found.extend(rule(&group));
+        if found.len() > before {
+            told.push(key);
+        }
+    }
+    found
 }
 
 /// Their block sizes, ascending.

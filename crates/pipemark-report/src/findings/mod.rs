@@ -27,7 +27,7 @@ use pipemark_model::{Estimate, Finding, Job, Key, Record};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::by_round;
 
-use crate::findings::measured::{MeasuredTrial, fastest, groups, measured};
+use crate::findings::measured::{MeasuredTrial, fastest, groups, in_common, measured, once_each, parts};
 
 /// The most findings of one rule; a suite with many parameters would bury the reader.
 const MOST_PER_RULE: usize = 4;
@@ -63,49 +63,44 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let [chains, plain] =
         [chains, plain].map(|all| all.into_iter().map(|one| MeasuredTrial { family, ..one }).collect::<Vec<_>>());
     let of = |kind: fn(&Job) -> bool| plain.iter().copied().filter(|one| kind(one.job)).collect::<Vec<_>>();
-    let of_experiment =
-        |name: &str| chains.iter().copied().filter(|one| one.record.experiment == name).collect::<Vec<_>>();
     let transfers = |job: &Job| job.ends().is_some_and(|ends| ends.link.transfers());
     // What programs of other languages and filters of lines do says nothing of pipemark's own senders and receivers.
-    let entrants =
-        groups(&of(|job| job.entrant().is_some_and(|own| own.verify.reads())), &[Key::Language, Key::Program]);
-    let lines = groups(&of(|job| job.lines().is_some()), &[Key::Filter]);
+    let entrants = of(|job| job.entrant().is_some_and(|own| own.verify.reads()));
+    let entrants = groups_of_parts(&entrants, &[Key::Language, Key::Program]);
+    let lines = groups_of_parts(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());
-    let (of_streams, of_trips) = (link::rivals(&streams), link::rivals(&trips));
-    let links = |rivals: &[link::Rivals], rule: fn(&link::Rivals) -> Option<Candidate>| -> Vec<Candidate> {
-        rivals.iter().filter_map(rule).collect()
-    };
+    let (stream_parts, trip_parts, chain_parts) = (parts(&streams), parts(&trips), parts(&chains));
+    let (of_streams, of_trips) = (link::rivals(&stream_parts), link::rivals(&trip_parts));
 
     let mut rules = languages::compare_languages(&entrants, records);
     rules.extend(filters::compare_filters(&lines, records));
     rules.extend([
-        links(&of_streams, link::best),
-        links(&of_trips, link::best),
-        each(&streams, &[Key::Capacity], pipes::capacity_worth),
-        each(&streams, &[Key::Block], pipes::best_block),
-        each(&streams, &[Key::Place, Key::Block], wakeups::against_one_core),
-        each(&streams, &[Key::Send, Key::Recv, Key::Pages], pipes::zero_copy),
-        each(&streams, &[Key::Send, Key::Pages, Key::Capacity], pipes::fresh),
+        link::each_situation(&of_streams, link::best),
+        link::each_situation(&of_trips, link::best),
+        each(&stream_parts, &[Key::Capacity], pipes::capacity_worth),
+        each(&stream_parts, &[Key::Block], pipes::best_block),
+        each(&stream_parts, &[Key::Place, Key::Block], wakeups::against_one_core),
+        each(&stream_parts, &[Key::Send, Key::Recv, Key::Pages], pipes::zero_copy),
+        each(&stream_parts, &[Key::Send, Key::Pages, Key::Capacity], pipes::fresh),
         wakeups::shortest_trip(&trips),
-        each(&streams, &[Key::Wait], wakeups::against_blocking),
-        each(&trips, &[Key::Wait], wakeups::against_blocking),
-        links(&of_streams, link::shared_memory),
-        links(&of_trips, link::shared_memory),
-        links(&of_streams, link::crossover),
-        links(&of_trips, link::crossover),
-        recommended::settings(&streams),
-        each(&trips, &[Key::Gap], wakeups::against_no_gap),
-        each(&trips, &link::VARIES, wakeups::tail),
-        // Only chains of one experiment move the same amount.
-        of_chains.iter().flat_map(|name| each(&of_experiment(name), &[Key::Length], chain::cost)).collect(),
-        links(&of_streams, cost::message_costs),
-        links(&of_trips, cost::message_costs),
-        cost::call_costs(&streams, &of_streams),
+        each(&stream_parts, &[Key::Wait], wakeups::against_blocking),
+        each(&trip_parts, &[Key::Wait], wakeups::against_blocking),
+        link::each_situation(&of_streams, link::shared_memory),
+        link::each_situation(&of_trips, link::shared_memory),
+        link::each_situation(&of_streams, link::crossover),
+        link::each_situation(&of_trips, link::crossover),
+        recommended::settings(&stream_parts),
+        each(&trip_parts, &[Key::Gap], wakeups::against_no_gap),
+        each(&trip_parts, &link::VARIES, wakeups::tail),
+        chain_parts.iter().flat_map(|part| groups(part, &[Key::Length])).filter_map(|own| chain::cost(&own)).collect(),
+        link::each_situation(&of_streams, cost::message_costs),
+        link::each_situation(&of_trips, cost::message_costs),
+        cost::call_costs(&stream_parts, &of_streams),
         bounds::memory_copy(&streams, memory_copy).into_iter().collect(),
-        chain::published(&chains),
+        chain_parts.iter().flat_map(|part| chain::published(part)).collect(),
         published::against(&of(|job| !job.is_latency())),
-        each(&[plain, chains].concat(), &[Key::Link, Key::Verify, Key::Capacity, Key::Block], bounds::harness),
+        each(&parts(&[plain, chains].concat()), &[Key::Link, Key::Capacity, Key::Block], bounds::harness),
     ]);
     for rule in &mut rules {
         rule.sort_by(|one, other| other.effect.total_cmp(&one.effect));
@@ -128,13 +123,19 @@ impl Candidate {
     }
 }
 
-/// What a rule says of each group.
+/// The groups of each part.
+fn groups_of_parts<'a>(all: &[MeasuredTrial<'a>], varies: &[Key]) -> Vec<Vec<Vec<MeasuredTrial<'a>>>> {
+    parts(all).iter().map(|part| groups(part, varies)).collect()
+}
+
+/// What a rule says of the groups of each part.
 fn each<'a, T: IntoIterator<Item = Candidate>>(
-    all: &[MeasuredTrial<'a>],
+    parts: &[Vec<MeasuredTrial<'a>>],
     varies: &[Key],
     rule: impl Fn(&[MeasuredTrial<'a>]) -> T,
 ) -> Vec<Candidate> {
-    groups(all, varies).iter().flat_map(|group| rule(group)).collect()
+    let groups = parts.iter().flat_map(|part| groups(part, varies));
+    once_each(groups, |group| in_common(&group[0], varies), |group| rule(group))
 }
 
 #[cfg(test)]

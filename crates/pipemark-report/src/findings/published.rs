@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{Throughput, three_digits};
+use pipemark_model::three_digits;
 
 use crate::findings::contrast::Contrast;
 use crate::findings::{Candidate, MeasuredTrial, fastest};
@@ -27,6 +27,11 @@ pub(super) fn against(streams: &[MeasuredTrial]) -> Vec<Candidate> {
     sources.into_iter().filter_map(|((_, source), figures)| of_source(source, &figures)).collect()
 }
 
+/// The figure as its document has it, and the volume where that is another.
+fn theirs_of(one: MeasuredTrial) -> String {
+    one.record.published.as_ref().map_or_else(String::new, |own| own.shown_beside(one.job.volume()))
+}
+
 /// Of measured and published throughputs.
 fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate> {
     // Where a trial has too few runs for an interval, so does its ratio.
@@ -45,7 +50,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     if figures.len() < FEWEST {
         let words = |figure: &(MeasuredTrial, f64)| {
             let (name, ours, ratio) = (&figure.0.record.name, figure.0.headline(), three_digits(ratio(figure)));
-            format!("{} for {name}, here {ours}, {ratio}× as fast", Throughput(figure.1))
+            format!("{} for {name}, here {ours}, {ratio}× as fast", theirs_of(figure.0))
         };
         let words: Vec<String> = figures.iter().map(words).collect();
         // The source says on which hardware.
@@ -69,7 +74,7 @@ fn of_source(source: &str, figures: &[(MeasuredTrial, f64)]) -> Option<Candidate
     let text = format!(
         "Published figures of {source} are best with {} ({}), ours with {} ({}){}. Ours are {}× to {}× theirs.",
         theirs_at.record.name,
-        Throughput(*theirs),
+        theirs_of(*theirs_at),
         ours.record.name,
         ours.headline(),
         shape.map_or_else(String::new, |(words, _)| format!("; {words}")),

@@ -15,7 +15,21 @@ const NEARLY: f64 = 0.05;
 ///
 /// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
-pub(super) fn settings<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
+///
+/// Of several volumes the largest counts that has an answer.
+pub(super) fn settings<'a>(parts: &[Vec<MeasuredTrial<'a>>]) -> Vec<Candidate> {
+    let mut by_volume: Vec<Vec<MeasuredTrial<'a>>> = Vec::new();
+    for part in parts {
+        let like = |own: &&mut Vec<MeasuredTrial>| own[0].job.volume().is_like(part[0].job.volume());
+        match by_volume.iter_mut().find(like) {
+            Some(own) => own.extend(part),
+            None => by_volume.push(part.clone()),
+        }
+    }
+    by_volume.iter().map(|streams| of_volume(streams)).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     // Only those that did the same work on the bytes can be ranked; the highest level of proof first.
     let by_proof = |wanted: fn(&Ends) -> bool| {
         [Verify::Full, Verify::Xor, Verify::Count, Verify::None].map(|verify| -> Vec<MeasuredTrial<'a>> {
@@ -70,6 +84,7 @@ pub(super) fn settings<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
 /// The best of `those`; `None` when it cannot be told from any other.
 fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
+    let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_beside(best)).collect();
     let slower = |other: &MeasuredTrial| Contrast::throughput(best, *other).is_some_and(|contrast| contrast.less());
     let as_good = |other: &&MeasuredTrial| !slower(other) && other.throughput() >= (1.0 - NEARLY) * best.throughput();
     let cost = |one: &MeasuredTrial| one.estimates.cpu_seconds_per_gib().median;

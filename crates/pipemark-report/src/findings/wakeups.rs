@@ -67,7 +67,7 @@ fn by_wait(base: MeasuredTrial, other: MeasuredTrial) -> Option<Candidate> {
     let cost_words = match &cost {
         Some(cost) if cost.same() => "the same within 3 %".to_owned(),
         Some(cost) if cost.more() || cost.less() => cost.to_string(),
-        _ => "can't tell".to_owned(),
+        _ => "inconclusive".to_owned(),
     };
     let seconds = |one: MeasuredTrial| one.estimates.get(one.cost()).map(|seconds| three_digits(seconds.median));
     let text = format!(
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(
                 crate::findings::texts("place", &records),
                 [
-                    "Two cores against one core, write → read: slower with blocks of 4 KiB, 0.50× (0.50–0.50); can't tell with blocks of 64 KiB."
+                    "Two cores against one core, write → read: slower with blocks of 4 KiB, 0.50× (0.50–0.50); inconclusive with blocks of 64 KiB."
                 ]
             );
         }

@@ -4,11 +4,13 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, counted, shared};
-use pipemark_show::{Block, Cell, Column, Fit, Grid, Note, Sheet, Style};
+use pipemark_model::{
+    Document, Figure, Finding, GainsBlock, Nanos, Record, Throughput, bytes_in_words, counted, shared,
+};
+use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
-use crate::sheet::brief::tables::{as_bars, as_columns, label, sweep};
+use crate::sheet::brief::tables::{as_bars, as_columns, label, sweep, volume_published};
 use crate::sheet::document::warnings;
 use crate::sheet::experiment::{MeasuredExperiment, interval};
 use crate::sheet::marks::{doubts, legend_in_brief};
@@ -26,6 +28,8 @@ const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
 /// Each experiment shows at least as many rows, if it has them.
 const FEWEST_ROWS: usize = 2;
+/// Tables laid out whole of at most so many lines stay beside what a suite is for.
+const FEWEST_TALL: usize = 8;
 /// Different reasons why trials have no figures.
 const MOST_REASONS: usize = 2;
 
@@ -36,6 +40,27 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         sheet.text(Style::Aside, pointers);
         return sheet;
     }
+    let findings = findings(document);
+    // What the suite is for is shown whole; the last findings give way to it.
+    let headline = document.experiments.iter().any(|own| own.headline);
+    let fits = |sheet: &Sheet| {
+        let terminal = Terminal { width: LINE + 4, colour: Colour::Never, characters: Characters::Unicode };
+        terminal.render(sheet).lines().count() <= LINES
+    };
+    let least = if headline { findings.len().min(1) } else { findings.len() };
+    let fewer = (least..=findings.len()).rev().map(|most| lay_out(document, &findings[..most], pointers));
+    let mut sheet = Sheet::default();
+    for fewer in fewer {
+        sheet = fewer;
+        if fits(&sheet) {
+            break;
+        }
+    }
+    sheet
+}
+
+/// The document with these of its findings.
+fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String]) -> Sheet {
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
@@ -56,13 +81,30 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         sheet.text(Style::Aside, pointers);
         return sheet;
     }
-    let (summary, findings) = (summary(document), findings(document));
+    let summary = summary(document);
     let claims = super::claims::brief(document);
-    let rows = rows_of(&experiments, &sheet, summary_lines(&summary) + findings.len() + 3 * claims.len(), &findings);
+    // What the suite is for is shown whole, so that tall tables of others have to give way.
+    let headline = experiments.iter().any(|own| own.about.headline);
+    let stays = |own: &&MeasuredExperiment| {
+        !headline || own.about.headline || tall(document, own).is_none_or(|lines| lines <= FEWEST_TALL)
+    };
+    let (experiments, mut left_out): (Vec<&MeasuredExperiment>, Vec<&MeasuredExperiment>) =
+        experiments.into_iter().partition(stays);
+    let below = summary_lines(&summary) + findings.len() + 3 * claims.len();
+    let rows = rows_of(document, &experiments, &sheet, below, findings);
     let mut signs = String::new();
-    for (experiment, rows) in experiments.iter().zip(rows) {
+    let (shown, without_room): (Vec<_>, Vec<_>) =
+        experiments.iter().zip(rows).partition(|(own, rows)| *rows > 0 || is_whole(own));
+    left_out.extend(without_room.into_iter().map(|(own, _)| *own));
+    for (experiment, rows) in shown {
         sheet.heading(2, &heading(experiment, rows));
         table(&mut sheet, document, experiment, rows, &mut signs);
+    }
+    if !left_out.is_empty() {
+        let words = |own: &&MeasuredExperiment| format!("{} ({})", own.title(), counted(own.records.len(), "trial"));
+        sheet.blocks.push(Block::Gap);
+        sheet
+            .text(Style::Aside, [format!("with --all: {}", left_out.iter().map(words).collect::<Vec<_>>().join("; "))]);
     }
     if !claims.is_empty() {
         sheet.heading(2, "Claims");
@@ -134,9 +176,9 @@ fn single(sheet: &mut Sheet, document: &Document, record: &Record) {
 fn heading(experiment: &MeasuredExperiment, rows: usize) -> String {
     let mut heading = experiment.title().to_owned();
     let all = experiment.records.iter().filter(|record| missing(record).is_none()).count();
-    let listed = experiment.about.across.is_none() && experiment.about.gains.is_none() && sweep(experiment).is_none();
-    let some = if listed && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
-    let mut shared = String::new();
+    let some = if !is_whole(experiment) && rows < all { format!(": {rows} of {all} trials") } else { String::new() };
+    let mut shared = volume_published(experiment)
+        .map_or_else(String::new, |total| format!("published for {}", bytes_in_words(total.0)));
     for word in experiment.shared().iter().filter(|word| !word.ends_with(" per run")) {
         let longer = if shared.is_empty() { word.clone() } else { format!("{shared}, {word}") };
         if heading.chars().count() + longer.chars().count() + some.chars().count() + 3 <= LINE {
@@ -159,8 +201,27 @@ fn findings(document: &Document) -> Vec<&Finding> {
     document.findings.iter().take_while(fits).take(MOST_FINDINGS).collect()
 }
 
-/// How many rows each experiment shows, so that all fits one screen.
-fn rows_of(experiments: &[&MeasuredExperiment], above: &Sheet, summary: usize, findings: &[&Finding]) -> Vec<usize> {
+/// The lines of a table that is laid out whole, with a parameter across or as it was published.
+fn tall(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
+    let grids = gains::grids(document, experiment).map(|(grids, _)| grids);
+    let grids = grids.or_else(|| matrix::grid(experiment).map(|(grid, _)| vec![grid]))?;
+    Some(grids.iter().flat_map(|grid| &grid.groups).map(|group| group.rows.len() + 2).sum())
+}
+
+/// Whether its table is shown whole, whatever room there is.
+fn is_whole(experiment: &MeasuredExperiment) -> bool {
+    experiment.about.across.is_some() || experiment.about.gains.is_some() || sweep(experiment).is_some()
+}
+
+/// How many rows each experiment shows, so that all fits one screen: what the suite is for all of its rows, and where that leaves no
+/// room, the others none.
+fn rows_of(
+    document: &Document,
+    experiments: &[&MeasuredExperiment],
+    above: &Sheet,
+    summary: usize,
+    findings: &[&Finding],
+) -> Vec<usize> {
     let lines = |text: &str| text.chars().count().div_ceil(LINE);
     let notes = |block: &Block| match block {
         Block::Notes(notes) => notes.iter().map(|note| lines(&note.text)).sum(),
@@ -170,14 +231,19 @@ fn rows_of(experiments: &[&MeasuredExperiment], above: &Sheet, summary: usize, f
     let below: usize = summary + findings.iter().map(|own| lines(&own.text) - 1).sum::<usize>();
     // The legend in two lines, the pointers and what sets them apart; a heading, a blank line for each experiment.
     let reasons: usize = experiments.iter().flat_map(|own| reasons(own)).map(|text| lines(&text)).sum();
-    let whole: usize = experiments.iter().filter_map(|own| sweep(own)).map(|own| 1 + own.1.len()).sum();
-    let room = LINES.saturating_sub(above + below + reasons + whole + 9 + 2 * experiments.len());
-    let rows = |own: &&MeasuredExperiment| if sweep(own).is_some() { 0 } else { own.records.len() };
+    let whole = |own: &&MeasuredExperiment| tall(document, own).or_else(|| sweep(own).map(|own| 1 + own.1.len()));
+    let whole_lines: usize = experiments.iter().filter_map(whole).sum();
+    let room = LINES.saturating_sub(above + below + reasons + whole_lines + 9 + 2 * experiments.len());
+    let rows = |own: &&MeasuredExperiment| if whole(own).is_some() { 0 } else { own.records.len() };
     let wanted: Vec<usize> = experiments.iter().map(rows).collect();
-    let shown = |most: usize| wanted.iter().map(|rows| *rows.min(&most)).collect::<Vec<usize>>();
+    let headline = experiments.iter().any(|own| own.about.headline);
+    let of = |(rows, own): (&usize, &&MeasuredExperiment), most: usize| {
+        if own.about.headline { *rows } else { *rows.min(&most) }
+    };
+    let shown = |most: usize| wanted.iter().zip(experiments).map(|both| of(both, most)).collect::<Vec<usize>>();
     let fits = |most: &usize| shown(*most).iter().sum::<usize>() <= room;
     let most = (FEWEST_ROWS..=wanted.iter().copied().max().unwrap_or(0)).rev().find(fits);
-    shown(most.unwrap_or(FEWEST_ROWS))
+    shown(most.unwrap_or(if headline { 0 } else { FEWEST_ROWS }))
 }
 
 /// The lines of the summary: its last column is wrapped.
@@ -191,7 +257,13 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
 /// The table of an experiment, and why some of its trials are not in it.
 fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
     if let Some((grids, notes)) = gains::grids(document, experiment) {
-        grids.into_iter().for_each(|grid| sheet.grid(grid));
+        // What was published is what the suite is for; the rest is in its other form.
+        let published = |block: &GainsBlock| {
+            block.columns.iter().flat_map(|column| &column.cells).flatten().any(|cell| cell.published.is_some())
+        };
+        let blocks = experiment.about.gains.iter().flat_map(|gains| &gains.blocks);
+        let shown = grids.into_iter().zip(blocks).filter(|(_, block)| !experiment.about.headline || published(block));
+        shown.for_each(|(grid, _)| sheet.grid(grid));
         sheet.notes(notes.into_iter().take(1));
         return;
     }

@@ -5,8 +5,13 @@ use pipemark_show::{Cell, Column, Fit, Note, Sheet, Style, Table};
 
 use crate::findings::claims::range;
 
-const VERDICTS: [ClaimVerdict; 4] =
-    [ClaimVerdict::Holds, ClaimVerdict::DoesntHold, ClaimVerdict::Reversed, ClaimVerdict::CantTell];
+/// Each answer in words, and the verdicts that it is of.
+const ANSWERS: [&[ClaimVerdict]; 4] = [
+    &[ClaimVerdict::Holds],
+    &[ClaimVerdict::DoesntHold, ClaimVerdict::Reversed],
+    &[ClaimVerdict::CantTell],
+    &[ClaimVerdict::NotMeasured],
+];
 
 fn answers(document: &Document) -> Vec<(&Claim, &Answer)> {
     document.claims.iter().filter_map(|claim| Some((claim, claim.answer.as_ref()?))).collect()
@@ -21,7 +26,7 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.heading(2, &if run.is_empty() { "Claims".to_owned() } else { format!("Claims, answered by {run}") });
     let style = |answer: &Answer| match answer.verdict {
         ClaimVerdict::Holds => Style::Plain,
-        ClaimVerdict::CantTell => Style::Aside,
+        ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => Style::Aside,
         _ => Style::Caution,
     };
     let claimed = |claim: &Claim| match (claim.published.as_str(), range(claim)) {
@@ -46,16 +51,16 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;
     let answers = answers(document);
-    let note = |verdict: ClaimVerdict| {
-        let says: Vec<&str> =
-            answers.iter().filter(|one| one.1.verdict == verdict).map(|(claim, _)| claim.says.as_str()).collect();
+    let note = |verdicts: &[ClaimVerdict]| {
+        let own = answers.iter().filter(|one| verdicts.contains(&one.1.verdict));
+        let says: Vec<&str> = own.map(|(claim, _)| claim.says.as_str()).collect();
         let count = counted(says.len(), "claim");
-        let text = match verdict {
-            ClaimVerdict::Holds | ClaimVerdict::CantTell => count,
+        let text = match verdicts[0] {
+            ClaimVerdict::Holds | ClaimVerdict::CantTell | ClaimVerdict::NotMeasured => count,
             _ if says.len() <= WORDED => format!("{count}: {}", says.join(" ")),
             _ => format!("{count}: {} …", says[..WORDED].join(" ")),
         };
-        (!says.is_empty()).then(|| Note::new(verdict.in_words(), Style::Plain, &text))
+        (!says.is_empty()).then(|| Note::new(verdicts[0].in_words(), Style::Plain, &text))
     };
-    VERDICTS.into_iter().filter_map(note).collect()
+    ANSWERS.into_iter().filter_map(note).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    COPIED, Estimate, Estimates, Figure, GIB, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between, differing,
+    COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between, differing,
     digits, distinct, neutral, percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
@@ -85,6 +85,14 @@ impl<'a> MeasuredExperiment<'a> {
         (Grid { labels, ..grid }, self.notes())
     }
 
+    /// Whether what was published are calls.
+    fn counts_calls(&self) -> bool {
+        self.records
+            .iter()
+            .filter_map(|record| record.published.as_ref())
+            .any(|own| own.as_published.ends_with(" calls"))
+    }
+
     fn has(&self, figure: Figure) -> bool {
         let mut estimates = self.records.iter().filter_map(|record| record.estimate.as_ref());
         estimates.any(|estimates| estimates.get(figure).is_some())
@@ -146,7 +154,9 @@ impl<'a> MeasuredExperiment<'a> {
             });
         }
         if chained && !self.sources.is_empty() {
-            self.add(table, "real, elsewhere", |_, _, record| Some(Unit::Nanoseconds.show(published_real(record)?)));
+            self.add(table, "real, published", |_, _, record| {
+                Some(record.published.as_ref()?.shown_beside(record.job.volume()))
+            });
         }
         if has(Figure::Ratio) {
             self.add(table, "ratio", |estimates, own, record| match estimates.ratio() {
@@ -165,7 +175,12 @@ impl<'a> MeasuredExperiment<'a> {
             let shown = match figure {
                 Figure::Throughput | Figure::Ratio | Figure::P50 => false,
                 Figure::CallTime | Figure::ByteTime | Figure::Granted | Figure::SystemShare => false,
-                Figure::Elapsed | Figure::Calls => false,
+                Figure::Calls => self.counts_calls(),
+                Figure::Elapsed => false,
+                // Beside what was published, where it is.
+                Figure::StalledFrontendCycles | Figure::StalledBackendCycles | Figure::StalledPerInstruction => false,
+                Figure::Branches | Figure::BranchMissShare | Figure::BranchRate => false,
+                Figure::ContextSwitchRate | Figure::MigrationRate | Figure::PageFaultRate => false,
                 Figure::Real | Figure::SwitchesPerMib => chained,
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
@@ -249,10 +264,7 @@ impl<'a> MeasuredExperiment<'a> {
 
     fn published(&self, record: &Record) -> Option<String> {
         let published = record.published.as_ref()?;
-        let figure = match published.relative {
-            true => format!("{} s", three_digits(GIB / published.throughput)),
-            false => Unit::BytesPerSecond.show(published.throughput),
-        };
+        let figure = published.shown_beside(record.job.volume());
         let source = self.sources.iter().position(|source| *source == published.source)?;
         Some(if self.sources.len() > 1 { format!("{figure} [{}]", source + 1) } else { figure })
     }
@@ -336,13 +348,5 @@ pub(super) fn times(ratio: &Estimate) -> String {
         (Some(low), Some(high)) if low > 1.0 || high < 1.0 => format!("{}×", digits(ratio.median)),
         (Some(_), Some(_)) => "tied".to_owned(),
         _ => format!("{}×?", digits(ratio.median)),
-    }
-}
-
-/// How long a published chain would have taken for as many bytes as ours moves, in nanoseconds.
-pub(super) fn published_real(record: &Record) -> Option<f64> {
-    match (&record.published, record.job.volume()) {
-        (Some(published), Volume::Total(total)) => Some(total.0 as f64 / published.throughput * 1e9),
-        _ => None,
     }
 }

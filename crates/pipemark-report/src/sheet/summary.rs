@@ -54,9 +54,19 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
             Some(plain) if plain.id != record.id => {
-                let ratio = ratio_of(&record.samples, &plain.samples).map(|ratio| match times(&ratio).as_str() {
-                    "tied" => "tied with plain: ".to_owned(),
-                    times => format!("{times} plain: "),
+                // Of other experiments, other volumes and other proofs no table shows the ratio.
+                let beside = |own: &&&Record| {
+                    own.experiment == record.experiment
+                        && own.verify == record.verify
+                        && own.job.volume().is_like(record.job.volume())
+                        && is_plain(&own.job)
+                };
+                let base = streams.iter().find(beside).filter(|base| base.id != record.id);
+                let name = if record.verify == plain.verify { "plain" } else { "plain, checked alike" };
+                let ratio = base.and_then(|base| ratio_of(&record.samples, &base.samples));
+                let ratio = ratio.map(|ratio| match times(&ratio).as_str() {
+                    "tied" => format!("tied with {name}: "),
+                    times => format!("{times} {name}: "),
                 });
                 format!("{}{settings}", ratio.unwrap_or_default())
             }

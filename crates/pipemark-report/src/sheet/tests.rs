@@ -1,6 +1,7 @@
 //! Sheets of fixed documents in every format, held against what was kept of them.
 
 use pipemark_model::{Document, Record, Unit};
+use pipemark_run::plan::EMBEDDED;
 use pipemark_show::{
     Attachment, Axis, Block, Characters, Chart, ChartKind, Colour, Point, Scale, Series, SeriesRole, Sheet, Terminal,
     html, markdown, width,
@@ -51,6 +52,23 @@ fn sheets() -> Vec<(&'static str, Sheet)> {
 fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
     let pointers = ["all tables: pipemark history show 1 --all".to_owned(), "page: pipemark report 1".to_owned()];
     fixture::all().into_iter().map(move |(name, document)| (name, sheet::brief(&document, &pointers)))
+}
+
+/// Of each suite that comes with the program, whatever its trials reach.
+#[test]
+fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
+    for (seed, (name, text)) in EMBEDDED.into_iter().enumerate().filter(|(_, (name, _))| *name != "ipc") {
+        for scale in ["1", "0.05"] {
+            let document = fixture::of_suite(text, scale, seed as u64);
+            let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
+            assert!(text.lines().count() <= 45, "{name}: {} lines\n{text}", text.lines().count());
+            for headline in document.experiments.iter().filter(|own| own.headline) {
+                let heading = text.lines().find(|line| line.starts_with(&headline.title));
+                let heading = heading.unwrap_or_else(|| panic!("{name} has no {}:\n{text}", headline.title));
+                assert!(!heading.ends_with(" trials"), "{name}: {heading}\n{text}");
+            }
+        }
+    }
 }
 
 #[test]

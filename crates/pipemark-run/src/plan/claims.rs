@@ -22,14 +22,14 @@ pub struct ClaimDesign {
 
 /// What no difference is for a figure: 0 per cent or 1 time; `None` of a figure that stands alone.
 pub(super) fn no_difference(figure: &str, compared: bool) -> Result<Option<f64>, String> {
-    let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread"]);
+    let known = || Figure::iter().map(Figure::column).chain(["gain", "ratio", "spread", "copies"]);
     match figure {
         "gain" => Ok(Some(0.0)),
         "ratio" => Ok(Some(1.0)),
         word if known().any(|known| known == word) => Ok(compared.then_some(1.0)),
         word => {
             let hint = did_you_mean(word, known());
-            Err(format!("'{word}' is no figure; use gain, ratio, spread or a column of the CSV{hint}"))
+            Err(format!("'{word}' is no figure; use gain, ratio, spread, copies or a column of the CSV{hint}"))
         }
     }
 }
@@ -67,7 +67,7 @@ pub(super) fn resolve(
             to: design.to.as_ref().map(settings),
             ..design.claim.clone()
         };
-        if claim.open.is_some() {
+        if claim.open.is_some() || claim.shown_by.is_some() {
             return Ok(claim);
         }
         if claim.experiments.is_empty() {

@@ -92,6 +92,8 @@ pub struct PublishedFigures {
     pub source: String,
     /// They belong to the trials with these settings only.
     pub when: Vec<Setting>,
+    /// How many bytes were moved for each figure; as many as the trial moves at full volume where it isn't given.
+    pub total: Option<u64>,
     /// Whether it is not known how many bytes took the published times.
     pub relative: bool,
     /// Each figure; all settings have the same key.
@@ -105,6 +107,8 @@ pub struct PublishedFigure {
     pub setting: Setting,
     /// Bytes per second.
     pub throughput: f64,
+    /// See [`pipemark_model::Published::as_published`].
+    pub as_published: String,
     /// See [`pipemark_model::Published::figures`].
     pub figures: BTreeMap<String, f64>,
 }

@@ -33,6 +33,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             about: design.about.clone(),
             varies: varies(design, &its_trials),
             across: design.across,
+            headline: suite.headline.iter().any(|(name, _)| *name == design.name),
             gains: design.gains.as_ref().map(|gains| gains::resolve(gains, &its_trials)).transpose()?,
         });
         trials.extend(its_trials);
@@ -42,6 +43,9 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
         }
     }
 
+    if let Some((name, at)) = suite.headline.iter().find(|(name, _)| !names.contains(name)) {
+        return Err(Refusal::new(format!("there is no experiment '{name}' to be the headline"), Some(at.clone())));
+    }
     let (mut title, mut scaled) = (suite.title.clone(), String::new());
     if scale != VolumeScale::ONE {
         let totals = trials.iter().filter(|trial| matches!(trial.job.volume(), Volume::Total(_))).count();
@@ -244,8 +248,18 @@ impl<'a> PublishedTables<'a> {
             let by = table.figures.first()?.setting.key();
             let (figure, used) = figures.get_mut(&settings.effective(by)?)?;
             *used = true;
-            let (source, figures) = (table.source.clone(), figure.figures.clone());
-            Some(Published { throughput: figure.throughput, source, relative: table.relative, figures })
+            let own = match job.volume() {
+                Volume::Total(total) if !table.relative => Some(total.0),
+                _ => None,
+            };
+            Some(Published {
+                throughput: figure.throughput,
+                as_published: figure.as_published.clone(),
+                total: table.total.or(own),
+                source: table.source.clone(),
+                relative: table.relative,
+                figures: figure.figures.clone(),
+            })
         })
     }
 

@@ -1,6 +1,6 @@
 //! Which languages a suite's trials are of: all that it names, with those that were found besides, or only some.
 
-use pipemark_model::{Key, Language, Value};
+use pipemark_model::{Claim, Key, Language, Value};
 
 use crate::plan::suite::Suite;
 use crate::plan::{DesignAxis, Setting};
@@ -19,14 +19,24 @@ impl Suite {
     }
 
     /// Replaces the values of all axes of languages: those of the suite that are `wanted` in its order, and then the
-    /// others. Published figures and claims about the others are omitted.
+    /// others. Cases of others, experiments without any case left, and published figures and claims about them are omitted.
     pub fn of_languages(&mut self, wanted: &[Language]) {
+        let mut left_out: Vec<String> = Vec::new();
         for design in &mut self.designs {
-            let Some(axis) = design.axes.iter_mut().find(|axis| axis.key == Key::Language) else { continue };
             let wanted = || wanted.iter().cloned().map(Value::Language);
-            let named: Vec<Value> = axis.values.iter().map(|setting| setting.value.clone()).collect();
-            let kept = named.iter().filter(|value| wanted().any(|other| other == **value)).cloned();
-            let values: Vec<Value> = kept.chain(wanted().filter(|value| !named.contains(value))).collect();
+            let is_wanted = |value: &Value| wanted().any(|other| other == *value);
+            let mut axis = design.axes.iter_mut().find(|axis| axis.key == Key::Language);
+            let named: Vec<Value> = match &axis {
+                Some(axis) => axis.values.iter().map(|setting| setting.value.clone()).collect(),
+                None => languages_of(&design.cases),
+            };
+            if named.is_empty() {
+                continue;
+            }
+            let kept = named.iter().filter(|value| is_wanted(value)).cloned();
+            // Cases are what a document has, and no others.
+            let others = wanted().filter(|value| axis.is_some() && !named.contains(value));
+            let values: Vec<Value> = kept.chain(others).collect();
             // The baseline's language is measured even where it isn't wanted.
             let measured = |setting: &Setting| {
                 values.contains(&setting.value) || design.baseline.iter().any(|base| base.value == setting.value)
@@ -44,10 +54,32 @@ impl Suite {
                 let to_others = claim.to.as_ref().is_some_and(|to| to.iter().any(others));
                 claim.of.retain(|of| !to_others && !of.iter().any(others));
             }
-            *axis = DesignAxis::new(Key::Language, values);
+            match &mut axis {
+                Some(axis) => **axis = DesignAxis::new(Key::Language, values),
+                None => design.cases.retain(|case| {
+                    case.iter().all(|setting| setting.key() != Key::Language || values.contains(&setting.value))
+                }),
+            }
+            if axis.is_none() && design.cases.is_empty() {
+                left_out.push(design.name.clone());
+            }
         }
-        self.claims.retain(|claim| claim.claim.open.is_some() || !claim.of.is_empty());
+        self.designs.retain(|design| !left_out.contains(&design.name));
+        self.headline.retain(|(name, _)| !left_out.contains(name));
+        let unmeasured = |claim: &Claim| claim.open.is_some() || claim.shown_by.is_some();
+        self.claims.retain(|own| unmeasured(&own.claim) || !own.of.is_empty());
+        self.claims.retain(|own| own.claim.experiments.iter().all(|name| !left_out.contains(name)));
     }
+}
+
+/// The languages that cases are of.
+fn languages_of(cases: &[Vec<Setting>]) -> Vec<Value> {
+    cases
+        .iter()
+        .flatten()
+        .filter(|setting| setting.key() == Key::Language)
+        .map(|setting| setting.value.clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -80,5 +112,18 @@ mod tests {
     fn a_strangers_language_comes_last_and_the_baseline_is_always_there() {
         assert_eq!(languages(&["nim", "zig", "c"]), ["c", "zig", "nim"]);
         assert_eq!(languages(&["java"]), ["c", "java"]);
+    }
+
+    #[test]
+    fn what_a_document_has_is_not_filled_with_others() {
+        let of = |wanted: &[&str]| {
+            let mut suite = Suite::parse("languages.toml", embedded("languages").unwrap()).unwrap();
+            suite.of_languages(&wanted.iter().map(|word| word.parse().unwrap()).collect::<Vec<Language>>());
+            let plan = suite.expand(VolumeScale::ONE).unwrap();
+            let own = plan.trials.iter().filter(|trial| trial.experiment == "as-written");
+            own.filter_map(|trial| trial.job.entrant().map(|own| own.language.to_string())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["nim", "zig", "c"]), ["c", "zig"]);
+        assert_eq!(of(&["nim"]), [""; 0], "its claims and its headline go with it");
     }
 }

@@ -1,6 +1,7 @@
 //! A suite: predefined experiments, in a file or as flags, before they are expanded to trials.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ pub struct Suite {
     pub defaults: Vec<Setting>,
     /// The experiments, in order.
     pub designs: Vec<Design>,
+    /// The experiments whose tables the suite is for, and where each is named.
+    pub(super) headline: Vec<(String, Range<usize>)>,
     /// What the document behind it concludes.
     pub claims: Vec<ClaimDesign>,
     pub(super) source: Option<SuiteSource>,

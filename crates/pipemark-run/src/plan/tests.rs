@@ -564,6 +564,7 @@ fn a_claim_fits_its_trials() {
         ("figure = \"throughputs\"\nlow = 1", "did you mean throughput?"),
         ("figure = \"throughput\"\nabout = 1", "about is for gains and ratios"),
         (small, "needs low, high or about"),
+        ("shown-by = \"magic\"", "is no demonstration; use two-flips or blocking"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ capacity = \"1m\" }]", "fit no trial"),
         ("in = [\"elsewhere\"]\nfigure = \"throughput\"\nlow = 1", "no experiment 'elsewhere'"),
         ("figure = \"throughput\"\nlow = 1\nof = [{ speed = \"1\" }]", "speed"),
@@ -571,4 +572,41 @@ fn a_claim_fits_its_trials() {
         let error = of(claim).unwrap_err().to_string();
         assert!(error.contains(words), "{claim}: {error}");
     }
+}
+
+#[test]
+fn few_claims_are_left_open() {
+    let claims: Vec<_> = EMBEDDED.iter().flat_map(|(name, _)| embedded_plan(name).claims).collect();
+    let open: Vec<&str> = claims.iter().filter(|claim| claim.open.is_some()).map(|claim| claim.id.as_str()).collect();
+    assert!(claims.len() > 80 && open.len() <= 5, "{open:?} of {}", claims.len());
+}
+
+#[test]
+fn suites_name_what_they_are_for() {
+    for (name, _) in EMBEDDED {
+        assert!(embedded_plan(name).experiments.iter().any(|own| own.headline), "{name}");
+    }
+    let headline = |line: &str| plan_of(&with_experiment("").replacen("title", &format!("{line}\ntitle"), 1));
+    assert!(headline("headline = \"e\"").unwrap().experiments[0].headline);
+    assert!(headline("headline = [\"e\"]").unwrap().experiments[0].headline);
+    let error = headline("headline = \"f\"").unwrap_err().to_string();
+    assert!(error.contains("there is no experiment 'f' to be the headline"), "{error}");
+}
+
+#[test]
+fn published_figures_stand_as_their_document_has_them() {
+    let of = |name: &str, experiment: &str| -> Vec<(String, Option<u64>)> {
+        let trials = embedded_plan(name).trials.into_iter().filter(|trial| trial.experiment == experiment);
+        trials.filter_map(|trial| trial.published).map(|own| (own.shown(), own.total)).collect()
+    };
+    let chains = of("pipe-speed", "cat-long");
+    assert_eq!(chains[5], ("405.044 s".to_owned(), Some(1_050_000_000)));
+    assert_eq!(of("block-size", "block-size")[3], ("1532.90 MB/s".to_owned(), Some(1_638_400_000)));
+    assert_eq!(of("languages", "as-written")[0], ("2.10 GB/s".to_owned(), Some(10 << 30)));
+    assert_eq!(of("languages", "sizes")[0], ("20971520 calls".to_owned(), Some(10 << 30)));
+    assert_eq!(of("lines", "zcat")[0], ("4.1175 s".to_owned(), None));
+    let long = &embedded_plan("pipe-speed").trials[11];
+    let published = long.published.as_ref().unwrap();
+    assert_eq!(published.shown_beside(long.job.volume()), "405.044 s for 1.05 GB (2.47 MiB/s)");
+    assert_eq!(published.shown_beside(Volume::Total(ByteSize(1_050_000_000))), "405.044 s");
 }

@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use pipemark_model::{Claim, GIB, Key, Value, Which, did_you_mean};
 
+use crate::demonstrations::DEMONSTRATIONS;
 use crate::plan::claims::{self, ClaimDesign};
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
 use crate::plan::gains::{ColumnDesign, GainsDesign};
@@ -42,6 +43,7 @@ struct SuiteForm {
     schedule: ScheduleChoices,
     #[serde(default)]
     defaults: SuiteTable<Scalar>,
+    headline: Option<Spanned<Headline>>,
     experiment: Spanned<Vec<DesignForm>>,
     #[serde(default)]
     claim: Vec<ClaimForm>,
@@ -67,6 +69,14 @@ struct DesignForm {
     #[serde(default)]
     published: Vec<Spanned<PublishedForm>>,
     gains: Option<Spanned<GainsForm>>,
+}
+
+/// The experiments whose tables are what a suite is for: one, or several that belong together.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "headline has to be the name of an experiment, or a list of names")]
+enum Headline {
+    One(String),
+    Several(Vec<String>),
 }
 
 /// The name of an experiment.
@@ -98,7 +108,7 @@ struct GainsColumnForm {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ClaimForm {
     id: Spanned<Name>,
     #[serde(rename = "where", deserialize_with = "title")]
@@ -108,6 +118,10 @@ struct ClaimForm {
     #[serde(default)]
     published: String,
     open: Option<String>,
+    shown_by: Option<Spanned<String>>,
+    /// Bytes per run.
+    least: Option<Spanned<Scalar>>,
+    times: Option<f64>,
     #[serde(default, rename = "in")]
     experiments: Vec<String>,
     #[serde(default = "ratio")]
@@ -136,8 +150,10 @@ struct PublishedForm {
     hardware: String,
     #[serde(deserialize_with = "unit")]
     unit: SuiteUnit,
-    /// Bytes that took the time, where the figures are seconds.
+    /// Bytes that took the time, where the figures are seconds; else how many were moved, where the document says so.
     total: Option<u64>,
+    /// The unit as the document writes it, where that is another word.
+    written: Option<String>,
     by: Spanned<String>,
     values: SuiteTable<f64>,
     /// What else was published of each, by what it is.
@@ -147,9 +163,9 @@ struct PublishedForm {
     when: SuiteTable<Scalar>,
 }
 
-/// The units that documents give throughput in, in bytes per second; the last is of times for a number of bytes that the
-/// document does not give.
-const UNITS: [(&str, SuiteUnit); 9] = [
+/// The units that documents give throughput in, in bytes per second; then of times for a number of bytes that the document does
+/// not give, and of calls.
+const UNITS: [(&str, SuiteUnit); 10] = [
     ("B/s", SuiteUnit::Bytes(1.0)),
     ("kB/s", SuiteUnit::Bytes(1e3)),
     ("KiB/s", SuiteUnit::Bytes(1024.0)),
@@ -159,6 +175,7 @@ const UNITS: [(&str, SuiteUnit); 9] = [
     ("GiB/s", SuiteUnit::Bytes(1073741824.0)),
     ("s", SuiteUnit::Seconds),
     ("s, total unknown", SuiteUnit::SecondsOfSomething),
+    ("calls", SuiteUnit::Calls),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -166,6 +183,8 @@ enum SuiteUnit {
     Bytes(f64),
     Seconds,
     SecondsOfSomething,
+    /// How many calls moved `total` bytes: no throughput.
+    Calls,
 }
 
 impl SuiteUnit {
@@ -175,6 +194,7 @@ impl SuiteUnit {
             SuiteUnit::Bytes(bytes) => figure * bytes,
             SuiteUnit::Seconds => total.unwrap_or(0) as f64 / figure,
             SuiteUnit::SecondsOfSomething => GIB / figure,
+            SuiteUnit::Calls => 0.0,
         }
     }
 }
@@ -218,10 +238,21 @@ pub(super) fn read(text: &str) -> Result<Suite, Refusal> {
         about: form.about,
         schedule: form.schedule,
         defaults,
+        headline: form.headline.map_or_else(Vec::new, headlines),
         designs: form.experiment.into_inner().into_iter().map(read_design).collect::<Result<_, _>>()?,
         claims: form.claim.into_iter().map(read_claim).collect::<Result<_, _>>()?,
         source: None,
     })
+}
+
+/// The names, and where they stand.
+fn headlines(form: Spanned<Headline>) -> Vec<(String, std::ops::Range<usize>)> {
+    let at = form.span();
+    let names = match form.into_inner() {
+        Headline::One(name) => vec![name],
+        Headline::Several(names) => names,
+    };
+    names.into_iter().map(|name| (name, at.clone())).collect()
 }
 
 fn read_design(form: DesignForm) -> Result<Design, Refusal> {
@@ -253,11 +284,19 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
 fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal> {
     let form = table.as_ref();
     let by = key(&form.by)?;
-    if (form.unit == SuiteUnit::Seconds) != form.total.is_some() {
-        let sentence =
-            "total says how many bytes took a time in seconds: unit = \"s\" needs it, and no other unit takes it";
+    let unknown = form.unit == SuiteUnit::SecondsOfSomething;
+    if form.unit == SuiteUnit::Seconds && form.total.is_none() || unknown && form.total.is_some() {
+        let sentence = "total says how many bytes took a time in seconds: unit = \"s\" needs it, and a total that is \
+                        unknown can't be given";
         return Err(Refusal::new(sentence, Some(table.span())));
     }
+    let unit = UNITS.iter().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
+    let unit = form.written.as_deref().unwrap_or(if unknown { "s" } else { unit });
+    check_line("unit", unit, MAX_VALUE_CHARS).map_err(|sentence| Refusal::new(sentence, Some(table.span())))?;
+    // As the document has them, all with as many decimals.
+    let decimals =
+        |figure: &Spanned<f64>| figure.as_ref().to_string().split_once('.').map_or(0, |(_, digits)| digits.len());
+    let decimals = form.values.values().map(decimals).max().unwrap_or(0);
     let mut figures = Vec::new();
     let mut seen = HashSet::new();
     for (what, table) in entries(&form.figures) {
@@ -274,7 +313,8 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
             return Err(Refusal::new(format!("{by} {} has two figures", setting.value.exact()), Some(word.span())));
         }
         let throughput = form.unit.throughput(*figure.as_ref(), form.total);
-        if !(throughput.is_finite() && throughput > 0.0) {
+        let positive = *figure.as_ref() > 0.0 && throughput.is_finite();
+        if !positive || throughput <= 0.0 && form.unit != SuiteUnit::Calls {
             return Err(Refusal::new("a published figure has to be a number above 0", Some(figure.span())));
         }
         let of_value = |(what, table): (&Spanned<String>, &Spanned<SuiteTable<f64>>)| {
@@ -282,7 +322,8 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
             Some((what.as_ref().clone(), *figure.as_ref()))
         };
         let others = form.figures.iter().filter_map(of_value).collect();
-        figures.push(PublishedFigure { setting, throughput, figures: others });
+        let as_published = format!("{:.decimals$} {unit}", figure.as_ref());
+        figures.push(PublishedFigure { setting, throughput, as_published, figures: others });
     }
     if figures.is_empty() {
         return Err(Refusal::new("a table of published figures needs values", Some(form.by.span())));
@@ -290,6 +331,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     Ok(PublishedFigures {
         source: format!("{} ({})", form.source, form.hardware),
         when: settings(&form.when)?,
+        total: form.total,
         relative: form.unit == SuiteUnit::SecondsOfSomething,
         figures,
     })
@@ -338,9 +380,18 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
         let (one, other) = (claims::scaled(neutral, about, 0.5), claims::scaled(neutral, about, 2.0));
         (low, high) = (Some(one.min(other)), Some(one.max(other)));
     }
-    if form.open.is_none() == (low.is_none() && high.is_none()) {
-        return Err(refuse("a claim needs low, high or about, or open with why it can't be measured".to_owned()));
+    let unmeasured = form.open.is_some() || form.shown_by.is_some();
+    if unmeasured != (low.is_none() && high.is_none()) {
+        let sentence = "a claim needs low, high or about; or shown-by, or open with why it can't be measured";
+        return Err(refuse(sentence.to_owned()));
     }
+    if let Some(name) = form.shown_by.as_ref().filter(|name| !DEMONSTRATIONS.contains(&name.as_ref().as_str())) {
+        let hint = did_you_mean(name.as_ref(), DEMONSTRATIONS);
+        let sentence = format!("'{}' is no demonstration; use {}{hint}", name.as_ref(), DEMONSTRATIONS.join(" or "));
+        return Err(Refusal::new(sentence, Some(name.span())));
+    }
+    let least = form.least.as_ref().map(|size| setting(Key::Total, size)).transpose()?;
+    let least = least.and_then(|setting| setting.value.number());
     let all = |table: &SuiteTable<Scalar>| Ok(settings(table)?.into_iter().map(|setting| setting.value).collect());
     Ok(ClaimDesign {
         of: form.of.iter().map(all).collect::<Result<_, Refusal>>()?,
@@ -351,6 +402,9 @@ fn read_claim(form: ClaimForm) -> Result<ClaimDesign, Refusal> {
             says: form.says,
             published: form.published,
             open: form.open,
+            shown_by: form.shown_by.map(|name| name.as_ref().clone()),
+            least,
+            times: form.times,
             experiments: form.experiments,
             figure: form.figure,
             which: form.which,

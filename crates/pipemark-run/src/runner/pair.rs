@@ -52,18 +52,23 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let begin = Instant::now();
     let mut run = PairRun::start(job, ends, conditions)?;
+    let started = begin.elapsed();
     let deadline = begin + conditions.limit;
     let mut sampler = Sampler::new(&run.processes, job.is_round_trip(), conditions.interval);
     let replies = match wait(&mut run, deadline, conditions, &mut sampler, watch) {
         Err(RunError::Failed(reason)) => return Err(RunError::Failed(run.stages.reason_behind(reason))),
         outcome => outcome?,
     };
+    let replied = Instant::now();
     let stages = run.stages.finish(deadline, conditions.interrupt)?;
+    let ended = replied.elapsed();
     let granted = run.granted;
     let begun_ns = run.control.begun_at();
     // What an end has to say it has said: one that does not go by itself, because someone stopped it, is ended.
     drop(run);
     let mut measured = measured(job, ends, replies, stages, granted, begin.elapsed())?;
+    let around = u64::try_from((started + ended).as_nanos()).unwrap_or(u64::MAX);
+    measured.sample.real_ns = Some(measured.sample.ns.saturating_add(around));
     measured.sample.pieces = begun_ns.and_then(|begun_ns| sampler.pieces(begun_ns, measured.sample.ns));
     Ok(measured)
 }

@@ -19,6 +19,7 @@ fn document(trials: Vec<Record>) -> Document {
                 about: String::new(),
                 varies: Vec::new(),
                 across: None,
+                headline: false,
                 gains: None,
             });
         }

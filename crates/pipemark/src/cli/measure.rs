@@ -9,7 +9,9 @@ use signal_hook::consts::SIGXFSZ;
 use pipemark_console::{Ending, Format, JsonLines, Stop, catch_interrupts, exit, say, say_error};
 use pipemark_entrants::Entrants;
 use pipemark_host::child::Interrupt;
-use pipemark_model::{Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD};
+use pipemark_model::{
+    Claim, Document, Experiment, METHOD, Nanos, Outcome, Record, SCHEMA, Status, Stopped, Trial, WORKLOAD,
+};
 use pipemark_report::findings;
 use pipemark_run::plan::{Design, MEMORY_COPY, Plan, Suite, VolumeScale};
 
@@ -131,6 +133,8 @@ fn document(
     // What was asked for comes first.
     trials.sort_by_key(|record| record.reference);
     let memory_copy = pipemark_stats::records::memory_copy(&trials);
+    let mut claims: Vec<Claim> = plans.iter().flat_map(|plan| plan.claims.clone()).collect();
+    pipemark_run::demonstrations::demonstrate(&mut claims);
     let experiments: Vec<Experiment> = plans.iter().flat_map(|plan| plan.experiments.clone()).collect();
     Ok(Document {
         suite: plans.iter().map(|plan| plan.suite.as_str()).collect::<Vec<_>>().join(", "),
@@ -145,7 +149,7 @@ fn document(
         seed: plans.first().map_or(0, |plan| plan.schedule.seed),
         partial,
         memory_copy,
-        claims: findings::claims::answered(plans.iter().flat_map(|plan| plan.claims.clone()).collect(), &trials),
+        claims: findings::claims::answered(claims, &trials),
         findings: findings::findings(&trials, memory_copy.as_ref()),
         experiments,
         trials,

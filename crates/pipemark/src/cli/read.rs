@@ -12,7 +12,7 @@ use pipemark_model::{Document, SCHEMA, neutral};
 use crate::cli::output::DbOption;
 use crate::store::{Filter, History, Id, parse};
 
-/// The largest file that is read: 10,000 trials of 30 runs each have less.
+/// The largest file of results that is read: 10,000 trials of 30 runs each have less.
 const MOST_BYTES: u64 = 512 << 20;
 
 /// What has to be right before the rest is parsed.
@@ -125,6 +125,24 @@ pub fn no_run(name: impl std::fmt::Display) -> Stop {
 fn newest(history: &History, label: Option<String>) -> Result<Option<Id>, Stop> {
     let filter = Filter { label, limit: Some(1), ..Filter::default() };
     Ok(history.list(&filter)?.first().map(|entry| entry.id))
+}
+
+/// The text of a file of at most `most` bytes, or of standard input for `-`.
+///
+/// # Errors
+/// A sentence that names the file and what is wrong with it.
+pub fn text(name: &str, most: u64) -> Result<String, String> {
+    let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
+    let failed = |error: io::Error| format!("cannot read {shown}: {error}");
+    let mut bytes = Vec::new();
+    let length = match name {
+        "-" => io::stdin().lock().take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
+        _ => File::open(name).map_err(failed)?.take(most + 1).read_to_end(&mut bytes).map_err(failed)?,
+    };
+    if length as u64 > most {
+        return Err(format!("{shown} is larger than {} MiB, the limit for figures of others", most >> 20));
+    }
+    String::from_utf8(bytes).map_err(|error| format!("{shown} is no text: {error}"))
 }
 
 /// The documents in the file called `name`, or on standard input for `-`, each with its text: one follows the other where

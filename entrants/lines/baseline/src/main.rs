@@ -1,12 +1,27 @@
 //! Tokio with a single task: a line is awaited, then its writes are awaited.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::num::NonZeroUsize;
+use std::{env, io};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
+use tokio::runtime::Builder;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> io::Result<()> {
+/// As published on this thread alone; with an argument by a scheduler of so many threads, or of one for each CPU for `all`.
+fn main() -> io::Result<()> {
+    let mut runtime = match env::args().nth(1).as_deref() {
+        None => Builder::new_current_thread(),
+        Some("all") => Builder::new_multi_thread(),
+        Some(threads) => {
+            let mut runtime = Builder::new_multi_thread();
+            runtime.worker_threads(threads.parse::<NonZeroUsize>().map_err(io::Error::other)?.get());
+            runtime
+        }
+    };
+    runtime.enable_all().build()?.block_on(run())
+}
+
+async fn run() -> io::Result<()> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut output = BufWriter::new(tokio::io::stdout());
     while let Some(line) = lines.next_line().await? {

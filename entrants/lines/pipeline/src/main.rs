@@ -2,9 +2,11 @@
 //! item.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::num::NonZeroUsize;
+use std::{env, io};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
+use tokio::runtime::Builder;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// A line and the header before it.
@@ -13,8 +15,16 @@ type Transformed = (&'static str, String);
 /// Lines a queue holds before its sender waits.
 const QUEUE: usize = 1024;
 
-#[tokio::main]
-async fn main() -> io::Result<()> {
+/// As published on one thread for each CPU; with an argument on so many.
+fn main() -> io::Result<()> {
+    let mut runtime = Builder::new_multi_thread();
+    if let Some(threads) = env::args().nth(1) {
+        runtime.worker_threads(threads.parse::<NonZeroUsize>().map_err(io::Error::other)?.get());
+    }
+    runtime.enable_all().build()?.block_on(run())
+}
+
+async fn run() -> io::Result<()> {
     let (to_transform, from_input) = channel(QUEUE);
     let (to_output, from_transform) = channel(QUEUE);
     let input = tokio::spawn(read(to_transform));

@@ -1,14 +1,24 @@
 //! Tokio and futures streams in one task: the lines are a stream, the transform maps it, the output folds it.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::num::NonZeroUsize;
+use std::{env, io};
 
 use futures::TryStreamExt;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, BufWriter};
+use tokio::runtime::Builder;
 use tokio_stream::wrappers::LinesStream;
 
-#[tokio::main]
-async fn main() -> io::Result<()> {
+/// As published on one thread for each CPU; with an argument on so many.
+fn main() -> io::Result<()> {
+    let mut runtime = Builder::new_multi_thread();
+    if let Some(threads) = env::args().nth(1) {
+        runtime.worker_threads(threads.parse::<NonZeroUsize>().map_err(io::Error::other)?.get());
+    }
+    runtime.enable_all().build()?.block_on(run())
+}
+
+async fn run() -> io::Result<()> {
     let lines = LinesStream::new(BufReader::new(tokio::io::stdin()).lines());
     let output = BufWriter::new(tokio::io::stdout());
     let mut output = lines

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pipemark_model::{Capacity, Figure, Key, Record, Throughput, Unit, grouped, name};
+use pipemark_model::{ByteSize, Capacity, Figure, Key, Published, Record, Unit, Volume, grouped, name};
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
-use crate::sheet::experiment::{MeasuredExperiment, published_real, times};
+use crate::sheet::experiment::{MeasuredExperiment, times};
 use crate::sheet::marks::{doubts, of_bytes};
 use crate::sheet::matrix;
 use crate::sheet::words::{missing, ranked};
@@ -114,6 +114,17 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record))).collect()
 }
 
+/// The volume that all published figures of an experiment are for, where ours are for another.
+pub(super) fn volume_published(experiment: &MeasuredExperiment) -> Option<ByteSize> {
+    let published = || experiment.records.iter().filter_map(|record| Some((record, record.published.as_ref()?)));
+    let (_, first) = published().next()?;
+    let total = ByteSize(first.total?);
+    let alike =
+        |own: &Published| own.total.is_some_and(|own| Volume::Total(ByteSize(own)).is_like(Volume::Total(total)));
+    let differ = published().any(|(record, own)| own.other_volume(record.job.volume()).is_some());
+    (differ && published().all(|(_, own)| alike(own))).then_some(total)
+}
+
 /// A row for each trial with its figure, how many times as fast it is as the baseline, and a bar.
 pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut String) -> Grid {
     let latency = experiment.is_latency();
@@ -121,6 +132,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
     let longest = shown.iter().filter(|record| ranked(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let chained = experiment.records.iter().any(|record| record.job.chain().is_some());
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
         let (unit, figure) = headline(record);
@@ -132,7 +144,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         signs.push_str(bytes);
         signs.push_str(&doubts(record));
         let of = |figure: Figure| estimates.and_then(|own| own.get(figure)).map(|own| figure.unit().show(own.median));
-        let more = match (latency, record.job.chain().is_some()) {
+        let more = match (latency, chained) {
             (true, _) => of(Figure::P99).map(|p99| format!("99 % within {p99}")),
             (_, true) => of(Figure::Real).map(|real| format!("{real} in all")),
             _ if of(Figure::Interleaved).is_some() => {
@@ -140,11 +152,12 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             }
             _ => of(Figure::StartUp).map(|start| format!("{start} to start and end")),
         };
-        let published = match (published_real(record).filter(|_| record.job.chain().is_some()), &record.published) {
-            (Some(ns), _) => Some(format!("published {}", Unit::Nanoseconds.show(ns))),
-            (None, Some(own)) if !own.relative => Some(format!("published {}", Throughput(own.throughput))),
-            _ => None,
+        let published = record.published.as_ref();
+        let beside = |own: &Published| match volume_published(experiment) {
+            Some(_) => own.shown(),
+            None => own.shown_beside(record.job.volume()),
         };
+        let published = published.map(|own| format!("published {}", beside(own)));
         vec![
             Cell::shown(bytes),
             Cell::shown(label(experiment, record)),
@@ -159,7 +172,7 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
         Column::words("", "").fit(Fit::Elastic),
         Column::figures("", ""),
         Column::figures("", ""),
-        Column::words("", ""),
+        Column::words("", "").fit(Fit::Wrapped),
         Column::bars(""),
     ];
     Grid { labels: 2, ..Grid::new(columns, shown.iter().map(row).collect()) }

@@ -1,7 +1,7 @@
 //! One bar for each trial, the best first: what differs is no number.
 
 use pipemark_entrants::{Does, does};
-use pipemark_model::{Figure, Key, Unit, capitalised, distinct, grouped};
+use pipemark_model::{Figure, Key, Published, Unit, capitalised, distinct, grouped};
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 
 use crate::sheet::charts::{Context, MOST_ROWS, Trial, at_most, published};
@@ -75,7 +75,8 @@ fn bar_chart(
             let (label, point) = (series_of(trial), point_of(trial));
             let own = series.iter_mut().find(|known| known.label == label).expect("each was added");
             own.points.push(Point { x: point.y, y: row as f64, ..point });
-            let figure = trial.record.published.as_ref().filter(|figure| more_is_better && !figure.relative);
+            let told = |figure: &&Published| more_is_better && !figure.relative && figure.throughput > 0.0;
+            let figure = trial.record.published.as_ref().filter(told);
             if let Some(figure) = figure {
                 let point = published(&figure.source, axis.unit, figure.throughput, "");
                 let points = vec![Point { x: figure.throughput, y: row as f64, ..point }];

@@ -5,13 +5,14 @@ use base64::prelude::BASE64_STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
-use pipemark_model::{Estimate, Figure, GIB, Key, Sample, Unit, capitalised};
+use pipemark_model::{
+    ByteSize, Estimate, Figure, GIB, Key, Published, Sample, Unit, Volume, bytes_in_words, capitalised,
+};
 use pipemark_show::{Axis, Chart, ChartKind, Point, Scale, Series, SeriesRole};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FittedLine, Weighting};
 
 use crate::sheet::charts::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
-use crate::sheet::experiment::published_real;
 
 /// The most distributions that can be told apart in one chart.
 const MOST_DISTRIBUTIONS: usize = 8;
@@ -33,7 +34,8 @@ pub(super) fn sweep(context: &Context, key: Key) -> Chart {
     let unit = context.unit();
     let mut elsewhere: Vec<Series> = Vec::new();
     for trial in context.ranked() {
-        if let (Some(figure), Some(x)) = (&trial.record.published, number(trial, key)) {
+        let figure = trial.record.published.as_ref().filter(|figure| figure.throughput > 0.0);
+        if let (Some(figure), Some(x)) = (figure, number(trial, key)) {
             let point = published(&figure.source, unit, figure.throughput, "");
             add(&mut elsewhere, Point { x: x as f64, y: figure.throughput, ..point });
         }
@@ -59,8 +61,20 @@ pub(super) fn chains(context: &Context) -> Chart {
             let real = trial.estimates.get(Figure::Real).zip(number(trial, Key::Length));
             let Some((real, length)) = real else { continue };
             points.push(context.point_of(trial, length as f64, real, Unit::Nanoseconds));
-            if let (Some(figure), Some(ns)) = (&trial.record.published, published_real(trial.record)) {
-                let point = published(&figure.source, Unit::Nanoseconds, ns, ", for as many bytes");
+            let bytes = |figure: &Published| match (figure.total, trial.job().volume()) {
+                (Some(total), _) | (None, Volume::Total(ByteSize(total))) => Some(total),
+                _ => None,
+            };
+            if let Some((figure, bytes)) = trial
+                .record
+                .published
+                .as_ref()
+                .filter(|own| own.throughput > 0.0)
+                .and_then(|own| Some((own, bytes(own)?)))
+            {
+                let ns = bytes as f64 / figure.throughput * 1e9;
+                let point =
+                    published(&figure.source, Unit::Nanoseconds, ns, &format!(", for {}", bytes_in_words(bytes)));
                 add(&mut elsewhere, Point { x: length as f64, y: ns, ..point });
             }
         }

@@ -1,5 +1,6 @@
 //! `pipemark history`: what was measured before, listed, shown, exported, brought in, forgotten, and over time.
 
+mod foreign;
 pub mod lists;
 mod trend;
 
@@ -12,7 +13,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ZonedDateTime};
 
 use pipemark_console::{Destination, Ending, Format, FormatOption, Stop, count, destination, exit, say};
-use pipemark_model::neutral;
+use pipemark_model::{Document, neutral};
 
 use crate::cli::output::{DbOption, printed};
 use crate::cli::read;
@@ -36,7 +37,7 @@ enum HistoryVerb {
     Show(ShowOptions),
     /// Write one measurement as the JSON that --json writes [default: the newest]
     Export(HistoryExportOptions),
-    /// Import measurements that --json or export wrote, here or elsewhere
+    /// Import measurements that --json or export wrote, or others' logs of time, hyperfine's JSON or CSV
     Import(ImportOptions),
     /// Delete measurements
     Delete(DeleteOptions),
@@ -115,9 +116,16 @@ struct HistoryExportOptions {
 
 #[derive(Debug, Clone, Args)]
 struct ImportOptions {
-    /// Results as JSON
+    /// Results as JSON; with --as a log of time(1), what hyperfine's --export-json wrote, or CSV
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// What others measured, such as block=64k or total=1g; KEY alone takes each run's own from the file: the line before a time,
+    /// hyperfine's parameter or the column of that name
+    #[arg(long = "as", value_name = "KEY[=VALUE]")]
+    settings: Vec<foreign::OwnSetting>,
+    /// What to call it
+    #[arg(long, value_name = "LABEL", requires = "settings")]
+    label: Option<String>,
     #[command(flatten)]
     db: DbOption,
 }
@@ -190,7 +198,10 @@ fn export(options: &HistoryExportOptions) -> Ending {
 
 fn import(options: &ImportOptions) -> Ending {
     // Everything is read before anything is kept.
-    let read = |path: &PathBuf| read::file(&path.to_string_lossy()).map_err(Stop::failed);
+    let read = |path: &PathBuf| match options.settings.is_empty() {
+        true => read::file(&path.to_string_lossy()).map_err(Stop::failed),
+        false => of_others(&path.to_string_lossy(), options).map_err(Stop::failed),
+    };
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut history = History::create(options.db.db.as_deref())?;
     let mut out = io::stdout().lock();
@@ -202,6 +213,16 @@ fn import(options: &ImportOptions) -> Ending {
         }
     }
     Ok(())
+}
+
+/// A file of others, read as what `--as` says.
+fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, String)>, String> {
+    let text = read::text(name, foreign::MOST_BYTES)?;
+    let document =
+        foreign::read(name, &text, &options.settings).map_err(|error| format!("{}: {error}", neutral(name)))?;
+    let document = Document { label: options.label.clone(), ..document };
+    let json = serde_json::to_string(&document).map_err(|error| error.to_string())?;
+    Ok(vec![(document, json)])
 }
 
 fn delete(options: &DeleteOptions) -> Ending {

@@ -1,0 +1,149 @@
+//! What can be shown outright, once and in no time, where a document claims it: no trial is needed.
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+use pipeio_harness::pattern::{Checker, Pattern, Rule};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::thread::gettid;
+
+use pipemark_model::{Answer, Claim, ClaimVerdict};
+
+/// Their names.
+pub const DEMONSTRATIONS: [&str; 2] = ["two-flips", "blocking"];
+
+/// How long a call may take to fall asleep, or to return.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Answers the claims that name a demonstration.
+pub fn demonstrate(claims: &mut [Claim]) {
+    for claim in claims {
+        claim.answer = match claim.shown_by.as_deref() {
+            Some("two-flips") => Some(answer(two_flips())),
+            Some("blocking") => Some(answer(blocking())),
+            _ => continue,
+        };
+    }
+}
+
+fn answer(shown: io::Result<(bool, String)>) -> Answer {
+    let (verdict, here) = match shown {
+        Ok((true, here)) => (ClaimVerdict::Holds, here),
+        Ok((false, here)) => (ClaimVerdict::DoesntHold, here),
+        Err(error) => (ClaimVerdict::NotMeasured, format!("the demonstration failed: {error}")),
+    };
+    Answer { verdict, here, evidence: Vec::new() }
+}
+
+/// Whether an XOR of all bytes misses one bit that is flipped in two of them, which a check by position sees.
+fn two_flips() -> io::Result<(bool, String)> {
+    const FLIPPED: [usize; 2] = [1000, 40_000];
+    let pattern = || Checker::new(Pattern::endless(Rule::Position { seed: 1 }));
+    let mut bytes = vec![0; 64 << 10];
+    Pattern::endless(Rule::Position { seed: 1 }).fill(0, &mut bytes[..]);
+    let xor = |bytes: &[u8]| bytes.iter().fold(0, |xor, byte| xor ^ byte);
+    let before = xor(&bytes);
+    let mut sound = pattern();
+    sound.check(&bytes[..]);
+    FLIPPED.iter().for_each(|at| bytes[*at] ^= 0x10);
+    let mut checker = pattern();
+    checker.check(&bytes[..]);
+    let missed = before == xor(&bytes);
+    let seen = sound.fault().is_none() && checker.fault().is_some();
+    let here = format!(
+        "one bit flipped in bytes {} and {} of 65536: xor {}, full {}",
+        FLIPPED[0],
+        FLIPPED[1],
+        if missed { "says that all is right" } else { "sees it" },
+        if seen { "sees it" } else { "doesn't see it" },
+    );
+    Ok((missed && seen, here))
+}
+
+/// Whether a write to a full pipe and a read from an empty one sleep, and a read returns what is there.
+fn blocking() -> io::Result<(bool, String)> {
+    let filled = {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let mut filled = 0;
+        while let Ok(bytes) = rustix::io::write(&write, &[0; 4096]) {
+            filled += bytes;
+        }
+        drop(read);
+        filled
+    };
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // The read of an empty pipe, then of one with less in it than asked for.
+    let (slept_empty, returned) = while_asleep(
+        read,
+        |read| rustix::io::read(read, &mut [0; 4096][..]),
+        || rustix::io::write(&write, &[0; 100]).map(drop),
+    )?;
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let mut rest = filled;
+    while rest > 0 {
+        rest -= rustix::io::write(&write, &vec![0; rest])?;
+    }
+    let (slept_full, written) = while_asleep(
+        write,
+        |write| rustix::io::write(write, &[0; 4096]),
+        || rustix::io::read(&read, &mut vec![0; filled][..]).map(drop),
+    )?;
+    let words = |slept: bool| if slept { "sleeps" } else { "doesn't sleep" };
+    let here = format!(
+        "a read of an empty pipe {} until 100 bytes are written, and returns {returned} of 4096; a write to a full pipe of {filled} \
+         bytes {} until it is read, and then writes {written}",
+        words(slept_empty),
+        words(slept_full),
+    );
+    Ok((slept_empty && slept_full && returned == 100 && written == 4096, here))
+}
+
+/// Makes a call in a thread; when it sleeps, or after [`LIMIT`], ends its wait. Whether it slept, and what it returned.
+fn while_asleep(
+    end: OwnedFd,
+    call: fn(&OwnedFd) -> rustix::io::Result<usize>,
+    wake: impl FnOnce() -> rustix::io::Result<()>,
+) -> io::Result<(bool, usize)> {
+    let (tell, told) = mpsc::channel();
+    let (done, returned) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = tell.send(gettid());
+        let _ = done.send(call(&end));
+    });
+    let late = |_| io::Error::other("a call did not return");
+    let thread = told.recv_timeout(LIMIT).map_err(late)?;
+    let stat = format!("/proc/self/task/{}/stat", thread.as_raw_nonzero());
+    let begin = Instant::now();
+    let asleep =
+        || Ok::<_, io::Error>(fs::read_to_string(&stat)?.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")));
+    // A thread may sleep for a moment on its way to the call: it has to be asleep twice, a while apart.
+    let mut slept = false;
+    while !slept && begin.elapsed() < LIMIT && returned.try_recv().is_err() {
+        slept = asleep()?;
+        thread::sleep(Duration::from_millis(10));
+        slept = slept && asleep()?;
+    }
+    wake()?;
+    let bytes = returned.recv_timeout(LIMIT).map_err(late)??;
+    Ok((slept, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_so_on_linux() {
+        for (name, words) in
+            [("two-flips", "xor says that all is right, full sees it"), ("blocking", "returns 100 of 4096")]
+        {
+            let mut claims = [Claim { shown_by: Some(name.to_owned()), ..Claim::default() }];
+            demonstrate(&mut claims);
+            let answer = claims[0].answer.as_ref().unwrap();
+            assert_eq!(answer.verdict, ClaimVerdict::Holds, "{answer:?}");
+            assert!(answer.here.contains(words), "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Figures of others: a log of time(1), hyperfine's JSON, or CSV, read as measurements of trials that `--as` describes.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use pipemark_model::{
+    Document, Experiment, Host, Job, Key, Outcome, Sample, Settings, Stopped, Trial, Value, Verify, Volume, differing,
+    neutral,
+};
+use pipemark_stats::records::{memory_copy, records};
+
+use crate::cli::measure::empty_document;
+
+/// The largest file that is read.
+pub const MOST_BYTES: u64 = 64 << 20;
+/// No run takes longer than a year, or moves more than 1 PiB in a second.
+const MOST_SECONDS: f64 = 3.2e7;
+const MOST_RATE: f64 = 1.2e15;
+
+/// Units of rates, in bytes per second.
+const RATES: [(&str, f64); 7] = [
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("KiB/s", 1024.0),
+    ("MB/s", 1e6),
+    ("MiB/s", 1_048_576.0),
+    ("GB/s", 1e9),
+    ("GiB/s", 1_073_741_824.0),
+];
+
+/// A parameter of what was measured: `KEY=VALUE`, or `KEY` alone where each figure has its own in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnSetting {
+    key: Key,
+    value: Option<Value>,
+}
+
+impl FromStr for OwnSetting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OwnSetting, String> {
+        let (key, value) = text.split_once('=').map_or((text, None), |(key, value)| (key, Some(value)));
+        let key = Key::named(key).map_err(|error| error.to_string())?;
+        let value = value.map(|value| Value::parse(key, value).map_err(|error| error.to_string())).transpose()?;
+        Ok(OwnSetting { key, value })
+    }
+}
+
+/// A figure of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Figure {
+    Seconds {
+        real: f64,
+        user: f64,
+        system: f64,
+    },
+    /// Bytes per second.
+    Rate(f64),
+}
+
+impl Figure {
+    /// # Errors
+    /// What is wrong with the number.
+    fn seconds(real: f64) -> Result<Figure, String> {
+        match real {
+            real if real > 0.0 && real <= MOST_SECONDS => Ok(Figure::Seconds { real, user: 0.0, system: 0.0 }),
+            real => Err(format!("{real} is no time of a run in seconds")),
+        }
+    }
+
+    fn rate(figure: f64, unit: f64) -> Result<Figure, String> {
+        match figure * unit {
+            rate if rate >= 1.0 && rate <= MOST_RATE => Ok(Figure::Rate(rate)),
+            _ => Err(format!("{figure} is no rate")),
+        }
+    }
+}
+
+/// A run as the file has it: its line, the parameters beside it, and its figure.
+struct ForeignRun {
+    line: usize,
+    own: Vec<Value>,
+    figure: Figure,
+}
+
+/// Reads a file of others. `name` is what it is called in the document.
+///
+/// # Errors
+/// What is wrong and in which line; nothing is read of a file that has an error.
+pub fn read(name: &str, text: &str, settings: &[OwnSetting]) -> Result<Document, String> {
+    let asked: Vec<Key> = settings.iter().filter(|own| own.value.is_none()).map(|own| own.key).collect();
+    let runs = match text.trim_start().starts_with('{') {
+        true => of_hyperfine(text, &asked)?,
+        false if text.lines().any(|line| timed(line).is_some()) => of_time(text, &asked)?,
+        false => of_csv(text, &asked)?,
+    };
+    if runs.is_empty() {
+        return Err("it holds no figure".to_owned());
+    }
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for run in runs {
+        let at = |error: String| format!("line {}: {error}", run.line);
+        let job = job(settings, &run.own).map_err(at)?;
+        let id = job.id();
+        let place = outcomes.iter().position(|outcome| outcome.trial.id == id).unwrap_or_else(|| {
+            let trial =
+                Trial { id, experiment: "import".to_owned(), job: job.clone(), baseline: None, published: None };
+            outcomes.push(Outcome { stopped: Some(Stopped::Runs), ..Outcome::of(trial) });
+            outcomes.len() - 1
+        });
+        let round = outcomes[place].samples.len() as u32;
+        outcomes[place].samples.push(sample(round, &job, run.figure).map_err(at)?);
+    }
+    let jobs: Vec<&Job> = outcomes.iter().map(|outcome| &outcome.trial.job).collect();
+    let experiment = Experiment {
+        name: "import".to_owned(),
+        title: format!("Measured by others: {}", neutral(name)),
+        about: String::new(),
+        varies: differing(&jobs, &asked),
+        across: None,
+        headline: false,
+        gains: None,
+    };
+    // No page of theirs is known.
+    let trials = records(outcomes, 4096);
+    Ok(Document {
+        suite: "import".to_owned(),
+        title: format!("measured by others: {}", neutral(name)),
+        started: jiff::Timestamp::now().to_string(),
+        host: Host { name: "elsewhere".to_owned(), ..Host::default() },
+        memory_copy: memory_copy(&trials),
+        experiments: vec![experiment],
+        trials,
+        ..empty_document()
+    })
+}
+
+fn job(settings: &[OwnSetting], own: &[Value]) -> Result<Job, String> {
+    let given = settings.iter().filter_map(|setting| setting.value.as_ref());
+    let mut all = Settings::of(given.chain(own).cloned());
+    // Nobody has checked these bytes here.
+    if all.get(Key::Verify).is_none() {
+        all.set(Value::Verify(Verify::None));
+    }
+    Job::try_from(all).map_err(|error| error.to_string())
+}
+
+fn sample(round: u32, job: &Job, figure: Figure) -> Result<Sample, String> {
+    let ns = |seconds: f64| (seconds * 1e9).round() as u64;
+    let (bytes, real, user, system) = match (figure, job.volume()) {
+        (Figure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
+        (Figure::Seconds { .. }, Volume::Time(_)) => {
+            return Err("a time needs the bytes that took it; use --as total=SIZE".to_owned());
+        }
+        (Figure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
+        (Figure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
+    };
+    let (ns_real, user_ns, sys_ns) = (ns(real).max(1), ns(user), ns(system));
+    Ok(Sample { round, bytes, ns: ns_real, wall_ns: ns_real, user_ns, sys_ns, ..Sample::default() })
+}
+
+/// `real`, `user` or `sys` of a line that a shell's time wrote, and the seconds: `real	1m2.345s`, `real 62.35`.
+fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
+    let (word, time) = line.trim().split_once(char::is_whitespace)?;
+    if !["real", "user", "sys"].contains(&word) {
+        return None;
+    }
+    let time = time.trim();
+    let (minutes, seconds) = time.split_once('m').unwrap_or(("0", time));
+    let number =
+        |text: &str| text.replace(',', ".").parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    let seconds = number(minutes).zip(number(seconds.trim_end_matches('s')));
+    Some((word, seconds.map(|(m, s)| m * 60.0 + s).ok_or_else(|| format!("'{}' is no time", neutral(time)))))
+}
+
+/// The logs of time: the last other line before each time has the parameter that is asked for.
+fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+    if asked.len() > 1 {
+        return Err("a log of time has one parameter in the line before each time; give the others a value".to_owned());
+    }
+    let mut runs: Vec<ForeignRun> = Vec::new();
+    let mut before = "";
+    for (line, number) in text.lines().zip(1..) {
+        let at = |error: String| format!("line {number}: {error}");
+        match timed(line) {
+            Some(("real", seconds)) => {
+                let own =
+                    asked.iter().map(|key| Value::parse(*key, before.trim()).map_err(|error| at(error.to_string())));
+                let own = own.collect::<Result<Vec<_>, _>>()?;
+                let figure = Figure::seconds(seconds.map_err(at)?).map_err(at)?;
+                runs.push(ForeignRun { line: number, own, figure });
+            }
+            Some((word, seconds)) => {
+                let seconds = seconds.map_err(at)?;
+                match runs.last_mut().map(|run| &mut run.figure) {
+                    Some(Figure::Seconds { user, .. }) if word == "user" => *user = seconds,
+                    Some(Figure::Seconds { system, .. }) => *system = seconds,
+                    _ => return Err(at(format!("'{word}' stands before any 'real'"))),
+                }
+            }
+            None if !line.trim().is_empty() => before = line,
+            None => {}
+        }
+    }
+    Ok(runs)
+}
+
+#[derive(Deserialize)]
+struct Hyperfine {
+    results: Vec<HyperfineResult>,
+}
+
+#[derive(Deserialize)]
+struct HyperfineResult {
+    command: String,
+    #[serde(default)]
+    times: Vec<f64>,
+    #[serde(default)]
+    parameters: std::collections::BTreeMap<String, serde_json::Value>,
+}
+
+fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+    let all: Hyperfine = serde_json::from_str(text).map_err(|error| {
+        let what = neutral(&error.to_string());
+        format!("line {}: it is not what hyperfine's --export-json writes: {what}", error.line())
+    })?;
+    let mut runs = Vec::new();
+    for result in all.results {
+        let command = neutral(&result.command);
+        let line =
+            text[..text.find(&serde_json::to_string(&result.command).unwrap_or_default()).unwrap_or(0)].lines().count();
+        let at = |error: String| format!("line {line}: '{command}': {error}");
+        if result.times.is_empty() {
+            return Err(at("it has no times; export it with a hyperfine that keeps them".to_owned()));
+        }
+        let own = |key: &Key| {
+            let value = result.parameters.get(key.name()).ok_or_else(|| at(format!("it has no parameter '{key}'")))?;
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Value::parse(*key, &text).map_err(|error| at(error.to_string()))
+        };
+        let own = asked.iter().map(own).collect::<Result<Vec<_>, _>>()?;
+        for time in result.times {
+            runs.push(ForeignRun { line, own: own.clone(), figure: Figure::seconds(time).map_err(at)? });
+        }
+    }
+    Ok(runs)
+}
+
+/// What a column is: seconds, or a rate in a unit. `MB/s`, `rate (MB/s)`, `seconds`, `real, s`.
+fn unit_of(heading: &str) -> Option<Option<f64>> {
+    let words = heading.split(|c: char| c.is_whitespace() || "(),[]_".contains(c));
+    words.rev().find_map(|word| match word {
+        "s" | "sec" | "seconds" => Some(None),
+        word => RATES.iter().find(|(unit, _)| *unit == word).map(|(_, bytes)| Some(*bytes)),
+    })
+}
+
+fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let wrong = |error: csv::Error| match error.position().map(csv::Position::line) {
+        Some(line) => format!("line {line}: {}", neutral(&error.to_string())),
+        None => neutral(&error.to_string()),
+    };
+    let headings = reader.headers().map_err(wrong)?.clone();
+    let mut figures = headings.iter().enumerate().filter_map(|(at, heading)| Some((at, unit_of(heading)?)));
+    let (column, unit) = figures.next().ok_or(
+        "line 1: no column has a unit; name one 'seconds', or a rate with its unit, such as 'MB/s' or 'rate (MiB/s)'",
+    )?;
+    if let Some((other, _)) = figures.next() {
+        let [one, other] = [column, other].map(|at| neutral(&headings[at]));
+        return Err(format!("line 1: '{one}' and '{other}' both have a unit; leave one column"));
+    }
+    let places = asked.iter().map(|key| {
+        let place = headings.iter().position(|heading| heading == key.name());
+        place.map(|place| (*key, place)).ok_or_else(|| format!("line 1: there is no column '{key}'"))
+    });
+    let places = places.collect::<Result<Vec<_>, String>>()?;
+    let mut runs = Vec::new();
+    for row in reader.records() {
+        let row = row.map_err(wrong)?;
+        let line = row.position().map_or(0, csv::Position::line) as usize;
+        let at = |error: String| format!("line {line}: {error}");
+        let own =
+            places.iter().map(|(key, place)| Value::parse(*key, &row[*place]).map_err(|error| at(error.to_string())));
+        let own = own.collect::<Result<Vec<_>, _>>()?;
+        let number: f64 = row[column].parse().map_err(|_| at(format!("'{}' is no number", neutral(&row[column]))))?;
+        let figure = match unit {
+            None => Figure::seconds(number),
+            Some(unit) => Figure::rate(number, unit),
+        };
+        runs.push(ForeignRun { line, own, figure: figure.map_err(at)? });
+    }
+    Ok(runs)
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_model::Figure as Estimated;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn settings(words: &[&str]) -> Vec<OwnSetting> {
+        words.iter().map(|word| word.parse().unwrap()).collect()
+    }
+
+    fn throughputs(text: &str, words: &[&str]) -> Vec<(String, usize, f64)> {
+        let document = read("a file", text, &settings(words)).unwrap();
+        let of = |record: &pipemark_model::Record| {
+            let speed = record.estimate.as_ref().unwrap().throughput().median;
+            (record.name.clone(), record.samples.len(), speed)
+        };
+        document.trials.iter().map(of).collect()
+    }
+
+    const LOG: &str = "0\n\nreal\t0m0.141s\nuser\t0m0.010s\nsys\t0m0.120s\n0\n\nreal\t0m0.150s\nuser\t0m0.010s\nsys\t0m0.120s\n\
+                       1024\n\nreal\t6m45.044s\nuser\t0m1.5s\nsys\t13m0.2s\n";
+
+    #[test]
+    fn a_log_of_time_has_the_length_before_each_time() {
+        let words = ["stage=cat", "length", "total=1050000000", "place=free"];
+        let found = throughputs(LOG, &words);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].1, found[1].1), (2, 1));
+        assert!((found[1].2 / (1.05e9 / 405.044) - 1.0).abs() < 1e-9, "{found:?}");
+        let document = read("pipe-speed.log", LOG, &settings(&words)).unwrap();
+        let real = document.trials[0].estimate.as_ref().unwrap().get(Estimated::Real).unwrap().min;
+        assert!((real / 0.141e9 - 1.0).abs() < 1e-9);
+        assert_eq!(document.trials[1].samples[0].sys_ns, 780_200_000_000);
+        assert_eq!(document.experiments[0].varies[0], Key::Length);
+    }
+
+    #[test]
+    fn hyperfine_and_csv_have_runs_and_columns() {
+        let json = r#"{"results": [
+            {"command": "a 64k", "mean": 2.0, "times": [2.0, 2.1], "parameters": {"block": "64k", "who": "me"}},
+            {"command": "a 1m", "mean": 1.0, "times": [1.0], "parameters": {"block": "1m"}}]}"#;
+        let found = throughputs(json, &["block", "total=1g"]);
+        assert_eq!(found.iter().map(|one| one.1).collect::<Vec<_>>(), [2, 1]);
+        assert!((found[1].2 / (1u64 << 30) as f64 - 1.0).abs() < 1e-9);
+        let rates = "block,rate (MiB/s),note\n64,250.91,small\n65536,1096.92,\n65536,1100,again\n";
+        let found = throughputs(rates, &["block", "place=0:1"]);
+        assert_eq!(
+            found.iter().map(|one| (one.0.as_str(), one.1)).collect::<Vec<_>>(),
+            [("64 B blocks", 1), ("64 KiB blocks", 2)]
+        );
+        assert!((found[0].2 / (250.91 * 1_048_576.0) - 1.0).abs() < 1e-6);
+        assert_eq!(throughputs("seconds\n2\n", &["total=2g"])[0].2, (1u64 << 30) as f64);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let error = |text: &str, words: &[&str]| read("a file", text, &settings(words)).unwrap_err();
+        assert_eq!(error("seconds\n1\n-2\n", &["total=1g"]), "line 3: -2 is no time of a run in seconds");
+        assert_eq!(error("seconds\nNaN\n", &["total=1g"]), "line 2: NaN is no time of a run in seconds");
+        assert_eq!(error("MB/s\ninf\n", &[]), "line 2: inf is no rate");
+        assert!(error("speed\n1\n", &[]).starts_with("line 1: no column has a unit"));
+        assert!(error("seconds,MB/s\n1,2\n", &[]).contains("both have a unit"));
+        assert!(error("seconds\n1\n", &[]).contains("line 2: a time needs the bytes that took it"));
+        assert!(error("seconds\n1\n", &["block"]).contains("there is no column 'block'"));
+        assert!(error("real\t0m-1s\n", &["total=1g"]).starts_with("line 1: '0m-1s' is no time"));
+        assert!(error("user\t0m1s\n", &["total=1g"]).contains("before any 'real'"));
+        assert!(error("one\n\nreal\t0m1s\n", &["length", "total=1g"]).starts_with("line 3: "));
+        assert!(error("{\"results\": [{\"command\": \"x\"}]}", &["total=1g"]).contains("has no times"));
+        assert!(error("{\"results\": 1}", &[]).starts_with("line 1: it is not what hyperfine"));
+        assert_eq!(error("", &[]).lines().count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(real|user|sys|seconds|MB/s|[0-9.,m{}\":a-z\t ]{0,9}|\n){0,30}") {
+            if let Ok(document) = read("a file", &text, &settings(&["total=1g"])) {
+                prop_assert!(document.trials.iter().flat_map(|trial| &trial.samples).all(|sample| sample.ns > 0));
+            }
+        }
+    }
+}
