@@ -6,8 +6,21 @@ use crate::program::PIPEMARK;
 
 #[test]
 fn hostile_surroundings_lose_no_byte_and_no_end() {
+    hostile(1, "250");
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn soak_hostile_surroundings() {
+    hostile(2000, "1800");
+}
+
+/// Tries all of it until there were so many tries.
+fn hostile(tries: u32, seconds: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
-    let output = Command::new("timeout").args(["250", "python3", script, PIPEMARK]).output().unwrap();
+    let mut command = Command::new("timeout");
+    command.args([seconds, "python3", script, PIPEMARK]).env("PIPEMARK_TRIES", tries.to_string());
+    let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
 }

@@ -30,6 +30,7 @@ mod options;
 mod output;
 mod packaging;
 mod relay;
+mod relay_as_pv;
 mod relay_peers;
 mod report;
 mod restrictions;

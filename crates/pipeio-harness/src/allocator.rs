@@ -29,22 +29,23 @@ fn no_memory() -> ! {
 // SAFETY: all is done by the system's allocator, and what it returns is passed on.
 unsafe impl GlobalAlloc for OrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that are asked for; so below.
+        // SAFETY: the caller promises a layout that has a size, which is what is asked for.
         or_exit(unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller promises a layout that has a size, which is what is asked for.
         or_exit(unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller promises that it came from this allocator, which is the system's, with this layout, and that the
+        // new size is one.
         or_exit(unsafe { System.realloc(start, layout, size) })
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller promises that it came from this allocator, which is the system's, with this layout.
         unsafe { System.dealloc(start, layout) }
     }
 }

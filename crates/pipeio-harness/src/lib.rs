@@ -66,3 +66,8 @@ fn result_of<T: PartialOrd + Default>(returned: T) -> io::Result<T> {
 fn errno_of<T: PartialOrd + Default>(returned: T) -> rustix::io::Result<T> {
     result_of(returned).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
+
+/// The misuses that the page on safety names are tried.
+#[cfg(doctest)]
+#[doc = include_str!("../SAFETY.md")]
+struct Safety;

@@ -33,7 +33,7 @@ pub(crate) struct SharedMapping {
 
 // SAFETY: a mapping is owned, and nothing in it is tied to the thread that made it.
 unsafe impl Send for SharedMapping {}
-// SAFETY: as above; references are made to lines only, which consist of atomics.
+// SAFETY: references are made to lines only, which consist of atomics, so several threads may use one at a time.
 unsafe impl Sync for SharedMapping {}
 
 impl SharedMapping {

@@ -114,7 +114,7 @@ pub struct Gift {
 
 // SAFETY: a gift is the only one that reaches its bytes, as a `Box<[u8]>` is.
 unsafe impl Send for Gift {}
-// SAFETY: as above; what is shared is only read.
+// SAFETY: a shared gift is only read: to write to it or to send it takes it exclusively.
 unsafe impl Sync for Gift {}
 
 /// How the bytes of a gift went.
@@ -204,7 +204,8 @@ impl Deref for Gift {
 impl DerefMut for Gift {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the borrow is exclusive. No pipe refers to them: what was sent has been skipped.
+        // SAFETY: within the region, which lives as long as the gift. Nobody else reaches these bytes, and the borrow is
+        // exclusive. No pipe refers to them: what was sent has been skipped.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

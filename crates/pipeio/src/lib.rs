@@ -54,3 +54,8 @@ pub use relay::{Relay, copy};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are the misuses that the page on safety says don't compile.
+#[cfg(all(doctest, feature = "lines"))]
+#[doc = include_str!("../SAFETY.md")]
+struct Safety;

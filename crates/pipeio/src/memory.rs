@@ -65,6 +65,25 @@ impl Mapping {
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, advice) };
     }
 
+    /// Where a byte of it is. What is written there is nobody's business but the caller's: no slice of the mapping may overlap it.
+    pub(crate) fn at(&self, place: usize) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(place)
+    }
+
+    /// Lets go of the pages of `len` bytes from `start` on, both whole pages. They read as zero then, unless they are locked.
+    ///
+    /// # Safety
+    /// Nobody has a reference to these bytes.
+    ///
+    /// # Panics
+    /// If they lie beyond the end.
+    pub(crate) unsafe fn drop_part(&self, start: usize, len: usize) {
+        assert!(start.checked_add(len).is_some_and(|end| end <= self.len), "a part of the mapping");
+        let part = self.at(start).cast();
+        // SAFETY: the range is ours, and by the caller's promise nobody holds a reference to the content that goes.
+        let _ = unsafe { mm::madvise(part, len, Advice::LinuxDontNeed) };
+    }
+
     /// See [`Region::drop_pages`].
     pub(crate) fn drop_pages(&mut self) -> io::Result<()> {
         // SAFETY: the range is ours and borrowed exclusively, so nobody holds a reference to the content that goes, and
@@ -88,7 +107,7 @@ impl Deref for Mapping {
 impl DerefMut for Mapping {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the borrow is exclusive.
+        // SAFETY: the range is mapped, writable and initialised while `self` lives, and the borrow is exclusive.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

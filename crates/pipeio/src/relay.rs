@@ -22,17 +22,26 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use self::flow::{ALONE, MANY, Naps};
+use self::handle::Throttle;
 use self::ways::{Kind, ways};
 use crate::memory::{Pages, Region};
 use crate::pipe::{self, Pipe};
 use crate::wait::{Direction, look_for_more, retry, until_ready};
 
+mod buffered;
 mod flow;
+mod handle;
 mod messages;
 mod ways;
 
+pub use buffered::MemoryBuffer;
+pub use handle::{RelayHandle, unread};
+
 /// The most bytes asked for in one call: below the kernel's own limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
+
+/// The most where someone looks how far it is.
+const MOST_SEEN: usize = 16 << 20;
 
 /// Sleep in the call where the descriptors are blocking.
 const BLOCK: SpliceFlags = SpliceFlags::empty();
@@ -121,6 +130,9 @@ pub struct Fallback {
 pub struct Report {
     /// Bytes that the output took.
     pub bytes: u64,
+    /// Bytes that were read and have no reader: what was left in the [buffer](Relay::buffer), and in the pipe behind it, when the
+    /// reader of the output left. 0 without a buffer.
+    pub undelivered: u64,
     /// System calls that moved, tried to move or waited for bytes.
     pub calls: u64,
     /// The way that was used in the end. What comes in little pieces is read and written, whatever would be possible,
@@ -180,6 +192,7 @@ pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
 pub struct Relay {
     method: Choice,
     capacity: Capacity,
+    buffer: Option<MemoryBuffer>,
 }
 
 impl Relay {
@@ -200,6 +213,14 @@ impl Relay {
         self
     }
 
+    /// Puts memory between the two sides, with a thread for each: a writer of bursts goes on while the reader pauses, and the
+    /// reader while the writer does. Every byte is copied, whatever the method. What has come is written at once, unless the
+    /// buffer has a [mark](MemoryBuffer::start_at).
+    pub fn buffer(mut self, buffer: MemoryBuffer) -> Relay {
+        self.buffer = Some(buffer);
+        self
+    }
+
     /// Passes everything from `input` to `output`, until the input ends or the output's reader is gone.
     ///
     /// Works on blocking and non-blocking descriptors of any kind. The calling process should ignore SIGPIPE, as Rust
@@ -214,9 +235,27 @@ impl Relay {
     /// # Errors
     /// Whatever read(2) or write(2) say when there is no other way left, with what had been passed on staying so;
     /// `InvalidInput` if both descriptors are the same file and the copy would never end; `Unsupported` if one is a socket
-    /// that may lose messages without a word, as UDP does; a capacity that was [set](Capacity::Set) and refused.
+    /// that may lose messages without a word, as UDP does, or carries messages that a [buffer](Relay::buffer) would join;
+    /// `OutOfMemory` if there is no memory for the buffer; a capacity that was [set](Capacity::Set) and refused.
     pub fn run(&self, input: impl AsFd, output: impl AsFd) -> io::Result<Report> {
-        let (input, output) = (input.as_fd(), output.as_fd());
+        self.run_between(input.as_fd(), output.as_fd(), None)
+    }
+
+    /// The same, seen and changed through a handle: how far it is, and the rate it is held to. With a limit every byte is
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`Relay::run`].
+    pub fn run_with(&self, input: impl AsFd, output: impl AsFd, handle: &RelayHandle) -> io::Result<Report> {
+        self.run_between(input.as_fd(), output.as_fd(), Some(handle))
+    }
+
+    fn run_between(
+        &self,
+        input: BorrowedFd<'_>,
+        output: BorrowedFd<'_>,
+        handle: Option<&RelayHandle>,
+    ) -> io::Result<Report> {
         let kinds = [Kind::of(input)?, Kind::of(output)?];
         refuse_endless_copy(input, output)?;
         // One that is bound alone has its neighbours on other CPUs.
@@ -231,14 +270,26 @@ impl Relay {
                 "this kind of socket loses messages that come too fast, without a word; use a stream or a Unix socket",
             ));
         }
-        let ways = if self.method == Choice::ReadWrite { &[] } else { ways(kinds[0], kinds[1]) };
-        // On one CPU nothing is gained: there a reader that wakes this process goes on.
-        let naps = capacities[1].filter(|_| !one_cpu).map(Naps::new);
-        let mut passage =
-            Passage { input, output, kinds, capacities, one_cpu, bytes: 0, calls: 0, last: Instant::now(), naps };
+        if self.buffer.is_some() && kinds[0].has_messages() {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the input is a socket that carries messages, which a buffer would join; leave the buffer out",
+            ));
+        }
+        let mut passage = Passage::new([input, output], kinds, capacities, one_cpu);
+        passage.handle = handle;
+        if let Some(handle) = handle {
+            passage.most = MOST_SEEN;
+            passage.throttle = handle.limit().map(|_| Throttle::new(handle, capacities[1]));
+        }
+        let copies = self.method == Choice::ReadWrite || passage.throttle.is_some();
         let mut fallbacks = Vec::new();
-        let (method, end) = passage.run(ways, &mut fallbacks)?;
-        Ok(Report { bytes: passage.bytes, calls: passage.calls, method, fallbacks, capacities, end })
+        let (method, end) = match self.buffer {
+            Some(buffer) => (Method::ReadWrite, passage.run_buffered(buffer)?),
+            None => passage.run(if copies { &[] } else { ways(kinds[0], kinds[1]) }, &mut fallbacks)?,
+        };
+        let Passage { bytes, undelivered, calls, .. } = passage;
+        Ok(Report { bytes, undelivered, calls, method, fallbacks, capacities, end })
     }
 }
 
@@ -342,23 +393,76 @@ struct Passage<'a> {
     capacities: [Option<usize>; 2],
     one_cpu: bool,
     bytes: u64,
+    undelivered: u64,
     calls: u64,
+    /// The most bytes asked for in one call.
+    most: usize,
     /// When [more was waited for](Passage::let_gather) last.
     last: Instant,
     /// For an output that is a pipe.
     naps: Option<Naps>,
+    /// Who looks on.
+    handle: Option<&'a RelayHandle>,
+    /// For a rate that is limited.
+    throttle: Option<Throttle>,
+}
+
+impl<'a> Passage<'a> {
+    fn new(
+        [input, output]: [BorrowedFd<'a>; 2],
+        kinds: [Kind; 2],
+        capacities: [Option<usize>; 2],
+        one_cpu: bool,
+    ) -> Passage<'a> {
+        Passage {
+            input,
+            output,
+            kinds,
+            capacities,
+            one_cpu,
+            bytes: 0,
+            undelivered: 0,
+            calls: 0,
+            most: MOST,
+            last: Instant::now(),
+            // On one CPU nothing is gained: there a reader that wakes this process goes on.
+            naps: capacities[1].filter(|_| !one_cpu).map(Naps::new),
+            handle: None,
+            throttle: None,
+        }
+    }
 }
 
 impl Passage<'_> {
+    /// The output took so many bytes more.
+    fn count(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        if let Some(handle) = self.handle {
+            handle.set_written(self.bytes);
+        }
+    }
+
+    /// Waits until the limit lets something pass, and says how many bytes at most.
+    fn throttle(&mut self) -> usize {
+        self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
+    }
+
+    /// So many bytes count against the limit.
+    fn throttled(&mut self, bytes: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.passed(bytes);
+        }
+    }
+
     /// Goes the first of the ways that leads to the end.
     fn run(&mut self, ways: &[Method], fallbacks: &mut Vec<Fallback>) -> io::Result<(Method, End)> {
-        let mut complete = None;
+        let (mut complete, most) = (None, self.most);
         for &method in ways {
             let moved = match method {
                 Method::Splice | Method::SpliceThroughPipe if self.kinds[0] == Kind::Pipe => self.pass_pipe(method),
                 Method::Splice | Method::SpliceThroughPipe => self.splice_through_pipe(),
-                Method::CopyFileRange => self.repeat(method, |from, to| copy_file_range(from, None, to, None, MOST)),
-                Method::Sendfile => self.repeat(method, |from, to| sendfile(to, from, None, MOST)),
+                Method::CopyFileRange => self.repeat(method, |from, to| copy_file_range(from, None, to, None, most)),
+                Method::Sendfile => self.repeat(method, |from, to| sendfile(to, from, None, most)),
                 Method::ReadWrite => self.read_write().map(|()| method).map_err(Stop::Failed),
             };
             match moved {
@@ -413,7 +517,7 @@ impl Passage<'_> {
             self.calls += 1;
             match call(self.input, self.output) {
                 Ok(moved) => {
-                    self.bytes += moved as u64;
+                    self.count(moved);
                     return Ok(moved);
                 }
                 Err(Errno::INTR) => {}
@@ -466,8 +570,10 @@ impl Passage<'_> {
 
     /// Reads once and writes that. 0 at the end.
     fn copy_once(&mut self, buffer: &mut Region) -> io::Result<usize> {
-        let got = self.read(self.input, buffer.bytes_mut())?;
+        let most = self.throttle().min(buffer.len());
+        let got = self.read(self.input, &mut buffer.bytes_mut()[..most])?;
         self.write_all(&buffer.bytes()[..got])?;
+        self.throttled(got);
         Ok(got)
     }
 
@@ -487,7 +593,7 @@ impl Passage<'_> {
             match given.map_err(Stop::from) {
                 Ok(0) => return Err(Stop::Failed(io::ErrorKind::WriteZero.into())),
                 Ok(given) => {
-                    self.bytes += given as u64;
+                    self.count(given);
                     left -= given;
                     self.nap(given, between.reader.as_fd());
                 }
@@ -521,7 +627,7 @@ impl Passage<'_> {
                 let output = self.output;
                 let taken = self.once(output, Direction::Out, || rustix::io::pwrite(output, bytes, *place));
                 let taken = taken.inspect_err(|_| give_back(output, *place, left))?;
-                self.bytes += taken as u64;
+                self.count(taken);
                 *place += taken as u64;
                 left -= taken;
                 bytes = &bytes[taken..];
@@ -577,7 +683,7 @@ impl Passage<'_> {
             if taken == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
-            self.bytes += taken as u64;
+            self.count(taken);
             bytes = &bytes[taken..];
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! The library's tests on real descriptors, in one program.
 
 mod api;
+mod buffered;
 mod gift;
 #[cfg(feature = "lines")]
 mod lines;

@@ -143,6 +143,14 @@ impl ExportOptions {
         targets
     }
 
+    /// Prints a sheet, and nothing else.
+    ///
+    /// # Errors
+    /// When standard output takes no more.
+    pub fn print(&self, sheet: &Sheet) -> Result<(), OutputError> {
+        self.format.print(sheet, None)
+    }
+
     /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
     ///
     /// # Errors

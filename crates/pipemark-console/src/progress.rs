@@ -28,6 +28,11 @@ impl Progress {
         Progress { terminal: !quiet && able, began: Instant::now(), drawn: false }
     }
 
+    /// Whether anything is shown.
+    pub fn is_shown(&self) -> bool {
+        self.terminal
+    }
+
     /// `done` of about `total` runs are made and `trial` is next.
     pub fn update(&mut self, done: u64, total: u64, trial: &str) {
         let elapsed = self.began.elapsed();

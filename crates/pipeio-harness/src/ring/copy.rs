@@ -16,7 +16,8 @@ fn put(map: &Map, offset: usize, bytes: &[u8]) {
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
     // the protocol, does not look at it, and if it does nevertheless, it sees bytes that are all valid.
     unsafe { ptr::copy_nonoverlapping(head.as_ptr(), map.start().as_ptr().wrapping_add(offset), head.len()) };
-    // SAFETY: as above, from offset 0.
+    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this process, and
+    // whatever the peer sees of it is valid bytes.
     unsafe { ptr::copy_nonoverlapping(rest.as_ptr(), map.start().as_ptr(), rest.len()) };
 }
 
@@ -28,7 +29,8 @@ fn get(map: &Map, offset: usize, bytes: &mut [u8]) {
     // SAFETY: offset + head.len() is within the capacity. No reference to this memory exists in this process; the peer, by
     // the protocol, does not write to it, and if it does nevertheless, we get other bytes, all of them valid.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr().wrapping_add(offset), head.as_mut_ptr(), head.len()) };
-    // SAFETY: as above, from offset 0.
+    // SAFETY: `rest` is no longer than the capacity, from offset 0 on. No reference to this memory exists in this process, and
+    // whatever the peer makes of it is valid bytes.
     unsafe { ptr::copy_nonoverlapping(map.start().as_ptr(), rest.as_mut_ptr(), rest.len()) };
 }
 

@@ -58,7 +58,7 @@ mod tests {
         }
 
         unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-            // SAFETY: as above.
+            // SAFETY: the caller promises that it came from `alloc`, which is the system's.
             unsafe { System.dealloc(start, layout) }
         }
     }

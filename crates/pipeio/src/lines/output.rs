@@ -29,6 +29,8 @@ pub struct Output<'b> {
     lent: Vec<Lent<'b>>,
     /// There was no memory for something that was appended.
     short: bool,
+    /// What the last `spare` returned and nothing was appended to since: so many bytes.
+    spare: usize,
 }
 
 /// Bytes of the batch, and how many bytes of the store go before them.
@@ -48,8 +50,8 @@ pub(super) struct Store {
 
 /// A place in an output to go back to, of the same batch: what came before it may be with a reader already.
 ///
-/// ```compile_fail,E0308
-/// use pipeio::lines::{Batch, Error, Failure, Fate, Flow, Mark, Output, Transform};
+/// ```compile_fail
+/// use pipeio::lines::{Failure, Fate, Mark, Output, Transform};
 ///
 /// struct Keeps<'m>(Option<Mark<'m>>);
 ///
@@ -102,7 +104,7 @@ impl Store {
 
 impl<'b> Output<'b> {
     pub(super) fn new(store: Store) -> Self {
-        Self { begin: store.end, store, lent: Vec::new(), short: false }
+        Self { begin: store.end, store, lent: Vec::new(), short: false, spare: 0 }
     }
 
     /// What the transform said of the batch. If there was no memory for all that it appended nothing of it is kept.
@@ -111,7 +113,7 @@ impl<'b> Output<'b> {
             return flow;
         }
         self.lent.clear();
-        self.store.end = self.begin;
+        (self.store.end, self.spare) = (self.begin, 0);
         Err(Error::Memory(io::ErrorKind::OutOfMemory.into()))
     }
 
@@ -123,11 +125,12 @@ impl<'b> Output<'b> {
     pub(super) fn reuse(&mut self) {
         self.lent.clear();
         self.store.reuse();
-        self.begin = self.store.start;
+        (self.begin, self.spare) = (self.store.start, 0);
     }
 
     /// Empties it, and never writes to its memory again.
     pub(super) fn give_away(&mut self) -> Result<(), Error> {
+        self.spare = 0;
         self.store.give_away()?;
         self.begin = self.store.start;
         Ok(())
@@ -139,6 +142,7 @@ impl<'b> Output<'b> {
         if let Ok(spare) = self.spare(bytes.len()) {
             spare[..bytes.len()].copy_from_slice(bytes);
             self.store.end += bytes.len();
+            self.spare = 0;
         }
     }
 
@@ -155,6 +159,7 @@ impl<'b> Output<'b> {
             self.extend(bytes);
         } else if self.lent.try_reserve(1).is_ok() {
             self.lent.push(Lent { after: self.store.end, bytes });
+            self.spare = 0;
         } else {
             self.short = true;
         }
@@ -171,22 +176,26 @@ impl<'b> Output<'b> {
         if self.store.region.len() - self.store.end < len {
             self.grow(len)?;
         }
+        self.spare = self.store.region.len() - self.store.end;
         Ok(&mut self.store.region[self.store.end..])
     }
 
-    /// Appends the first `len` bytes of what [`spare`](Self::spare) returned.
+    /// Appends the first `len` bytes of what [`spare`](Self::spare) returned, or the next ones if it is called again.
     ///
     /// # Panics
     ///
-    /// If that is more than was asked for and there.
+    /// If that is more than is left of what `spare` returned, of which nothing is left once something else was appended or
+    /// taken back.
     #[inline]
     pub fn advance(&mut self, len: usize) {
-        assert!(len <= self.store.region.len() - self.store.end, "more bytes appended than there were to spare");
+        assert!(len <= self.spare, "more bytes appended than there were to spare");
+        self.spare -= len;
         self.store.end += len;
     }
 
     #[cold]
     fn grow(&mut self, len: usize) -> io::Result<()> {
+        self.spare = 0;
         let grown = self.store.region.grow(self.store.end.saturating_add(len));
         self.short |= grown.is_err();
         grown
@@ -207,7 +216,7 @@ impl<'b> Output<'b> {
         let lent_after = self.lent.get(mark.lent.wrapping_sub(1)).map_or(0, |lent| lent.after);
         let there = mark.end <= self.store.end && mark.lent <= self.lent.len() && lent_after <= mark.end;
         assert!(there, "a mark of what was taken back");
-        self.store.end = mark.end;
+        (self.store.end, self.spare) = (mark.end, 0);
         self.lent.truncate(mark.lent);
     }
 
@@ -310,6 +319,58 @@ mod tests {
         output.extend(b"longer than first");
         output.lend(&long);
         output.back_to(late);
+    }
+
+    #[test]
+    fn what_is_spare_is_appended_in_parts() {
+        let mut output = Output::new(Store::new(100).unwrap());
+        output.spare(4).unwrap()[..4].copy_from_slice(b"abcd");
+        output.advance(1);
+        output.advance(3);
+        assert_eq!(content(&output), b"abcd");
+    }
+
+    /// A use of `advance` that would append what happens to be in memory.
+    fn advances_in_vain(before: impl FnOnce(&mut Output<'_>)) {
+        let mut output = Output::new(Store::new(100).unwrap());
+        before(&mut output);
+        output.advance(1);
+    }
+
+    #[test]
+    #[should_panic = "more bytes appended than there were to spare"]
+    fn without_spare_nothing_is_appended() {
+        advances_in_vain(|_| ());
+    }
+
+    #[test]
+    #[should_panic = "more bytes appended than there were to spare"]
+    fn what_was_spare_is_not_after_something_else_was_appended() {
+        advances_in_vain(|output| {
+            let _ = output.spare(10);
+            output.extend(b"x");
+        });
+    }
+
+    #[test]
+    #[should_panic = "more bytes appended than there were to spare"]
+    fn what_was_spare_is_not_after_something_was_taken_back() {
+        advances_in_vain(|output| {
+            output.extend(b"x");
+            let mark = output.mark();
+            output.extend(b"y");
+            let _ = output.spare(10);
+            output.back_to(mark);
+        });
+    }
+
+    #[test]
+    #[should_panic = "more bytes appended than there were to spare"]
+    fn no_more_is_appended_than_was_spare() {
+        advances_in_vain(|output| {
+            let len = output.spare(10).unwrap().len();
+            output.advance(len);
+        });
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Plan {
 #[derive(Debug)]
 pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
-    /// Readable when reading is to end. Not looked at for files, which never make a reader wait.
+    /// Readable when reading is to end, for what can be waited for beside it.
     cancel: Option<BorrowedFd<'fd>>,
     /// Whether a read of it waits. Then what cancels is looked at before, else only where there is nothing to read: a FIFO that
     /// nobody ever opened for writing is at its end, and would be waited for.
@@ -125,17 +125,15 @@ impl<'fd> Reader<'fd> {
             // A pipe's could be read through a descriptor of our own, and waited for without end.
             return Err(cannot_read(Errno::BADF));
         }
-        let cancel = cancel.filter(|_| kind != FileType::RegularFile);
+        // What has no type, such as an eventfd or epoll, may be readable and yet refuse a read, or the other way round: only a
+        // read tells. Files never make a reader wait.
+        let cancel = cancel.filter(|_| !matches!(kind, FileType::RegularFile | FileType::Unknown));
         if kind == FileType::Socket && cancel.is_some() {
             // One that is not connected would be waited for without end, where a read says so.
             match recv(input, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(cannot_read(error)),
             }
-        }
-        if kind == FileType::Unknown && cancel.is_some() {
-            // An epoll descriptor can't be read, which would not be seen before an event comes.
-            rustix::io::read(input, &mut [0u8; 0]).map_err(cannot_read)?;
         }
         let messages =
             kind == FileType::Socket && sockopt::socket_type(input).map_err(cannot_read)? != SocketType::STREAM;

@@ -26,7 +26,7 @@ use rustix::param::page_size;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::ways::Kind;
-use super::{BLOCK, BUFFER, MOST, Method, Passage, Stop, private_pipe};
+use super::{BLOCK, BUFFER, Method, Passage, Stop, private_pipe};
 use crate::memory::{Pages, Region};
 use crate::wait::{LOOKS, look_for_more};
 
@@ -92,10 +92,13 @@ impl Passage<'_> {
                     Some(between) => self.pass_through(between, looks)?,
                     None => match self.look(self.output, looks)? {
                         Some(moved) => {
-                            self.bytes += moved as u64;
+                            self.count(moved);
                             moved
                         }
-                        None => self.between(|input, output| splice(input, None, output, None, MOST, BLOCK))?,
+                        None => {
+                            let most = self.most;
+                            self.between(|input, output| splice(input, None, output, None, most, BLOCK))?
+                        }
                     },
                 }
             } else {
@@ -134,7 +137,7 @@ impl Passage<'_> {
     pub(super) fn look(&mut self, to: BorrowedFd<'_>, times: u32) -> io::Result<Option<usize>> {
         for _ in 0..times {
             self.calls += 1;
-            match splice(self.input, None, to, None, MOST, SpliceFlags::NONBLOCK) {
+            match splice(self.input, None, to, None, self.most, SpliceFlags::NONBLOCK) {
                 Err(Errno::AGAIN | Errno::INTR) => thread::yield_now(),
                 moved => return Ok(Some(moved?)),
             }
@@ -145,12 +148,21 @@ impl Passage<'_> {
     /// Leaves the output's reader alone for a while if its pipe, to which `moved` bytes were passed on, is full, and there are
     /// more in `input`. Says whether it did.
     pub(super) fn nap(&mut self, moved: usize, input: BorrowedFd<'_>) -> bool {
+        // The input is not polled: see `look_for_more`.
+        self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
+    }
+
+    /// The same where there are more for certain.
+    pub(super) fn nap_before_more(&mut self, moved: usize) -> bool {
+        self.nap_if(moved, || true)
+    }
+
+    fn nap_if(&mut self, moved: usize, more: impl FnOnce() -> bool) -> bool {
         let Some(naps) = &mut self.naps else { return false };
         let output = self.output;
         let nap = naps.after(moved, Instant::now(), || {
-            // The input is not polled: see `look_for_more`.
             let mut full = [PollFd::from_borrowed_fd(output, PollFlags::OUT)];
-            poll(&mut full, Some(&Timespec::default())) == Ok(0) && ioctl_fionread(input).is_ok_and(|bytes| bytes > 0)
+            poll(&mut full, Some(&Timespec::default())) == Ok(0) && more()
         });
         if let Some(nap) = nap {
             // It ends sooner if the reader is gone. A pipe has no such event, so no read ends it, but it shows `pipemark why`
@@ -190,7 +202,7 @@ const MANNERS: &[Manner] = &[Manner::Pause, Manner::Sleep, Manner::Look];
 const MANNERS_ON_ONE_CPU: &[Manner] = &[Manner::Batch, Manner::Look];
 
 /// Decides in which manner a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
-struct Pace {
+pub(super) struct Pace {
     /// Those that there are: without room in the pipes there are no pauses.
     manners: &'static [Manner],
     one_cpu: bool,
@@ -216,7 +228,7 @@ struct Pace {
 
 impl Pace {
     /// With the capacity of the input, if there are pauses.
-    fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
+    pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
         let now = Instant::now();
         let manners = match (one_cpu, capacity) {
             (true, _) => MANNERS_ON_ONE_CPU,
@@ -239,6 +251,23 @@ impl Pace {
             untried: &manners[1..],
             left: 0,
             stay: STAY[0],
+        }
+    }
+
+    /// After so many bytes were read from `pipe`: rests in the manner that is fastest.
+    pub(super) fn rest(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
+        let manner = self.after(moved, Instant::now());
+        if let Some(batch_policy) = batch_policy {
+            batch_policy.set(manner == Manner::Batch);
+        }
+        match manner {
+            Manner::Pause if moved >= MANY => pause(pipe, LONG_PAUSE),
+            Manner::Pause => {
+                look_for_more(pipe);
+                pause(pipe, PAUSE);
+            }
+            Manner::Look => look_for_more(pipe),
+            Manner::Sleep | Manner::Batch => {}
         }
     }
 
@@ -312,13 +341,13 @@ impl Pace {
 }
 
 /// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the usual one.
-struct BatchPolicy {
+pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
 }
 
 impl BatchPolicy {
-    fn new() -> BatchPolicy {
+    pub(super) fn new() -> BatchPolicy {
         BatchPolicy { set: false, possible: true }
     }
 

@@ -19,6 +19,7 @@ impl Passage<'_> {
         let input = self.input;
         let mut buffer = Vec::new();
         loop {
+            self.throttle();
             let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
             let next = self.once(input, Direction::In, || recv(input, &mut [0][..], peek).map(|(_, length)| length))?;
             if next > buffer.len() {
@@ -38,6 +39,7 @@ impl Passage<'_> {
             } else {
                 self.write_all(message)?;
             }
+            self.throttled(message.len());
         }
     }
 
@@ -55,7 +57,7 @@ impl Passage<'_> {
     fn write_message(&mut self, message: &[u8]) -> io::Result<()> {
         let output = self.output;
         let taken = self.once(output, Direction::Out, || rustix::io::write(output, message))?;
-        self.bytes += taken as u64;
+        self.count(taken);
         if taken < message.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
     }
 

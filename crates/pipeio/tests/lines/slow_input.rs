@@ -1,10 +1,10 @@
 //! Input that comes slowly is answered as it comes. These tests hang if it isn't: the next line is written only after
 //! the answer to the one before.
 
-use std::io::{Write, pipe};
+use std::io::{Read, Write, pipe};
 use std::thread;
 
-use pipeio::lines::transforms::Spaces;
+use pipeio::lines::transforms::{Identity, Spaces};
 use pipeio::lines::{Engine, SendMethod};
 
 use super::{read_line, set_nonblocking, threads};
@@ -69,4 +69,18 @@ fn writer_end(reader: &std::io::PipeReader) -> std::io::PipeWriter {
     let path = format!("/proc/self/fd/{}", reader.as_raw_fd());
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     std::os::fd::OwnedFd::from(file).into()
+}
+
+/// An eventfd refuses a read of no bytes, and has no end: what was started goes on until the tests are over.
+#[test]
+fn what_one_thread_reads_several_read() {
+    for workers in [1, 3] {
+        let counter = rustix::event::eventfd(5, rustix::event::EventfdFlags::empty()).unwrap();
+        let (mut from_engine, output) = pipe().unwrap();
+        let engine = Engine::new().terminator(0);
+        thread::spawn(move || engine.run_parallel(counter, output, Identity, threads(workers)));
+        let mut bytes = [0; 8];
+        from_engine.read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, 5u64.to_ne_bytes(), "{workers}");
+    }
 }

@@ -1,15 +1,19 @@
 //! `pipemark list`: what can be measured, what is missing here, and this machine.
 
-use clap::Args;
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command};
 
 use pipemark_console::{Ending, FormatOption, Stop, WordChoice, one_of};
 use pipemark_model::{Host, Job, Key, LinkKind, Place, Settings, Value};
 use pipemark_run::available::missing;
-use pipemark_run::plan::{EMBEDDED, Suite};
+use pipemark_run::plan::{EMBEDDED, Suite, VolumeScale, embedded};
 
 use crate::cli::choices::{ListedChoice, choices};
 use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::machine::host as machine_sheet;
+use crate::cli::{rehearsal, suite_file};
 
 /// A part of the list.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,6 +37,35 @@ const PARTS: [WordChoice<Part>; 9] = [
     ("machine", Part::Machine, "CPUs, caches, limits of pipes, permitted system calls, load"),
 ];
 
+/// What is listed.
+#[derive(Debug, Clone, PartialEq)]
+enum Subject {
+    Part(Part),
+    /// The trials of a suite by this name, or in this file.
+    Trials(String),
+}
+
+/// Reads a [`Subject`]. Help and completions name the parts.
+#[derive(Debug, Clone, Copy)]
+struct SubjectParser;
+
+impl TypedValueParser for SubjectParser {
+    type Value = Subject;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Subject, clap::Error> {
+        let word = value.to_string_lossy();
+        let is_part = PARTS.iter().any(|(name, ..)| *name == word);
+        if !is_part && (word.contains('/') || word.ends_with(".toml") || embedded(&word).is_some()) {
+            return Ok(Subject::Trials(word.into_owned()));
+        }
+        one_of(&PARTS).parse_ref(command, arg, value).map(Subject::Part)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(PARTS.iter().map(|&(name, _, help)| PossibleValue::new(name).help(help))))
+    }
+}
+
 /// The parameters whose choices are listed.
 const LISTED: [(Key, &str); 6] = [
     (Key::Link, "Links (--link)"),
@@ -46,9 +79,9 @@ const LISTED: [(Key, &str); 6] = [
 /// What `list` takes.
 #[derive(Debug, Clone, Args)]
 pub struct ListOptions {
-    /// What to list [default: everything that can be measured]
-    #[arg(value_name = "WHAT", value_parser = one_of(&PARTS))]
-    part: Option<Part>,
+    /// What to list [default: everything that can be measured]; for a suite or a file with one: its trials
+    #[arg(value_name = "WHAT|SUITE|FILE", value_parser = SubjectParser)]
+    subject: Option<Subject>,
     #[command(flatten)]
     entrants: EntrantOptions,
     #[command(flatten)]
@@ -57,11 +90,19 @@ pub struct ListOptions {
 
 /// Prints the list.
 pub fn run(options: &ListOptions) -> Ending {
-    if options.part == Some(Part::Languages) {
+    let part = match &options.subject {
+        Some(Subject::Trials(word)) => {
+            let plan = suite_file::find(word)?.expand(VolumeScale::ONE).map_err(Stop::usage)?;
+            return Ok(options.format.print(&rehearsal::sheet(&[plan], 1), None)?);
+        }
+        Some(Subject::Part(part)) => Some(*part),
+        None => None,
+    };
+    if part == Some(Part::Languages) {
         return entrants::list(&options.entrants, &options.format);
     }
     let machine = pipemark_host::survey();
-    if options.part == Some(Part::Machine) {
+    if part == Some(Part::Machine) {
         let json = serde_json::to_string_pretty(&machine)?;
         return Ok(options.format.print(&machine_sheet(&machine), Some(&json))?);
     }
@@ -74,7 +115,7 @@ pub fn run(options: &ListOptions) -> Ending {
         ));
     }
     let mut sections = sections(&machine, suites);
-    if let Some(part) = options.part {
+    if let Some(part) = part {
         let parts = std::iter::once(Part::Suites).chain(LISTED.map(|(key, _)| Part::Choices(key)));
         let kept = parts.zip(sections).filter(|(own, _)| *own == part);
         sections = kept.map(|(_, section)| section).collect();

@@ -43,18 +43,23 @@ impl<K: KeySet> FlagOptions<K> {
 
     /// Measures a plan without entrants.
     pub fn measure(&self, plan: Plan) -> Ending {
-        measure(&[plan], &Entrants::default(), &self.output, self.schedule.sessions)
+        measure(&[plan], &Entrants::default(), &self.output, self.schedule.sessions, catch_interrupts()?)
     }
 }
 
 /// Measures the plans one after the other into one document, or into one for each session. `entrants` are those that the
-/// plans want, prepared.
-pub fn measure(plans: &[Plan], entrants: &Entrants, output: &OutputOptions, sessions: Option<u32>) -> Ending {
+/// plans want, prepared. `interrupt` was caught before anything took time.
+pub fn measure(
+    plans: &[Plan],
+    entrants: &Entrants,
+    output: &OutputOptions,
+    sessions: Option<u32>,
+    interrupt: Interrupt,
+) -> Ending {
     let sessions = sessions.unwrap_or(1);
     if sessions > 1 {
         output.targets().check_sessions()?;
     }
-    let interrupt = catch_interrupts()?;
     // Where files may not grow (ulimit -f), that is then a refusal, and not the end of the program.
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     output.targets().check_files()?;

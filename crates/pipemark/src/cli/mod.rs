@@ -25,6 +25,7 @@ mod noise_floor;
 mod output;
 mod parameters;
 mod read;
+mod rehearsal;
 mod relay;
 mod report;
 mod reporter;

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use clap::Args;
 
-use pipemark_console::{Ending, Stop};
+use pipemark_console::{Ending, Stop, catch_interrupts};
 use pipemark_run::plan::{Plan, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
 use crate::cli::output::OutputOptions;
 use crate::cli::schedule_flags::ScheduleOptions;
-use crate::cli::{measure, suite_file};
+use crate::cli::{measure, rehearsal, suite_file};
 
 /// What `run` takes.
 #[derive(Debug, Clone, Args)]
@@ -23,6 +23,9 @@ pub struct RunOptions {
     /// A run then moves F times the bytes that the suite says, in whole blocks, or takes F times as long.
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<VolumeScale>,
+    /// Print the trials, their number and the time they will take, and measure nothing
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
+    dry_run: bool,
     #[command(flatten)]
     schedule: ScheduleOptions,
     #[command(flatten)]
@@ -43,10 +46,16 @@ pub fn run(options: &RunOptions) -> Ending {
     if options.build {
         return entrants::build(&options.entrants);
     }
+    if options.dry_run {
+        let sheet = rehearsal::sheet(&plans(options)?, options.schedule.sessions.unwrap_or(1));
+        return Ok(options.output.export.print(&sheet)?);
+    }
+    // Before a suite is read and programs are built: from here on Ctrl-C ends it as it ends a measurement.
+    let interrupt = catch_interrupts()?;
     options.output.targets().check()?;
     let plans = plans(options)?;
     let entrants = entrants::prepared(&plans, &options.entrants, options.output.export.quiet)?;
-    measure::measure(&plans, &entrants, &options.output, options.schedule.sessions)
+    measure::measure(&plans, &entrants, &options.output, options.schedule.sessions, interrupt)
 }
 
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.

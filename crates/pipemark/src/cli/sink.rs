@@ -1,6 +1,6 @@
 //! `pipemark sink`: the missing end of a pipeline, which counts, measures and, if asked, checks what arrives.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -35,6 +35,9 @@ pub struct SinkOptions {
     /// How to receive
     #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "read")]
     recv: ReceiveCall,
+    /// Print what arrived in each interval, such as 1s, as iperf3 does
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| bounded("interval", text, Nanos(10_000_000), Nanos(86_400_000_000_000)))]
+    interval: Option<Nanos>,
     #[command(flatten)]
     format: FormatOption,
 }
@@ -61,6 +64,13 @@ pub fn run(options: &SinkOptions) -> Ending {
     let format = options.format.clone();
     let (seen, interrupted) = (count.clone(), interrupt.clone());
     let terminal = io::stderr().is_terminal();
+    if let Some(interval) = options.interval {
+        if format.format != Format::Text {
+            return Err(Stop::usage("--interval prints lines for people; leave out --format"));
+        }
+        let count = count.clone();
+        thread::Builder::new().spawn(move || count.print_intervals(interval.into()))?;
+    }
     thread::spawn(move || {
         // While a call waits for bytes nothing else would notice.
         while !interrupted.requested_within(if terminal { EVERY } else { Duration::from_secs(3600) }) {
@@ -111,12 +121,48 @@ impl Count {
         }
     }
 
+    /// Prints what arrived in each interval since the first byte, until the process ends or nobody reads it.
+    fn print_intervals(&self, interval: Duration) {
+        let start = wait_for(interval, || self.start.get().copied());
+        let mut before = 0;
+        for tick in 1u32.. {
+            thread::sleep((start + interval * tick).saturating_duration_since(Instant::now()));
+            // Whoever reports for good holds this.
+            let Ok(mut line) = self.line.lock() else { return };
+            line.clear();
+            let bytes = self.bytes();
+            if writeln!(io::stdout(), "{}", interval_line(interval * (tick - 1), interval * tick, bytes - before))
+                .is_err()
+            {
+                return;
+            }
+            before = bytes;
+        }
+    }
+
     /// Leaves the line to whoever reports.
     fn report(&self) -> MutexGuard<'_, Progress> {
         let mut line = self.line.lock().expect("whoever holds it doesn't panic");
         line.clear();
         line
     }
+}
+
+/// Asks ten times in each interval.
+fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(value) = value() {
+            return value;
+        }
+        thread::sleep(interval / 10);
+    }
+}
+
+/// `   1.00-2.00   s    512 MiB    512 MiB/s`, the columns of iperf3.
+fn interval_line(from: Duration, to: Duration, bytes: u64) -> String {
+    let rate = Throughput(bytes as f64 / (to - from).as_secs_f64());
+    let interval = format!("{:.2}-{:<6.2} s", from.as_secs_f64(), to.as_secs_f64());
+    format!("{interval:>16}  {:>9}  {:>12}", ByteSize(bytes).to_string(), rate.to_string())
 }
 
 /// What arrived, and in which time since the first byte.
@@ -198,4 +244,16 @@ fn sentence(arrived: &Arrived) -> String {
     let rate = Throughput(bytes as f64 / elapsed.as_secs_f64().max(1e-9));
     let verified = if verified == Some(true) { ", verified" } else { "" };
     format!("{rate} ({bytes} bytes, {}, in {}){verified}", ByteSize(bytes), Nanos::from(elapsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_the_columns_of_iperf3() {
+        let line = |from, to, bytes| interval_line(Duration::from_millis(from), Duration::from_millis(to), bytes);
+        assert_eq!(line(0, 1000, 512 << 20), "    0.00-1.00   s    512 MiB     512 MiB/s");
+        assert_eq!(line(9500, 10_000, 0).split_whitespace().next(), Some("9.50-10.00"));
+    }
 }

@@ -37,6 +37,17 @@ impl HistoryError {
         self
     }
 
+    /// Where the file system has no locks: what a killed process leaves isn't taken away by the system.
+    pub(super) fn without_locks(mut self, locks: bool, path: &Path) -> HistoryError {
+        if !locks && self.what.contains("locked by another process") {
+            self.what.push_str(&format!(
+                "; its file system has no locks, so if no pipemark runs, remove the folder {}.lock",
+                shown(path)
+            ));
+        }
+        self
+    }
+
     pub(super) fn folder(folder: &Path, error: &io::Error) -> HistoryError {
         let what = format!("can't be used as the history's folder: {}; use --db FILE", without_number(error));
         HistoryError::of(folder, what)

@@ -42,6 +42,8 @@ const CHOSEN: &str = "(?1 IS NULL OR instr(', ' || run.suite || ', ', ', ' || ?1
 pub struct History {
     connection: Connection,
     path: PathBuf,
+    /// Whether the file system has locks.
+    locks: bool,
 }
 
 /// A trial that some run of the history has measured.
@@ -91,9 +93,18 @@ impl History {
     }
 
     fn connect(path: PathBuf) -> Result<History, HistoryError> {
+        let locks = path::has_locks(&path);
+        History::connect_with(path, locks)
+    }
+
+    /// Without locks of the file system, writers and readers take turns by a folder beside the database, FILE.lock.
+    fn connect_with(path: PathBuf, locks: bool) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connect = || -> Result<Connection, HistoryError> {
-            let mut connection = Connection::open_with_flags(&path, flags)?;
+            let mut connection = match locks {
+                true => Connection::open_with_flags(&path, flags)?,
+                false => Connection::open_with_flags_and_vfs(&path, flags, c"unix-dotfile")?,
+            };
             connection.busy_timeout(PATIENCE)?;
             // What a file that someone handed over says about itself is not to run anything.
             connection.pragma_update(None, "trusted_schema", false)?;
@@ -104,8 +115,8 @@ impl History {
             version::bring_up_to_date(&mut connection)?;
             Ok(connection)
         };
-        let connection = connect().map_err(|error| error.at(&path))?;
-        Ok(History { connection, path })
+        let connection = connect().map_err(|error| error.without_locks(locks, &path).at(&path))?;
+        Ok(History { connection, path, locks })
     }
 
     /// All rows of a query.
@@ -133,7 +144,8 @@ impl History {
                 return Ok(id);
             }
         }
-        save(&mut self.connection, &entry, document, json).map_err(|error| error.at(&self.path))
+        let saved = save(&mut self.connection, &entry, document, json);
+        saved.map_err(|error| error.without_locks(self.locks, &self.path).at(&self.path))
     }
 
     /// Runs that the filter lets through, newest first.
@@ -260,4 +272,33 @@ fn entry(row: &Row) -> rusqlite::Result<Entry> {
 /// Since 1970, as the database has it; [`Entry::of`] lets nothing through that does not fit.
 fn nanoseconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(if time < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_locks_of_the_file_system_writers_take_turns_by_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path::make(&folder.path().join("history.db")).unwrap();
+        let lock = folder.path().join("history.db.lock");
+        let mut history = History::connect_with(path.clone(), false).unwrap();
+        assert_eq!(history.count().unwrap(), 0);
+        assert!(!lock.exists(), "nobody reads or writes");
+        history.connection.busy_timeout(Duration::ZERO).unwrap();
+        // As if another process were writing, or had been killed meanwhile.
+        std::fs::create_dir(&lock).unwrap();
+        let error = history.delete(&[Id(1)]).unwrap_err();
+        assert!(error.to_string().contains("locked"), "{error}");
+        std::fs::remove_dir(&lock).unwrap();
+        assert_eq!(history.delete(&[Id(1)]).unwrap(), Some(Id(1)));
+    }
+
+    #[test]
+    fn a_folder_that_was_left_is_named() {
+        let error = HistoryError::of(Path::new("/x/h.db"), "was locked by another process for 10 seconds; end it");
+        let error = error.without_locks(false, Path::new("/x/h.db")).to_string();
+        assert!(error.contains("/x/h.db.lock"), "{error}");
+    }
 }

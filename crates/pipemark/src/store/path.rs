@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, io};
 
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::store::HistoryError;
@@ -80,6 +81,19 @@ fn real_path(path: &Path) -> Result<PathBuf, HistoryError> {
     Ok(fs::canonicalize(folder).map_err(|error| HistoryError::folder(folder, &error))?.join(name))
 }
 
+/// Whether the file system has locks: those of NFS without lockd, some FUSE and 9p don't. SQLite takes that for a lock of another
+/// process. For a file that isn't open: to close it gives up all locks that this process has on it.
+pub(super) fn has_locks(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().read(true).open(path) else { return true };
+    let lock = rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockShared);
+    !lock.is_err_and(means_none)
+}
+
+/// Whether that is what the system says where there are no locks, and not where another process has one.
+fn means_none(errno: Errno) -> bool {
+    matches!(errno, Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL)
+}
+
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -112,5 +126,25 @@ fn objection(metadata: &Metadata) -> Option<String> {
         Some("may be written by others; 'chmod 600' it if it is yours alone".to_owned())
     } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_another_process_is_no_lack_of_locks() {
+        for errno in [Errno::AGAIN, Errno::ACCESS, Errno::INTR, Errno::BADF] {
+            assert!(!means_none(errno), "{errno:?}");
+        }
+        for errno in [Errno::NOLCK, Errno::NOSYS, Errno::OPNOTSUPP] {
+            assert!(means_none(errno), "{errno:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        assert!(has_locks(&path), "what can't be opened is for SQLite to say");
+        fs::write(&path, "").unwrap();
+        assert!(has_locks(&path));
     }
 }

@@ -122,7 +122,8 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
-        // SAFETY: as many words and one more are left, and there is room. The caller has the instructions.
+        // SAFETY: `bytes` has so many words from `at` on and one more, for `words` is one less than it has at most. `room` is
+        // for them behind the line in progress, and is the output's own memory. The caller has the instructions.
         let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
         at += words * WORD;
@@ -133,7 +134,8 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
     padded[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(WORD);
     let room = output.spare(line.filled + room_for(words))?;
-    // SAFETY: as above.
+    // SAFETY: `rest` is shorter than two words, so `padded`, of three, has those that hold it and one more. `room` is for them
+    // behind the line in progress, and is the output's own memory. The caller has the instructions.
     let done = unsafe { line.words::<L>(padded.as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
     output.advance(done);
     line.filled -= words * WORD - rest.len();
@@ -196,15 +198,15 @@ impl SpacesLine {
                 // SAFETY: a word there and a word's room.
                 unsafe { L::copy(word, to) };
                 if spaces < MANY {
-                    // SAFETY: as above.
+                    // SAFETY: `word` is one of those at `from`, and the caller has the instructions.
                     let [blanks] = unsafe { L::equal(word, [b' ']) };
                     spaces += u64::from(blanks.count_ones());
                 }
-                // SAFETY: see above.
+                // SAFETY: there was a word's room, which has just been filled.
                 to = unsafe { to.add(WORD) };
                 continue;
             }
-            // SAFETY: as above.
+            // SAFETY: `word` is one of those at `from`, and the caller has the instructions.
             let [mut blanks] = unsafe { L::equal(word, [b' ']) };
             blanks &= !ends;
             if L::PERMUTES
@@ -221,7 +223,8 @@ impl SpacesLine {
                 if L::PERMUTES {
                     shapes.learn(ends);
                 }
-                // SAFETY: as below.
+                // SAFETY: a word is there with one more behind it, and the line in progress lies from `start` to `to`. For each line
+                // that ends in the word there is room for a header beside its bytes, and for a word behind.
                 (start, to) = unsafe { plain::<L>(word, ends, start, to, many, spaces) };
                 (many, spaces) = (false, 0);
                 continue;
@@ -245,7 +248,9 @@ impl SpacesLine {
                 let this = ends ^ (ends - 1);
                 let end = ends.trailing_zeros() as usize;
                 let header = &HEADERS[((blanks & this).count_ones() & 7) as usize];
-                // SAFETY: as below.
+                // SAFETY: `to` is where the line before ended: within the room, which has a header for each end in the word beside
+                // its bytes, and a word behind. Where the line is short, `SHORT` bytes are copied, otherwise a word; both begin in
+                // this word and end in the next one at the latest, which is readable.
                 unsafe {
                     let to = shifted.wrapping_add(last);
                     to.cast::<Header>().write(*header);
@@ -281,7 +286,8 @@ impl SpacesLine {
             }
             start = to;
             spaces = u64::from(blanks.count_ones());
-            // SAFETY: as for the lines above.
+            // SAFETY: the room has a header for this line too, which the word before it or this one has an end for, and a word
+            // behind. The copy begins in this word and ends in the next one, which is readable.
             unsafe {
                 to.cast::<Header>().write(*guess(many));
                 to = to.add(header_len(many));

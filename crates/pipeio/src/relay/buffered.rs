@@ -1,0 +1,427 @@
+//! A relay with memory between its two sides: one thread reads into it, the calling one writes from it.
+//!
+//! The memory is cut into blocks, of which the one that was emptied last is filled next: it is in the cache still. All blocks
+//! with bytes but the last are full, whatever the size of what comes, and what is in the last can be written while more is read
+//! behind it: nothing waits for a block to be full.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::mm::MapFlags;
+use rustix::param::page_size;
+
+use super::flow::{BatchPolicy, Pace};
+use super::handle::RelayHandle;
+use super::ways::Kind;
+use super::{BUFFER, End, Passage, unread};
+use crate::memory::Mapping;
+
+/// Blocks are as large as what is read at once, but there are at least so many.
+const FEWEST_BLOCKS: usize = 8;
+
+/// Below the mark to [start at](MemoryBuffer::start_at) bytes wait for more until none has come for this time.
+const PAUSE_OF_INPUT: Duration = Duration::from_secs(1);
+
+/// An empty buffer keeps its memory for this time.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// What has not been used for this time is given back, once the buffer is empty.
+const UNUSED: Duration = Duration::from_secs(1);
+
+/// Memory between the two sides of a relay, and the marks at which they go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryBuffer {
+    bytes: usize,
+    start_at: u8,
+    stop_at: u8,
+}
+
+impl MemoryBuffer {
+    /// A buffer of so many bytes, rounded up to pages. What comes is written at once, and what there is room for is read at
+    /// once.
+    pub fn new(bytes: usize) -> MemoryBuffer {
+        MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
+    }
+
+    /// Writing starts, and starts again each time that the buffer was empty, when it is filled to so many percent: `mbuffer -P`.
+    /// It also starts when the input has ended, or has brought nothing for one to two seconds.
+    pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
+        self.start_at = percent.min(100);
+        self
+    }
+
+    /// When the buffer was full, reading goes on once it has fallen to so many percent: `mbuffer -p`.
+    pub fn stop_at(mut self, percent: u8) -> MemoryBuffer {
+        self.stop_at = percent.min(100);
+        self
+    }
+}
+
+/// The buffer, used by one thread that fills it and one that empties it.
+struct Shared {
+    memory: Mapping,
+    block: usize,
+    /// Bytes at which writing starts, and to which a full buffer has to fall.
+    marks: [u64; 2],
+    state: Mutex<State>,
+    /// Signalled when there is something to write, and when there is room.
+    filled: Condvar,
+    emptied: Condvar,
+    handle: RelayHandle,
+}
+
+struct State {
+    /// Blocks with bytes, the first to be written first. All but the last are full.
+    queue: VecDeque<usize>,
+    /// The last is used next.
+    free: Vec<usize>,
+    /// Which have memory.
+    touched: Vec<bool>,
+    /// Bytes in the last block of the queue, and those of its first that were written.
+    filled: usize,
+    taken: usize,
+    /// Bytes in all, and how many have been read.
+    bytes: u64,
+    read: u64,
+    /// How the input ended.
+    ended: Option<io::Result<()>>,
+    /// Nobody writes any more.
+    abandoned: bool,
+    /// It was full, and hasn't fallen to its mark.
+    full: bool,
+    writing: bool,
+    /// Who sleeps.
+    writer_waits: bool,
+    reader_waits: bool,
+    /// The fewest free blocks since the time beside: those below are not needed.
+    least_free: usize,
+    since: Instant,
+}
+
+impl Shared {
+    fn new(buffer: MemoryBuffer, handle: RelayHandle) -> io::Result<Shared> {
+        let bytes = buffer.bytes.max(page_size() * 2);
+        check_available(bytes as u64)?;
+        let block = (bytes / FEWEST_BLOCKS).clamp(page_size(), BUFFER).next_multiple_of(page_size());
+        let blocks = bytes.div_ceil(block);
+        let len = blocks.checked_mul(block).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = Mapping::of(len, MapFlags::empty())?;
+        memory.prefer_huge_pages(false);
+        let mark = |percent: u8| (len as u128 * u128::from(percent) / 100) as u64;
+        // One that is written from can't be refilled, so 100 percent are reached with the last block.
+        let marks = [mark(buffer.start_at), mark(buffer.stop_at)];
+        let state = State {
+            queue: VecDeque::with_capacity(blocks),
+            free: (0..blocks).rev().collect(),
+            touched: vec![false; blocks],
+            filled: 0,
+            taken: 0,
+            bytes: 0,
+            read: 0,
+            ended: None,
+            abandoned: false,
+            full: false,
+            writing: marks[0] == 0,
+            writer_waits: false,
+            reader_waits: false,
+            least_free: blocks,
+            since: Instant::now(),
+        };
+        let (filled, emptied) = (Condvar::new(), Condvar::new());
+        Ok(Shared { memory, block, marks, state: Mutex::new(state), filled, emptied, handle })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room to read into; `None` if nobody writes any more. For the thread that reads, one at a time.
+    #[expect(clippy::mut_from_ref, reason = "it is memory that nobody else uses until `add`")]
+    fn room(&self) -> Option<&mut [u8]> {
+        let mut state = self.state();
+        loop {
+            if state.abandoned {
+                return None;
+            }
+            if state.bytes == 0 && !state.queue.is_empty() {
+                // Nobody uses what was in this block.
+                (state.filled, state.taken) = (0, 0);
+            }
+            let last = state.queue.back().copied().filter(|_| state.filled < self.block);
+            if let Some(last) = last {
+                let (start, len) = (self.memory.at(last * self.block + state.filled), self.block - state.filled);
+                // SAFETY: the block is within the mapping, which lives as long as `self`. Of it the thread that writes sees
+                // what lies below `filled`, and only the calling thread moves that, by `add`, when it no longer uses this.
+                return Some(unsafe { std::slice::from_raw_parts_mut(start, len) });
+            }
+            if !state.full || state.bytes <= self.marks[1] {
+                if let Some(block) = state.free.pop() {
+                    state.full = false;
+                    state.touched[block] = true;
+                    state.least_free = state.least_free.min(state.free.len());
+                    state.queue.push_back(block);
+                    state.filled = 0;
+                    continue;
+                }
+                state.full = true;
+            }
+            // All that there is room for is in it: that is 100 percent.
+            state.writing = true;
+            state.reader_waits = true;
+            if state.writer_waits {
+                self.filled.notify_one();
+            }
+            state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.reader_waits = false;
+        }
+    }
+
+    /// So many bytes were read to the start of the room.
+    fn add(&self, bytes: usize) {
+        let mut state = self.state();
+        // Who waits below the mark then waits no longer than for a pause.
+        let was_empty = state.bytes == 0;
+        state.filled += bytes;
+        state.bytes += bytes as u64;
+        state.read += bytes as u64;
+        self.handle.set_read(state.read);
+        if state.writer_waits && (was_empty || state.writing || state.bytes >= self.marks[0]) {
+            self.filled.notify_one();
+        }
+    }
+
+    /// There is no more to read.
+    fn end(&self, ended: io::Result<()>) {
+        self.state().ended = Some(ended);
+        self.filled.notify_one();
+    }
+
+    /// Waits for bytes to write; `None` at the end. For the thread that writes, one at a time.
+    fn bytes(&self) -> io::Result<Option<&[u8]>> {
+        let mut state = self.state();
+        let mut read = state.read;
+        loop {
+            if state.bytes > 0 && (state.writing || state.ended.is_some() || state.bytes >= self.marks[0]) {
+                state.writing = true;
+                let end = if state.queue.len() == 1 { state.filled } else { self.block };
+                let (start, len) = (self.memory.at(state.queue[0] * self.block + state.taken), end - state.taken);
+                // SAFETY: the block is within the mapping, which lives as long as `self`. The thread that reads writes behind
+                // `filled` only, and gets the block anew after `remove`, when the calling thread no longer uses this.
+                return Ok(Some(unsafe { std::slice::from_raw_parts(start, len) }));
+            }
+            let mut wait = Duration::MAX;
+            if state.bytes == 0 {
+                if let Some(ended) = state.ended.take() {
+                    state.ended = Some(Ok(()));
+                    return ended.map(|()| None);
+                }
+                state.writing = self.marks[0] == 0;
+                if self.give_back(&mut state, UNUSED) {
+                    wait = IDLE;
+                }
+            } else {
+                wait = PAUSE_OF_INPUT;
+            }
+            state.writer_waits = true;
+            let timed_out;
+            (state, timed_out) = if wait == Duration::MAX {
+                (self.filled.wait(state).unwrap_or_else(PoisonError::into_inner), false)
+            } else {
+                let (state, timeout) = self.filled.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+                (state, timeout.timed_out())
+            };
+            state.writer_waits = false;
+            if timed_out && state.bytes == 0 {
+                state.least_free = state.free.len();
+                self.give_back(&mut state, Duration::ZERO);
+            } else if timed_out && read == state.read {
+                state.writing = true;
+            }
+            read = state.read;
+        }
+    }
+
+    /// So many bytes were written, from the start of those that there were.
+    fn remove(&self, bytes: usize) {
+        let mut state = self.state();
+        state.taken += bytes;
+        state.bytes -= bytes as u64;
+        if state.taken == self.block {
+            state.taken = 0;
+            let emptied = state.queue.pop_front();
+            state.free.extend(emptied);
+            if state.reader_waits && (!state.full || state.bytes <= self.marks[1]) {
+                self.emptied.notify_one();
+            }
+        }
+    }
+
+    /// Gives back the memory of blocks that were free for so long. Says whether other free ones have some.
+    fn give_back(&self, state: &mut State, unused: Duration) -> bool {
+        let now = Instant::now();
+        if now - state.since >= unused {
+            let State { free, touched, least_free, .. } = state;
+            for &block in &free[..*least_free] {
+                if std::mem::take(&mut touched[block]) {
+                    // SAFETY: `room` and `bytes` give out blocks of the queue only, and this is a free one.
+                    unsafe { self.memory.drop_part(block * self.block, self.block) };
+                }
+            }
+            (state.least_free, state.since) = (state.free.len(), now);
+        }
+        state.free.iter().any(|&block| state.touched[block])
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.state().bytes > 0
+    }
+
+    /// Nobody will write any more.
+    fn abandon(&self) {
+        self.state().abandoned = true;
+        self.emptied.notify_one();
+    }
+}
+
+impl Passage<'_> {
+    /// Passes on what comes, through memory. The thread that reads goes on until its next read is over, also where the output
+    /// fails before.
+    pub(super) fn run_buffered(&mut self, buffer: MemoryBuffer) -> io::Result<End> {
+        let handle = self.handle.cloned().unwrap_or_default();
+        let shared = Arc::new(Shared::new(buffer, handle)?);
+        let [input, output] = [self.input, self.output].map(|fd| fd.try_clone_to_owned());
+        let (input, output) = (input?, output?);
+        let (kinds, capacities, one_cpu, filler) = (self.kinds, self.capacities, self.one_cpu, shared.clone());
+        let filler = thread::Builder::new().name("relay input".to_owned()).spawn(move || {
+            let (input, output) = (input.as_fd(), output.as_fd());
+            fill(Passage::new([input, output], kinds, capacities, one_cpu), &filler)
+        })?;
+        let own = self.output_without_waiting();
+        let output = own.as_ref().map_or(self.output, |own| own.as_fd());
+        let mut side = Passage {
+            handle: self.handle,
+            naps: self.naps.take(),
+            throttle: self.throttle.take(),
+            ..Passage::new([self.input, output], kinds, capacities, one_cpu)
+        };
+        let outcome = side.empty(&shared);
+        (self.bytes, self.calls) = (side.bytes, side.calls);
+        shared.abandon();
+        self.undelivered = shared.handle.read() - self.bytes;
+        match outcome {
+            Ok(()) => {
+                self.calls += filler.join().unwrap_or(0);
+                Ok(End::Input)
+            }
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.undelivered += unread(output).unwrap_or(0);
+                Ok(End::Output)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes what is in the buffer, to the end.
+    fn empty(&mut self, shared: &Shared) -> io::Result<()> {
+        while let Some(bytes) = shared.bytes()? {
+            let bytes = &bytes[..bytes.len().min(self.throttle())];
+            let len = bytes.len();
+            self.write_all(bytes)?;
+            shared.remove(len);
+            self.throttled(len);
+            if self.throttle.is_none() && shared.has_bytes() {
+                self.nap_before_more(len);
+            }
+        }
+        Ok(())
+    }
+
+    /// The output, if it is a pipe, through a descriptor of our own whose writes don't wait: what is in the pipe has been counted
+    /// then.
+    fn output_without_waiting(&self) -> Option<OwnedFd> {
+        if self.kinds[1] != Kind::Pipe {
+            return None;
+        }
+        let path = format!("/proc/self/fd/{}", self.output.as_raw_fd());
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        rustix::fs::open(path, flags, Mode::empty()).ok()
+    }
+}
+
+/// Reads until the input ends or nobody writes any more. Returns how many calls it took.
+fn fill(mut side: Passage<'_>, shared: &Shared) -> u64 {
+    let input: BorrowedFd<'_> = side.input;
+    let is_pipe = side.kinds[0] == Kind::Pipe;
+    let mut pace = is_pipe.then(|| Pace::new(side.one_cpu, side.capacities[0]));
+    let mut batch_policy = (is_pipe && side.one_cpu).then(BatchPolicy::new);
+    while let Some(room) = shared.room() {
+        let most = room.len().min(BUFFER);
+        match side.read(input, &mut room[..most]) {
+            Ok(bytes @ 1..) => {
+                shared.add(bytes);
+                match &mut pace {
+                    Some(pace) => pace.rest(input, bytes, batch_policy.as_mut()),
+                    None => side.let_gather(),
+                }
+            }
+            ended => {
+                shared.end(ended.map(|_| ()));
+                break;
+            }
+        }
+    }
+    side.calls
+}
+
+/// Refuses what the machine or the control group has no memory for: it is asked for when it is needed, and then it would be the
+/// whole process that ends.
+fn check_available(bytes: u64) -> io::Result<()> {
+    match available() {
+        Some(available) if bytes > available => Err(io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!("a buffer of {bytes} bytes is larger than the memory that is available, {available} bytes"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of memory that are there, by the system and the control groups; `None` if it isn't known.
+fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok();
+    let line = |text: &str, name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+    };
+    let machine =
+        text.and_then(|text| Some((line(&text, "MemAvailable:")? + line(&text, "SwapFree:").unwrap_or(0)) << 10));
+    let mut least = machine;
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    for group in groups.lines() {
+        let mut parts = group.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let (root, limit, usage) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes")
+            }
+            _ => continue,
+        };
+        for folder in Path::new(path.trim_start_matches('/')).ancestors() {
+            let folder = Path::new(root).join(folder);
+            let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+            let (Some(limit), Some(usage)) = (number(limit), number(usage)) else { continue };
+            // What files take can be had.
+            let files = fs::read_to_string(folder.join("memory.stat")).ok();
+            let files = files.and_then(|text| line(&text, "file ").or_else(|| line(&text, "cache "))).unwrap_or(0);
+            let left = limit.saturating_sub(usage.saturating_sub(files));
+            least = Some(least.map_or(left, |least| least.min(left)));
+        }
+    }
+    least
+}

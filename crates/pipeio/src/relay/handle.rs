@@ -1,0 +1,209 @@
+//! What other threads see of a running relay and may change, and how it is held to a rate.
+
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FileType;
+use rustix::io::ioctl_fionread;
+
+use super::{BUFFER, RAISED};
+
+/// A handle on a running relay: how many bytes it has moved, and the rate that it is held to. Clones are the same handle.
+///
+/// ```
+/// use pipeio::relay::{Relay, RelayHandle};
+/// # let (reader, source) = std::io::pipe()?;
+/// # let (sink, writer) = std::io::pipe()?;
+/// # drop(source);
+/// let handle = RelayHandle::new();
+/// handle.set_limit(std::num::NonZeroU64::new(20 << 20));
+/// let watched = handle.clone();
+/// let watcher = std::thread::spawn(move || println!("{} bytes until now", watched.written()));
+/// Relay::new().run_with(&reader, &writer, &handle)?;
+/// # watcher.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct RelayHandle(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    read: AtomicU64,
+    written: AtomicU64,
+    /// Bytes a second; 0 for no limit.
+    limit: AtomicU64,
+}
+
+impl RelayHandle {
+    /// A handle for one relay.
+    pub fn new() -> RelayHandle {
+        RelayHandle::default()
+    }
+
+    /// Bytes read from the input. Without a [buffer](super::Relay::buffer) they are those that were written.
+    pub fn read(&self) -> u64 {
+        self.0.read.load(Ordering::Acquire).max(self.written())
+    }
+
+    /// Bytes that the output took.
+    pub fn written(&self) -> u64 {
+        self.0.written.load(Ordering::Acquire)
+    }
+
+    /// Bytes read and not written yet.
+    pub fn buffered(&self) -> u64 {
+        // In this order: what is written in between has been read before.
+        let written = self.written();
+        self.read() - written
+    }
+
+    /// The rate that the relay is held to, in bytes a second.
+    pub fn limit(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
+    }
+
+    /// Holds the relay to so many bytes a second, from a tenth of a second from now on at the latest; `None` lets it go as
+    /// fast as it can. A relay that was started without a limit stays without one.
+    pub fn set_limit(&self, limit: Option<NonZeroU64>) {
+        self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
+    }
+
+    pub(super) fn set_read(&self, bytes: u64) {
+        self.0.read.store(bytes, Ordering::Release);
+    }
+
+    pub(super) fn set_written(&self, bytes: u64) {
+        self.0.written.store(bytes, Ordering::Release);
+    }
+}
+
+/// Bytes that were written to a pipe or socket and that its reader hasn't taken yet; `None` where the kernel doesn't tell.
+///
+/// Exact for pipes. For TCP, what the peer's system hasn't acknowledged (SIOCOUTQ). For Unix sockets the memory that the
+/// kernel holds for them, which is some percent more than the bytes in it.
+///
+/// ```
+/// use std::io::Write;
+/// let (reader, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"abc")?;
+/// assert_eq!(pipeio::relay::unread(&writer), Some(3));
+/// # drop(reader);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn unread(output: impl AsFd) -> Option<u64> {
+    let output = output.as_fd();
+    match FileType::from_raw_mode(rustix::fs::fstat(output).ok()?.st_mode) {
+        FileType::Fifo => ioctl_fionread(output).ok(),
+        FileType::Socket => {
+            let mut bytes: libc::c_int = 0;
+            // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes an int to where the pointer leads, and that is one.
+            let outcome = unsafe { libc::ioctl(output.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+            (outcome == 0).then(|| bytes.unsigned_abs().into())
+        }
+        _ => None,
+    }
+}
+
+/// The longest sleep: a limit that was changed is obeyed after it.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// What passes at once: as much as goes in this part of a second, but at least a byte.
+const PIECES_A_SECOND: u64 = 50;
+
+/// Holds a relay to the rate of its handle: a bucket of tokens, a byte each, that never holds more than the output's pipe.
+pub(super) struct Throttle {
+    handle: RelayHandle,
+    tokens: f64,
+    most: f64,
+    last: Instant,
+}
+
+impl Throttle {
+    /// For an output that is a pipe of this capacity, or none.
+    pub(super) fn new(handle: &RelayHandle, capacity: Option<usize>) -> Throttle {
+        let most = capacity.unwrap_or(RAISED) as f64;
+        Throttle { handle: handle.clone(), tokens: 0.0, most, last: Instant::now() }
+    }
+
+    /// Waits until something may pass, and says how many bytes at most.
+    pub(super) fn wait(&mut self) -> usize {
+        loop {
+            let Some(rate) = self.handle.limit() else {
+                (self.tokens, self.last) = (0.0, Instant::now());
+                return BUFFER;
+            };
+            let left = self.after(rate, Instant::now());
+            if left.is_zero() {
+                let piece = (rate.get() / PIECES_A_SECOND).clamp(1, BUFFER as u64) as usize;
+                return piece.min(self.most as usize);
+            }
+            thread::sleep(left.min(LONGEST_SLEEP));
+        }
+    }
+
+    /// How long to wait from now on.
+    fn after(&mut self, rate: NonZeroU64, now: Instant) -> Duration {
+        let rate = rate.get() as f64;
+        let passed = now.saturating_duration_since(std::mem::replace(&mut self.last, now));
+        self.tokens = self.most.min(self.tokens + rate * passed.as_secs_f64());
+        // Rounded up: a token that lacks a bit would be waited for again and again.
+        Duration::try_from_secs_f64((-self.tokens).max(0.0) / rate).map_or(LONGEST_SLEEP, |left| {
+            if left.is_zero() && self.tokens < 0.0 { Duration::from_nanos(1) } else { left }
+        })
+    }
+
+    /// So many bytes have passed.
+    pub(super) fn passed(&mut self, bytes: usize) {
+        self.tokens -= bytes as f64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that pass in `seconds` at `rate`, where those after `stall` come without a pause, and the most that were
+    /// ahead of the rate.
+    fn pass(rate: u64, seconds: f64, stall: f64) -> (f64, f64) {
+        let handle = RelayHandle::new();
+        handle.set_limit(NonZeroU64::new(rate));
+        let mut throttle = Throttle::new(&handle, Some(65536));
+        let begin = throttle.last;
+        let mut now = begin + Duration::from_secs_f64(stall);
+        let (mut sum, mut ahead) = (0.0, 0.0_f64);
+        while (now - begin).as_secs_f64() < seconds {
+            let left = throttle.after(NonZeroU64::new(rate).unwrap(), now);
+            if left.is_zero() {
+                let piece = (rate / PIECES_A_SECOND).clamp(1, 65536) as usize;
+                throttle.passed(piece);
+                sum += piece as f64;
+                ahead = ahead.max(sum - rate as f64 * ((now - begin).as_secs_f64() - stall));
+            } else {
+                // The system sleeps a little longer.
+                now += left.min(LONGEST_SLEEP) + Duration::from_micros(60);
+            }
+        }
+        (sum, ahead)
+    }
+
+    #[test]
+    fn the_rate_is_kept() {
+        for rate in [100, 9_999, 1 << 20, 20 << 20, 300 << 20] {
+            let (sum, ahead) = pass(rate, 10.0, 0.0);
+            let share = sum / (rate as f64 * 10.0);
+            assert!((0.98..=1.02).contains(&share), "{rate}: {share}");
+            assert!(ahead <= 65536.0 * 2.0, "{rate}: {ahead}");
+        }
+    }
+
+    #[test]
+    fn after_a_stall_no_more_than_a_pipe_is_made_up_for() {
+        let (sum, ahead) = pass(1 << 20, 10.0, 5.0);
+        assert!(ahead <= 65536.0 + f64::from(1 << 20) / PIECES_A_SECOND as f64 + 1.0, "{ahead}");
+        assert!((sum / (5.0 * f64::from(1 << 20)) - 1.0).abs() < 0.02, "{sum}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Relays with memory between their sides, and relays that are held to a rate.
+
+use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write, pipe};
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pipeio::relay::{Capacity, End, MemoryBuffer, Relay, RelayHandle, Report, unread};
+
+/// Bytes that depend on their position.
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+struct Running {
+    input: PipeWriter,
+    output: PipeReader,
+    handle: RelayHandle,
+    thread: JoinHandle<std::io::Result<Report>>,
+}
+
+/// A relay between two pipes.
+fn start(relay: Relay, limit: Option<u64>) -> Running {
+    let ((from, input), (output, to)) = (pipe().unwrap(), pipe().unwrap());
+    let handle = RelayHandle::new();
+    handle.set_limit(limit.and_then(NonZeroU64::new));
+    let watched = handle.clone();
+    let thread = thread::spawn(move || relay.run_with(from, to, &watched));
+    Running { input, output, handle, thread }
+}
+
+fn buffered(bytes: usize, start_at: u8, stop_at: u8) -> Relay {
+    Relay::new().buffer(MemoryBuffer::new(bytes).start_at(start_at).stop_at(stop_at)).capacity(Capacity::Keep)
+}
+
+/// Waits for something that happens soon.
+fn eventually(what: &str, mut happens: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !happens() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn bytes_stay_as_they_were() {
+    let bytes = content(2_000_003);
+    for (buffer, start_at, stop_at) in
+        [(1, 0, 100), (1, 100, 0), (10_000, 50, 50), (1 << 20, 100, 0), (1 << 20, 1, 99), (64 << 20, 90, 10)]
+    {
+        let Running { mut input, mut output, handle, thread } = start(buffered(buffer, start_at, stop_at), None);
+        let sent = bytes.clone();
+        let source = thread::spawn(move || sent.chunks(70_001).for_each(|piece| input.write_all(piece).unwrap()));
+        let mut arrived = Vec::new();
+        output.read_to_end(&mut arrived).unwrap();
+        assert!(arrived == bytes, "{buffer} {start_at} {stop_at}: {} bytes", arrived.len());
+        source.join().unwrap();
+        let report = thread.join().unwrap().unwrap();
+        assert_eq!((report.bytes, report.undelivered, report.end), (2_000_003, 0, End::Input));
+        assert_eq!((handle.read(), handle.written(), handle.buffered()), (2_000_003, 2_000_003, 0));
+    }
+}
+
+#[test]
+fn a_writer_goes_on_while_the_reader_rests() {
+    let Running { mut input, mut output, handle, thread } = start(buffered(8 << 20, 0, 100), None);
+    let bytes = content(4 << 20);
+    // Nobody reads, and this returns.
+    input.write_all(&bytes).unwrap();
+    eventually("all is read", || handle.read() == 4 << 20);
+    assert!(handle.written() <= 65536 && unread(&input).is_some());
+    drop(input);
+    let mut arrived = Vec::new();
+    output.read_to_end(&mut arrived).unwrap();
+    assert!(arrived == bytes);
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_full_buffer_takes_no_more_before_its_mark() {
+    let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 0, 25), None);
+    let source = thread::spawn(move || input.write_all(&content(3 << 20)).unwrap());
+    // What went through at once before it filled comes to that: at most what the pipe holds.
+    eventually("it is full", || handle.read() >= 1 << 20);
+    thread::sleep(Duration::from_millis(100));
+    let full = handle.read();
+    // Half of it is taken, which is not down to the mark.
+    output.read_exact(&mut vec![0; 1 << 19]).unwrap();
+    eventually("it falls", || handle.written() >= 1 << 19);
+    assert_eq!(handle.read(), full);
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest.len(), (3 << 20) - (1 << 19));
+    source.join().unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn below_its_mark_bytes_wait_for_more_for_a_while() {
+    let Running { mut input, mut output, handle, thread } = start(buffered(1 << 20, 50, 100), None);
+    let begin = Instant::now();
+    input.write_all(b"little").unwrap();
+    output.read_exact(&mut [0; 6]).unwrap();
+    assert!(begin.elapsed() >= Duration::from_secs(1), "it came before a pause");
+    // What is at its end doesn't wait.
+    input.write_all(b"end").unwrap();
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!((rest.as_str(), handle.read()), ("end", 9));
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_has_no_reader_is_counted() {
+    let Running { mut input, mut output, thread, .. } = start(buffered(8 << 20, 0, 100), None);
+    input.write_all(&content(1 << 20)).unwrap();
+    let mut taken = [0; 1000];
+    output.read_exact(&mut taken).unwrap();
+    drop(output);
+    let report = thread.join().unwrap().unwrap();
+    assert_eq!(report.end, End::Output);
+    // All that was read but for what was taken: some may be in the pipe in front of it still.
+    assert!((1 << 19..=(1 << 20) - 1000).contains(&report.undelivered), "{}", report.undelivered);
+}
+
+#[test]
+fn a_limit_holds_and_changes() {
+    let Running { mut input, mut output, handle, thread } = start(Relay::new(), Some(1));
+    let bytes = content(500_000);
+    let sent = bytes.clone();
+    let source = thread::spawn(move || input.write_all(&sent).unwrap());
+    let mut arrived = vec![0];
+    output.read_exact(&mut arrived).unwrap();
+    // At a byte a second it would take six days.
+    handle.set_limit(NonZeroU64::new(1 << 30));
+    output.read_to_end(&mut arrived).unwrap();
+    assert!(arrived == bytes);
+    source.join().unwrap();
+    thread.join().unwrap().unwrap();
+}
+
+#[test]
+fn what_cannot_be_buffered_is_refused() {
+    let ((from, _input), (_output, to)) = (pipe().unwrap(), pipe().unwrap());
+    let error = buffered(1 << 46, 0, 100).run(from, &to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    let (near, _far) = UnixDatagram::pair().unwrap();
+    let error = buffered(1 << 20, 0, 100).run(OwnedFd::from(near), to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}

@@ -1,0 +1,101 @@
+//! What a suite would measure: its trials, how many they are, and how long they take, without running any.
+
+use std::time::Duration;
+
+use pipemark_model::{Nanos, Trial, Volume};
+use pipemark_run::plan::{Plan, Runs};
+use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
+
+/// The trials of the plans, below their experiments, and the time that all of them take so many times.
+pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
+    let trials: Vec<(&Plan, &Trial)> =
+        plans.iter().flat_map(|plan| plan.trials.iter().map(move |trial| (plan, trial))).collect();
+    let title = |(plan, trial): &(&Plan, &Trial)| {
+        let experiment = plan.experiments.iter().find(|experiment| experiment.name == trial.experiment);
+        experiment.map_or_else(|| trial.experiment.clone(), |experiment| experiment.title.clone())
+    };
+    let table = Table::of(&trials)
+        .data("experiment", |(_, trial)| Some(trial.experiment.as_str()))
+        .column(Column::words("trial", "trial").fit(Fit::Wrapped), |(_, trial)| Cell::text(&trial.id))
+        .grouped(title, |key| key.clone());
+    let mut sheet = Sheet::of(table, []);
+    let text = plans.iter().map(|plan| sentence(plan, sessions)).collect::<Vec<_>>();
+    sheet.text(Style::Plain, text);
+    sheet
+}
+
+/// `quick: 36 trials, at least 5 runs each, about 40 s`.
+fn sentence(plan: &Plan, sessions: u32) -> String {
+    let schedule = &plan.schedule;
+    let once: Vec<&Trial> = plan
+        .trials
+        .iter()
+        .enumerate()
+        .filter(|(at, trial)| {
+            // What several experiments have is measured once.
+            plan.trials.iter().position(|other| trial.is_same_as(other)) == Some(*at)
+        })
+        .map(|(_, trial)| trial)
+        .collect();
+    let (runs, least) = match schedule.runs {
+        Runs::Fixed(runs) => (format!("{runs} {} each", plural(u64::from(runs), "run", "runs")), runs),
+        Runs::Adaptive { min, .. } => (format!("at least {min} {} each", plural(u64::from(min), "run", "runs")), min),
+    };
+    let (mut time, mut volumes) = (Duration::ZERO, 0);
+    for trial in &once {
+        match trial.job.volume() {
+            Volume::Time(ns) => time += Duration::from(ns),
+            Volume::Total(_) => volumes += 1,
+        }
+    }
+    let runs_take = time * least;
+    let all = match schedule.runs {
+        Runs::Fixed(_) => runs_take,
+        Runs::Adaptive { .. } => runs_take.max(schedule.budget),
+    } * sessions;
+    let sessions = if sessions > 1 { format!(", {sessions} sessions") } else { String::new() };
+    let count = once.len() as u64;
+    let head = format!("{}: {count} {}, {runs}{sessions}", plan.suite, plural(count, "trial", "trials"));
+    let volumes = match volumes {
+        0 => String::new(),
+        _ if volumes == once.len() => " or as long as their bytes take".to_owned(),
+        _ => format!(" and the time that the bytes of {volumes} {} take", plural(volumes as u64, "trial", "trials")),
+    };
+    format!("{head}: about {}{volumes}, and the starts of processes", Nanos::from(all))
+}
+
+fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipemark_run::plan::{Suite, VolumeScale};
+    use pipemark_show::{Characters, Colour, Terminal};
+
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        Suite::parse("x.toml", text).unwrap().expand(VolumeScale::ONE).unwrap()
+    }
+
+    #[test]
+    fn every_trial_of_every_suite_is_listed() {
+        for (name, text) in pipemark_run::plan::EMBEDDED {
+            let plan = plan(text);
+            let terminal = Terminal { width: 500, colour: Colour::Never, characters: Characters::Unicode };
+            let text = terminal.render(&sheet(std::slice::from_ref(&plan), 1));
+            for trial in &plan.trials {
+                assert!(text.contains(&trial.id), "{name}: {} is not in\n{text}", trial.id);
+            }
+            assert!(text.trim_end().lines().last().unwrap().contains(&format!("{name}: ")), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_time_is_that_of_runs_or_the_budget() {
+        let text = "name = \"x\"\ntitle = \"x\"\n[schedule]\nruns = 3\n[[experiment]]\nname = \"e\"\ntitle = \"e\"\nparams = { time = \"200ms\" }\n";
+        let text = sentence(&plan(text), 2);
+        assert_eq!(text, "x: 1 trial, 3 runs each, 2 sessions: about 1.20 s, and the starts of processes");
+    }
+}

@@ -1,0 +1,263 @@
+//! `relay --progress`: how far it is, by what the reader behind it has taken, in a line on a terminal or a line for each
+//! interval.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pipeio::relay::{RelayHandle, unread};
+use pipemark_console::{Progress, say};
+use pipemark_model::{ByteSize, Nanos, Throughput};
+
+/// How progress is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressForm {
+    /// In a line that is drawn anew on a terminal, in lines elsewhere.
+    Text,
+    /// An object in a line.
+    Json,
+}
+
+/// What is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct DisplayOptions {
+    pub form: ProgressForm,
+    pub interval: Duration,
+    /// Bytes expected in all.
+    pub size: Option<u64>,
+    /// Bytes of the buffer.
+    pub buffer: Option<u64>,
+}
+
+/// A thread that shows progress until it is dropped.
+pub struct Display {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Display {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(handle: &RelayHandle, options: DisplayOptions) -> io::Result<Display> {
+        let (end, ended) = channel();
+        let handle = handle.clone();
+        let thread = thread::Builder::new().spawn(move || show(&handle, options, &ended))?;
+        Ok(Display { end: Some(end), thread: Some(thread) })
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn show(handle: &RelayHandle, options: DisplayOptions, ended: &Receiver<()>) {
+    let mut line = Progress::new(options.form == ProgressForm::Json);
+    let mut pace = Rates::new(Moment::now(handle));
+    let begin = pace.first().at;
+    for tick in 1u32.. {
+        let next = begin + options.interval * tick;
+        let over = ended.recv_timeout(next.saturating_duration_since(Instant::now())) != Err(RecvTimeoutError::Timeout);
+        let moment = Moment::now(handle);
+        let state = State { elapsed: moment.at - begin, rates: pace.next(moment), moment, options, over };
+        match options.form {
+            ProgressForm::Json => say(state.json()),
+            ProgressForm::Text if line.is_shown() && !over => line.show(&state.text()),
+            ProgressForm::Text => {
+                line.clear();
+                say(state.text());
+            }
+        }
+        if over {
+            return;
+        }
+    }
+}
+
+/// How far it was at some time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Moment {
+    at: Instant,
+    read: u64,
+    written: u64,
+    /// What the reader has taken, where the kernel says so.
+    delivered: Option<u64>,
+}
+
+impl Moment {
+    fn now(handle: &RelayHandle) -> Moment {
+        // What is written in between is in the pipe, and would seem to be taken if it were counted last.
+        let written = handle.written();
+        let (held, read) = (unread(rustix::stdio::stdout()), handle.read());
+        Moment { at: Instant::now(), read, written, delivered: held.map(|held| written.saturating_sub(held)) }
+    }
+
+    fn done(&self) -> u64 {
+        self.delivered.unwrap_or(self.written)
+    }
+}
+
+/// Rates of the last interval, and of the last ten, by which the time that is left is estimated.
+struct Rates(VecDeque<Moment>);
+
+impl Rates {
+    const INTERVALS: usize = 10;
+
+    fn new(first: Moment) -> Rates {
+        Rates(VecDeque::from([first]))
+    }
+
+    fn first(&self) -> Moment {
+        self.0[0]
+    }
+
+    /// In, out, and out on average, in bytes a second.
+    fn next(&mut self, mut moment: Moment) -> [f64; 3] {
+        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        // The kernel's figure for a socket is rough, and nothing that was taken comes back.
+        moment.delivered = moment.delivered.map(|bytes| bytes.max(last.delivered.unwrap_or(0)));
+        let rate = |from: u64, to: u64, since: Instant| {
+            to.saturating_sub(from) as f64 / (moment.at - since).as_secs_f64().max(1e-9)
+        };
+        let rates = [
+            rate(last.read, moment.read, last.at),
+            rate(last.done(), moment.done(), last.at),
+            rate(first.done(), moment.done(), first.at),
+        ];
+        self.0.push_back(moment);
+        if self.0.len() > Rates::INTERVALS {
+            self.0.pop_front();
+        }
+        rates
+    }
+}
+
+/// What is shown at some time.
+struct State {
+    elapsed: Duration,
+    moment: Moment,
+    rates: [f64; 3],
+    options: DisplayOptions,
+    over: bool,
+}
+
+impl State {
+    fn percent(&self) -> Option<f64> {
+        let size = self.options.size.filter(|&size| size > 0)?;
+        Some((self.moment.done() as f64 / size as f64 * 100.0).min(100.0))
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let left = self.options.size?.saturating_sub(self.moment.done());
+        Duration::try_from_secs_f64(left as f64 / self.rates[2]).ok().filter(|_| self.rates[2] > 0.0)
+    }
+
+    /// `12 s  1.20 GiB delivered  102 MiB/s  45.1 %  14 s left`. At the end the rate is that of the whole.
+    fn text(&self) -> String {
+        let Moment { read, written, delivered, .. } = self.moment;
+        let [in_rate, out_rate, _] = self.rates.map(|rate| Throughput(rate).to_string());
+        if self.over {
+            let rate = Throughput(written as f64 / self.elapsed.as_secs_f64().max(1e-9));
+            return format!("{}  {} written  {rate}", time(self.elapsed), ByteSize(written));
+        }
+        let word = if delivered.is_some() { "delivered" } else { "written" };
+        let mut text = format!("{}  {} {word}", time(self.elapsed), ByteSize(self.moment.done()));
+        match self.options.buffer {
+            Some(buffer) => {
+                let percent = (read - written) as f64 / buffer.max(1) as f64 * 100.0;
+                text.push_str(&format!("  in {in_rate}  out {out_rate}  buffer {:.0} %", percent.min(100.0)));
+            }
+            None => text.push_str(&format!("  {out_rate}")),
+        }
+        if let Some(percent) = self.percent() {
+            text.push_str(&format!("  {percent:.1} %"));
+        }
+        if let Some(left) = self.left() {
+            text.push_str(&format!("  {} left", time(left)));
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let Moment { read, written, delivered, .. } = self.moment;
+        let [in_rate, out_rate, _] = self.rates;
+        serde_json::json!({
+            "elapsed_ns": Nanos::from(self.elapsed).0,
+            "read": read,
+            "written": written,
+            "delivered": delivered,
+            "in_rate": in_rate,
+            "out_rate": out_rate,
+            "buffered": read - written,
+            "buffer": self.options.buffer,
+            "size": self.options.size,
+            "left_ns": self.left().filter(|_| !self.over).map(|left| Nanos::from(left).0),
+            "ended": self.over,
+        })
+        .to_string()
+    }
+}
+
+/// `7 s`, `2:05`, `1:02:05`.
+fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) if time < Duration::from_secs(1) => Nanos::from(time).to_string(),
+        (0, 0) => format!("{rest} s"),
+        (0, _) => format!("{minutes}:{rest:02}"),
+        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(read: u64, written: u64, delivered: Option<u64>, size: Option<u64>, buffer: Option<u64>) -> State {
+        let begin = Instant::now();
+        let moment = |at, read, written, delivered| Moment { at, read, written, delivered };
+        let mut rates = Rates::new(moment(begin, 0, 0, delivered.map(|_| 0)));
+        let now = moment(begin + Duration::from_secs(10), read, written, delivered);
+        let options = DisplayOptions { form: ProgressForm::Text, interval: Duration::from_secs(1), size, buffer };
+        State { elapsed: Duration::from_secs(10), rates: rates.next(now), moment: now, options, over: false }
+    }
+
+    #[test]
+    fn what_the_reader_took_counts() {
+        let text = state(100 << 20, 60 << 20, Some(50 << 20), Some(200 << 20), Some(64 << 20)).text();
+        assert_eq!(text, "10 s  50 MiB delivered  in 10.0 MiB/s  out 5.00 MiB/s  buffer 62 %  25.0 %  30 s left");
+        let text = state(60 << 20, 60 << 20, None, None, None).text();
+        assert_eq!(text, "10 s  60 MiB written  6.00 MiB/s");
+        // Nothing moves: no time can be said.
+        assert!(!state(0, 0, Some(0), Some(100), None).text().contains("left"));
+    }
+
+    #[test]
+    fn json_has_plain_figures() {
+        let json: serde_json::Value =
+            serde_json::from_str(&state(300, 200, Some(100), Some(1000), Some(4096)).json()).unwrap();
+        for (key, value) in [("read", 300), ("written", 200), ("delivered", 100), ("buffered", 100), ("size", 1000)] {
+            assert_eq!(json[key], value, "{key}");
+        }
+        assert_eq!(json["left_ns"], 90_000_000_000u64);
+        assert_eq!(json["elapsed_ns"], 10_000_000_000u64);
+        let json: serde_json::Value = serde_json::from_str(&state(0, 0, None, None, None).json()).unwrap();
+        assert!(json["delivered"].is_null() && json["left_ns"].is_null());
+    }
+
+    #[test]
+    fn times_are_short() {
+        for (seconds, text) in [(0.25, "250 ms"), (7.0, "7 s"), (125.0, "2:05"), (3725.0, "1:02:05")] {
+            assert_eq!(time(Duration::from_secs_f64(seconds)), text);
+        }
+    }
+}

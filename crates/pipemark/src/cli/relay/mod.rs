@@ -1,0 +1,272 @@
+//! `pipemark relay`: standard input to standard output as fast as the system can. A tool for pipelines, and a stage of
+//! chains; it measures nothing.
+
+mod display;
+mod remote;
+
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use std::{fs, io, process, thread};
+
+use clap::Args;
+use pipeio::relay::{Capacity, Choice, End, MemoryBuffer, Relay, RelayHandle, Report};
+use pipeio_harness::start::sigpipe_was_ignored;
+use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use pipemark_console::{Ending, Stop, check_stdout, one_of, say};
+use pipemark_model::{BadValue, ByteSize, Nanos, Throughput, bounded};
+
+use display::{Display, DisplayOptions, ProgressForm};
+
+/// What `relay` takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RelayOptions {
+    /// Capacity of the pipes on both sides: a size, or keep [default: 1m, or 256k in front of a file]
+    #[arg(long, value_name = "SIZE|keep", value_parser = capacity)]
+    capacity: Option<Capacity>,
+    /// How bytes are moved
+    #[arg(long, value_name = "HOW", value_parser = one_of(&METHODS), default_value = "fastest")]
+    method: Choice,
+    /// Print one line of statistics to standard error at the end
+    #[arg(long)]
+    stats: bool,
+    /// Keep up to SIZE bytes in memory, so that input and output can pause independently
+    #[arg(long, value_name = "SIZE", value_parser = buffer, help_heading = "Buffer")]
+    buffer: Option<ByteSize>,
+    /// Start to write when the buffer is filled to PERCENT, again each time it was empty [default: 0]
+    ///
+    /// Writing also starts when the input has ended, or has brought nothing for 1 to 2 s.
+    #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
+    start_at: Option<u8>,
+    /// When the buffer was full, read on when it has fallen to PERCENT [default: 100]
+    #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
+    stop_at: Option<u8>,
+    /// Show what the reader has taken, the rate, and what is left: on a terminal in one line, else a line per interval
+    #[arg(long, value_name = "FORM", num_args = 0..=1, default_missing_value = "text", value_parser = one_of(&FORMS), help_heading = "Progress")]
+    progress: Option<ProgressForm>,
+    /// Time between two lines of progress [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = interval, requires = "progress", help_heading = "Progress")]
+    interval: Option<Nanos>,
+    /// Bytes to expect, for percent and time left [default: the rest of a file on standard input]
+    #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
+    size: Option<ByteSize>,
+    /// Pass on at most so many bytes per second, such as 20m
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
+    limit: Option<NonZeroU64>,
+    /// Change the limit of your relay with this process number, which has one, and do nothing else
+    #[arg(long, num_args = 2, value_names = ["PID", "limit=RATE"], exclusive = true, help_heading = "Rate")]
+    set: Vec<String>,
+}
+
+const METHODS: [pipemark_console::WordChoice<Choice>; 2] = [
+    ("fastest", Choice::Fastest, "The fastest way between the two that the kernel permits"),
+    ("read-write", Choice::ReadWrite, "Only read and write: every byte is copied"),
+];
+
+const FORMS: [pipemark_console::WordChoice<ProgressForm>; 2] = [
+    ("text", ProgressForm::Text, "For people"),
+    ("json", ProgressForm::Json, "A JSON object per line, in bytes, nanoseconds and bytes per second"),
+];
+
+fn capacity(text: &str) -> Result<Capacity, BadValue> {
+    match text {
+        "keep" => Ok(Capacity::Keep),
+        // F_SETPIPE_SZ takes an int.
+        _ => bounded("capacity", text, ByteSize(1), ByteSize(1 << 30)).map(|size| Capacity::Set(size.as_usize())),
+    }
+}
+
+fn buffer(text: &str) -> Result<ByteSize, BadValue> {
+    bounded("buffer", text, ByteSize(1), ByteSize(1 << 46))
+}
+
+fn percent() -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(0..=100)
+}
+
+fn interval(text: &str) -> Result<Nanos, BadValue> {
+    bounded("interval", text, Nanos(10_000_000), Nanos(86_400_000_000_000))
+}
+
+fn rate(text: &str) -> Result<NonZeroU64, BadValue> {
+    let bytes = bounded("rate", text.strip_suffix("/s").unwrap_or(text), ByteSize(1), ByteSize(u64::MAX))?;
+    Ok(NonZeroU64::new(bytes.0).expect("one at least"))
+}
+
+/// Passes everything on.
+pub fn run(options: &RelayOptions) -> Ending {
+    if !options.set.is_empty() {
+        let (pid, limit) = remote::parse(&options.set)?;
+        return remote::set(pid, limit);
+    }
+    check_stdout()?;
+    let begin = Instant::now();
+    let mut relay = Relay::new().method(options.method).capacity(granted(options.capacity.unwrap_or_default()));
+    if let Some(size) = options.buffer {
+        let buffer = MemoryBuffer::new(size.as_usize()).start_at(options.start_at.unwrap_or(0));
+        relay = relay.buffer(buffer.stop_at(options.stop_at.unwrap_or(100)));
+    }
+    // The descriptors, and not std's standard input and output: nothing is to be buffered.
+    let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
+    let outcome = if options.is_watched() {
+        let handle = RelayHandle::new();
+        let display = prepare(options, &handle).map_err(|error| Stop::failed(sentence(&error)))?;
+        let outcome = relay.run_with(input, output, &handle);
+        drop(display);
+        if outcome.is_err() && options.buffer.is_some() {
+            say_undelivered(handle.buffered());
+        }
+        outcome
+    } else {
+        relay.run(input, output)
+    };
+    let report = outcome.map_err(|error| Stop::failed(sentence(&error)))?;
+    if options.stats {
+        say(format_args!("pipemark relay: {}", summary(&report, Nanos::from(begin.elapsed()))));
+    }
+    if report.end == End::Output {
+        say_undelivered(report.undelivered);
+        // The signal would not end it, or is not wanted.
+        if sigpipe_was_ignored() || process::id() == 1 {
+            return Err(Stop::failed("standard input could not be passed to standard output: Broken pipe"));
+        }
+        // What becomes of a program that writes where nobody reads; the shell and pipefail know it from cat.
+        let _ = signal_hook::low_level::emulate_default_handler(SIGPIPE);
+    }
+    Ok(())
+}
+
+impl RelayOptions {
+    /// Whether more than the relay itself is to run.
+    fn is_watched(&self) -> bool {
+        self.buffer.is_some() || self.progress.is_some() || self.limit.is_some()
+    }
+}
+
+/// Starts what goes on beside the relay.
+fn prepare(options: &RelayOptions, handle: &RelayHandle) -> io::Result<Option<Display>> {
+    if options.buffer.is_some() {
+        report_signals(handle)?;
+    }
+    if options.limit.is_some() {
+        handle.set_limit(options.limit);
+        remote::listen(handle)?;
+    }
+    let Some(form) = options.progress else { return Ok(None) };
+    let interval = options.interval.map_or(Duration::from_secs(1), Duration::from);
+    let size = options.size.map(|size| size.0).or_else(|| rest_of_file(rustix::stdio::stdin()));
+    let buffer = options.buffer.map(|size| size.0);
+    Display::start(handle, DisplayOptions { form, interval, size, buffer }).map(Some)
+}
+
+/// What a file has from where it stands; `None` if it is none, or one of /proc, which has no size.
+fn rest_of_file(file: impl AsFd) -> Option<u64> {
+    let stat = fstat(&file).ok()?;
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size > 0;
+    let rest = stat.st_size.unsigned_abs().checked_sub(seek(&file, SeekFrom::Current(0)).ok()?);
+    rest.filter(|_| regular)
+}
+
+/// A signal that ends the process says first what was read and not written.
+fn report_signals(handle: &RelayHandle) -> io::Result<()> {
+    // nohup ignores SIGHUP, and a shell SIGINT for what runs in the background: that stays so.
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    let caught = [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| ignored.unwrap_or(0) >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(caught)?;
+    let handle = handle.clone();
+    thread::Builder::new().spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            say_undelivered(handle.buffered());
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
+}
+
+fn say_undelivered(bytes: u64) {
+    if bytes > 0 {
+        say(format_args!("pipemark relay: {bytes} bytes were read and not delivered"));
+    }
+}
+
+/// The capacity to go on with. One that can't be had is said, and the pipes are made as large as they may be: at a pipeline that runs
+/// already, it would be worse to stop.
+fn granted(capacity: Capacity) -> Capacity {
+    let Capacity::Set(bytes) = capacity else { return capacity };
+    let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
+    for pipe in ends {
+        let refused = pipeio::pipe::capacity(pipe).is_ok().then(|| pipeio::pipe::set_capacity(pipe, bytes).err());
+        // What is in it has no room in one so small: it stays as large as it is.
+        let refused = refused.flatten().filter(|error| error.kind() != io::ErrorKind::ResourceBusy);
+        if let Some(error) = refused {
+            let largest = fs::read_to_string("/proc/sys/fs/pipe-max-size").ok();
+            let largest = largest.and_then(|text| text.trim().parse().ok()).unwrap_or(0).min(bytes);
+            let _ = pipeio::pipe::set_capacity(pipe, largest);
+            let holds = pipeio::pipe::capacity(pipe).map_or(0, |bytes| bytes as u64);
+            say(format_args!(
+                "pipemark: a pipe capacity of {} was refused: {error}; going on with {} (see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft)",
+                ByteSize(bytes as u64),
+                ByteSize(holds),
+            ));
+        }
+    }
+    Capacity::Keep
+}
+
+fn sentence(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => format!("there is no memory for the relay: {error}; use a smaller --buffer"),
+        _ => format!("standard input could not be passed to standard output: {error}"),
+    }
+}
+
+fn summary(report: &Report, elapsed: Nanos) -> String {
+    let rate = Throughput(report.bytes as f64 / elapsed.seconds().max(1e-9));
+    let mut text = format!("{} bytes in {elapsed}, {rate}, by {}, {} calls", report.bytes, report.method, report.calls);
+    for (side, capacity) in ["in", "out"].into_iter().zip(report.capacities) {
+        if let Some(bytes) = capacity {
+            text.push_str(&format!(", {side} through a pipe of {}", ByteSize(bytes as u64)));
+        }
+    }
+    for fallback in &report.fallbacks {
+        match fallback.errno {
+            Some(errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                text.push_str(&format!("; {} was refused: {error}", fallback.from));
+            }
+            None => text.push_str(&format!("; {} found nothing", fallback.from)),
+        }
+    }
+    if report.end == End::Output {
+        text.push_str("; the reader left early");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacities_are_sizes_or_keep() {
+        assert_eq!(capacity("keep"), Ok(Capacity::Keep));
+        assert_eq!(capacity("256k"), Ok(Capacity::Set(256 << 10)));
+        for text in ["0", "2g", "much", ""] {
+            assert!(capacity(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_sizes_a_second() {
+        assert_eq!(rate("20m").map(NonZeroU64::get), Ok(20 << 20));
+        assert_eq!(rate("1k/s").map(NonZeroU64::get), Ok(1024));
+        assert_eq!(rate("18446744073709551615").map(NonZeroU64::get), Ok(u64::MAX));
+        for text in ["0", "18446744073709551616", "-1", "fast", "", "/s"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+}

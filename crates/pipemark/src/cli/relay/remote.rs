@@ -1,0 +1,170 @@
+//! `relay --set PID limit=RATE`: changes the limit of a relay that runs.
+//!
+//! A relay with a limit has a file in memory (memfd_create(2)) that nobody can reach but by /proc/PID/fd, which the kernel opens to
+//! the process's own user only. The folder of the process is opened first: from then on the same process is meant, also when
+//! its number is given to another one.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use pipeio::relay::RelayHandle;
+use rustix::fs::{CWD, Dir, MemfdFlags, Mode, OFlags, fstat, memfd_create, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use pipemark_console::Stop;
+
+/// What the file is called, in /proc/PID/fd and here.
+const NAME: &str = "pipemark-relay-limit";
+const LINK: &[u8] = b"/memfd:pipemark-relay-limit (deleted)";
+
+/// How often a relay looks for a new limit.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// Lets `--set` change the limit of a handle from now on. Where the system has no such files, it can't be changed.
+pub fn listen(handle: &RelayHandle) -> io::Result<()> {
+    let Ok(file) = memfd_create(NAME, MemfdFlags::CLOEXEC) else { return Ok(()) };
+    let (file, handle) = (File::from(file), handle.clone());
+    thread::Builder::new().spawn(move || {
+        let mut last = None;
+        loop {
+            thread::sleep(EVERY);
+            let mut message = [0; 16];
+            if file.read_exact_at(&mut message, 0).is_ok() && last != Some(message) {
+                if let Some(limit) = decode(message) {
+                    handle.set_limit(Some(limit));
+                }
+                last = Some(message);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// The limit, and its complement: half of a message is none.
+fn encode(limit: NonZeroU64) -> [u8; 16] {
+    let mut message = [0; 16];
+    message[..8].copy_from_slice(&limit.get().to_ne_bytes());
+    message[8..].copy_from_slice(&(!limit.get()).to_ne_bytes());
+    message
+}
+
+fn decode(message: [u8; 16]) -> Option<NonZeroU64> {
+    let [limit, complement] =
+        [0, 8].map(|at| u64::from_ne_bytes(message[at..at + 8].try_into().expect("eight of sixteen bytes")));
+    NonZeroU64::new(limit).filter(|limit| limit.get() == !complement)
+}
+
+/// Changes the limit of the relay with this process number.
+pub fn set(pid: u32, limit: NonZeroU64) -> Result<(), Stop> {
+    let file = find(pid)?;
+    let failed = |error: io::Error| Stop::failed(format_args!("the limit of process {pid} can't be changed: {error}"));
+    File::from(file).write_all_at(&encode(limit), 0).map_err(failed)
+}
+
+fn find(pid: u32) -> Result<OwnedFd, Stop> {
+    let failed = |errno: Errno| match errno {
+        Errno::NOENT | Errno::SRCH => Stop::failed(format_args!("there is no process {pid}")),
+        _ => Stop::failed(format_args!("process {pid} can't be looked at: {}", io::Error::from(errno))),
+    };
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let process = openat(CWD, format!("/proc/{pid}"), flags, Mode::empty()).map_err(failed)?;
+    // All there is to a process: it may have other names, as one that runs as another user.
+    let owner = fstat(&process).map_err(failed)?.st_uid;
+    let words = words(&process).map_err(failed)?;
+    if owner != geteuid().as_raw() {
+        return Err(Stop::failed(format_args!(
+            "process {pid} belongs to another user ({owner}); only its own user can change its limit"
+        )));
+    }
+    let descriptors = openat(&process, "fd", flags, Mode::empty()).map_err(failed)?;
+    for entry in Dir::read_from(&descriptors).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(link) = readlinkat(&descriptors, entry.file_name(), Vec::new()) else { continue };
+        if link.as_bytes() == LINK {
+            return openat(&descriptors, entry.file_name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+                .map_err(failed);
+        }
+    }
+    let name = |word: Option<&Vec<u8>>| {
+        word.map(|word| Path::new(std::ffi::OsStr::from_bytes(word)).file_name().unwrap_or_default().to_owned())
+    };
+    let is_relay =
+        name(words.first()).is_some_and(|name| name == "pipemark") && words.get(1).is_some_and(|verb| verb == b"relay");
+    Err(Stop::failed(match is_relay {
+        true => format!("process {pid} is a relay without --limit; start it with one to change it later"),
+        false => format!("process {pid} is not a relay ({})", shown(name(words.first()))),
+    }))
+}
+
+fn shown(name: Option<std::ffi::OsString>) -> String {
+    name.filter(|name| !name.is_empty()).map_or_else(
+        || "it has no command line".to_owned(),
+        |name| format!("it is {}", pipemark_model::neutral(&name.to_string_lossy())),
+    )
+}
+
+/// The command line of a process.
+fn words(process: impl AsFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let file = openat(process, "cmdline", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut bytes = vec![0; 4096];
+    let read = rustix::io::read(&file, &mut bytes)?;
+    Ok(bytes[..read].split(|&byte| byte == 0).map(<[u8]>::to_vec).collect())
+}
+
+/// Reads `PID limit=RATE`.
+pub fn parse(words: &[String]) -> Result<(u32, NonZeroU64), Stop> {
+    let [pid, setting] = words else { return Err(Stop::usage("--set takes a process number and limit=RATE")) };
+    let number = pid.parse().ok().filter(|&pid: &u32| pid > 0 && i32::try_from(pid).is_ok());
+    let number = number.ok_or_else(|| Stop::usage(format_args!("--set: '{pid}' is not a process number")))?;
+    let rate = setting.strip_prefix("limit=").ok_or_else(|| {
+        Stop::usage(format_args!("--set: '{setting}' can't be set; write limit=RATE, such as limit=20m"))
+    })?;
+    let rate = super::rate(rate).map_err(|error| Stop::usage(format_args!("--set: {error}")))?;
+    Ok((number, rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_whole_or_none() {
+        let limit = NonZeroU64::new(20 << 20).unwrap();
+        let message = encode(limit);
+        assert_eq!(decode(message), Some(limit));
+        for at in 0..16 {
+            let mut torn = message;
+            torn[at] ^= 1;
+            assert_eq!(decode(torn), None);
+        }
+        assert_eq!(decode([0; 16]), None);
+        assert_eq!(decode([255; 16]), None);
+    }
+
+    #[test]
+    fn what_is_set_is_a_process_and_a_limit() {
+        let parse =
+            |pid: &str, setting: &str| parse(&[pid.to_owned(), setting.to_owned()]).map_err(|stop| stop.to_string());
+        assert_eq!(parse("12", "limit=20m"), Ok((12, NonZeroU64::new(20 << 20).unwrap())));
+        for (pid, setting, expected) in [
+            ("0", "limit=1m", "not a process number"),
+            ("-3", "limit=1m", "not a process number"),
+            ("4294967296", "limit=1m", "not a process number"),
+            ("12", "rate=1m", "can't be set"),
+            ("12", "limit=0", "out of range"),
+            ("12", "limit=99999999t", "fits 64 bits"),
+            ("12", "limit=", "not a size"),
+        ] {
+            let error = parse(pid, setting).unwrap_err();
+            assert!(error.contains(expected), "{pid} {setting}: {error}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What the tests of pv and mbuffer check, written anew for `pipemark relay`: bytes stay as they were whatever the sizes, marks and
+//! limits; progress tells the truth; a full disk, an early reader and an empty input end as they should.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::PIPEMARK;
+
+/// Bytes that depend on their position.
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+fn relay(words: &[&str]) -> Command {
+    let mut command = Command::new(PIPEMARK);
+    command.arg("relay").args(words);
+    command
+}
+
+/// Puts `bytes` in through a pipe, in pieces of this size.
+fn through(words: &[&str], bytes: &[u8], piece: usize) -> Output {
+    let mut command = relay(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || bytes.chunks(piece).for_each(|piece| input.write_all(piece).unwrap()));
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// The lines of `--progress json`.
+fn lines(output: &Output) -> Vec<Value> {
+    String::from_utf8_lossy(&output.stderr).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// pv: "cat" and the transfer of files and pipes; mbuffer: its checksums over sizes of buffers and blocks, with -P and -p.
+#[test]
+fn bytes_stay_as_they_were() {
+    let bytes = content(3_000_001);
+    for buffer in ["1", "4096", "10k", "1m", "16m"] {
+        for marks in [
+            &[][..],
+            &["--start-at", "90"],
+            &["--start-at", "100", "--stop-at", "0"],
+            &["--stop-at", "10"],
+            &["--start-at", "1", "--stop-at", "99"],
+        ] {
+            let words = [&["--buffer", buffer], marks].concat();
+            let output = through(&words, &bytes, 50_000);
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(output.stdout == bytes, "{words:?}: {} bytes", output.stdout.len());
+        }
+    }
+    for words in [&["--limit", "100m"][..], &["--limit", "100m", "--buffer", "1m"], &["--progress"]] {
+        assert!(through(words, &bytes, 12_345).stdout == bytes, "{words:?}");
+    }
+    let small = content(20_000);
+    assert!(through(&["--buffer", "1m"], &small, 7).stdout == small, "small pieces");
+}
+
+/// mbuffer: an empty input, and one of a byte. pv: the same.
+#[test]
+fn little_is_no_special_case() {
+    for words in
+        [&["--buffer", "1m"][..], &["--buffer", "1m", "--start-at", "100"], &["--limit", "1m"], &["--progress"]]
+    {
+        for bytes in [&b""[..], b"x"] {
+            let output = through(words, bytes, 1);
+            assert!(output.status.success() && output.stdout == bytes, "{words:?}");
+        }
+    }
+}
+
+/// mbuffer: -P holds the output back until the mark, and lets all go at the end of the input.
+#[test]
+fn below_its_mark_nothing_is_written_before_the_end_or_a_pause() {
+    let mut child =
+        relay(&["--buffer", "4m", "--start-at", "50"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let begin = Instant::now();
+    input.write_all(b"less than a half").unwrap();
+    // Held back for a pause of one second at least, and not for ever.
+    let mut bytes = [0; 16];
+    output.read_exact(&mut bytes).unwrap();
+    assert!(begin.elapsed() >= Duration::from_secs(1) && &bytes == b"less than a half");
+    // From the mark on it comes at once: there is no pause before all of it is written.
+    let many = content(3 << 20);
+    input.write_all(&many).unwrap();
+    let mut arrived = vec![0; many.len()];
+    output.read_exact(&mut arrived).unwrap();
+    assert!(arrived == many);
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+/// pv and mbuffer: what comes is answered before the next comes.
+#[test]
+fn nothing_is_held_back() {
+    for words in [&["--buffer", "1m"][..], &["--progress", "--interval", "1s"], &["--limit", "10m"]] {
+        let command = &mut relay(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        for n in 0..200u8 {
+            input.write_all(&[n]).unwrap();
+            let mut byte = [0];
+            output.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, [n], "{words:?}");
+        }
+        drop(input);
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// pv -s, and the size of a file by itself; numeric output that ends with all bytes.
+#[test]
+fn progress_says_how_much_of_it_there_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("content");
+    fs::write(&path, content(1_000_000)).unwrap();
+    let command = &mut relay(&["--progress", "json", "--interval", "10ms", "--limit", "5m"]);
+    let output = command.stdin(File::open(&path).unwrap()).output().unwrap();
+    let said = lines(&output);
+    let last = said.last().unwrap();
+    assert_eq!((&last["written"], &last["size"], &last["ended"]), (&1_000_000.into(), &1_000_000.into(), &true.into()));
+    assert!(said.len() > 1, "it takes a fifth of a second");
+    let written: Vec<u64> = said.iter().map(|line| line["written"].as_u64().unwrap()).collect();
+    assert!(written.is_sorted(), "{written:?}");
+    let output = through(&["--progress", "--size", "1000"], &content(1000), 1000);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1000 B written"), "{:?}", output.stderr);
+}
+
+/// pv #8 and #28: behind a buffer, what the reader took counts.
+#[test]
+fn what_the_reader_has_not_taken_is_not_delivered() {
+    let (input, mut writer) = std::io::pipe().unwrap();
+    let (mut reader, output) = std::io::pipe().unwrap();
+    let command = &mut relay(&["--buffer", "4m", "--progress", "json", "--interval", "10ms"]);
+    let mut child = command.stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    writer.write_all(&content(2_000_000)).unwrap();
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let full = said.find_map(|line| {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        (line["read"] == 2_000_000 && line["written"].as_u64() > Some(0)).then_some(line)
+    });
+    assert_eq!(full.unwrap()["delivered"], 0);
+    reader.read_exact(&mut [0; 1000]).unwrap();
+    let taken = said.find_map(|line| {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        line["delivered"].as_u64().filter(|&bytes| bytes > 0)
+    });
+    assert_eq!(taken, Some(1000));
+    drop((reader, writer));
+    drop(said);
+    child.wait().unwrap();
+}
+
+/// pv -L: never faster than it is told, but for what a pipe holds.
+#[test]
+fn a_limit_is_a_limit() {
+    for words in
+        [&["--limit", "200k", "--capacity", "keep"][..], &["--limit", "200k/s", "--buffer", "1m", "--capacity", "keep"]]
+    {
+        let begin = Instant::now();
+        let output = through(words, &content(300_000), 300_000);
+        let most = 204_800.0 * begin.elapsed().as_secs_f64() + 65536.0;
+        assert!(output.stdout.len() == 300_000 && most >= 300_000.0, "{words:?}: {most}");
+    }
+}
+
+/// mbuffer: a full disk is an error. pv: it is said, and the exit code isn't 0.
+#[test]
+fn a_full_disk_is_an_error() {
+    for words in [&["--buffer", "1m"][..], &["--limit", "1g"], &["--progress", "json"]] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut child = relay(words).stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(&content(1000));
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("No space left on device"), "{said}");
+        assert_eq!(said.contains("1000 bytes were read and not delivered"), words[0] == "--buffer", "{said}");
+    }
+}
+
+/// What makes no sense is refused.
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (words, expected) in [
+        (&["--buffer", "0"][..], "out of range"),
+        (&["--buffer", "1m", "--start-at", "101"], "101"),
+        (&["--start-at", "50"], "--buffer"),
+        (&["--size", "1m"], "--progress"),
+        (&["--interval", "1s"], "--progress"),
+        (&["--progress", "--interval", "0"], "out of range"),
+        (&["--limit", "0"], "out of range"),
+        (&["--limit", "18446744073709551616"], "fits 64 bits"),
+        (&["--limit", "fast"], "is not a size"),
+        (&["--set", "1"], "2 values"),
+        (&["--set", "1", "limit=1m", "--stats"], "cannot be used with"),
+    ] {
+        let output = relay(words).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+}
