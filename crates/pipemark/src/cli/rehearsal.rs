@@ -88,7 +88,7 @@ mod tests {
             for trial in &plan.trials {
                 assert!(text.contains(&trial.id), "{name}: {} is not in\n{text}", trial.id);
             }
-            assert!(text.trim_end().lines().last().unwrap().contains(&format!("{name}: ")), "{text}");
+            assert!(text.contains(&format!("\n{name}: ")), "{text}");
         }
     }
 

@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn intervals_have_the_columns_of_iperf3() {
         let line = |from, to, bytes| interval_line(Duration::from_millis(from), Duration::from_millis(to), bytes);
-        assert_eq!(line(0, 1000, 512 << 20), "    0.00-1.00   s    512 MiB     512 MiB/s");
+        assert_eq!(line(0, 1000, 512 << 20), "   0.00-1.00   s    512 MiB     512 MiB/s");
         assert_eq!(line(9500, 10_000, 0).split_whitespace().next(), Some("9.50-10.00"));
     }
 }
