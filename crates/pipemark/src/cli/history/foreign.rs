@@ -49,7 +49,7 @@ impl FromStr for OwnSetting {
 
 /// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Figure {
+enum ForeignFigure {
     Seconds {
         real: f64,
         user: f64,
@@ -59,19 +59,19 @@ enum Figure {
     Rate(f64),
 }
 
-impl Figure {
+impl ForeignFigure {
     /// # Errors
     /// What is wrong with the number.
-    fn seconds(real: f64) -> Result<Figure, String> {
+    fn seconds(real: f64) -> Result<ForeignFigure, String> {
         match real {
-            real if real > 0.0 && real <= MOST_SECONDS => Ok(Figure::Seconds { real, user: 0.0, system: 0.0 }),
+            real if real > 0.0 && real <= MOST_SECONDS => Ok(ForeignFigure::Seconds { real, user: 0.0, system: 0.0 }),
             real => Err(format!("{real} is no time of a run in seconds")),
         }
     }
 
-    fn rate(figure: f64, unit: f64) -> Result<Figure, String> {
+    fn rate(figure: f64, unit: f64) -> Result<ForeignFigure, String> {
         match figure * unit {
-            rate if rate >= 1.0 && rate <= MOST_RATE => Ok(Figure::Rate(rate)),
+            rate if (1.0..=MOST_RATE).contains(&rate) => Ok(ForeignFigure::Rate(rate)),
             _ => Err(format!("{figure} is no rate")),
         }
     }
@@ -81,7 +81,7 @@ impl Figure {
 struct ForeignRun {
     line: usize,
     own: Vec<Value>,
-    figure: Figure,
+    figure: ForeignFigure,
 }
 
 /// Reads a file of others. `name` is what it is called in the document.
@@ -146,21 +146,21 @@ fn job(settings: &[OwnSetting], own: &[Value]) -> Result<Job, String> {
     Job::try_from(all).map_err(|error| error.to_string())
 }
 
-fn sample(round: u32, job: &Job, figure: Figure) -> Result<Sample, String> {
+fn sample(round: u32, job: &Job, figure: ForeignFigure) -> Result<Sample, String> {
     let ns = |seconds: f64| (seconds * 1e9).round() as u64;
     let (bytes, real, user, system) = match (figure, job.volume()) {
-        (Figure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
-        (Figure::Seconds { .. }, Volume::Time(_)) => {
+        (ForeignFigure::Seconds { real, user, system }, Volume::Total(total)) => (total.0, real, user, system),
+        (ForeignFigure::Seconds { .. }, Volume::Time(_)) => {
             return Err("a time needs the bytes that took it; use --as total=SIZE".to_owned());
         }
-        (Figure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
-        (Figure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
+        (ForeignFigure::Rate(rate), Volume::Total(total)) => (total.0, total.0 as f64 / rate, 0.0, 0.0),
+        (ForeignFigure::Rate(rate), Volume::Time(_)) => (rate.round() as u64, 1.0, 0.0, 0.0),
     };
     let (ns_real, user_ns, sys_ns) = (ns(real).max(1), ns(user), ns(system));
     Ok(Sample { round, bytes, ns: ns_real, wall_ns: ns_real, user_ns, sys_ns, ..Sample::default() })
 }
 
-/// `real`, `user` or `sys` of a line that a shell's time wrote, and the seconds: `real	1m2.345s`, `real 62.35`.
+/// `real`, `user` or `sys` of a line that a shell's time wrote, and the seconds: `real 1m2.345s`, `real 62.35`.
 fn timed(line: &str) -> Option<(&str, Result<f64, String>)> {
     let (word, time) = line.trim().split_once(char::is_whitespace)?;
     if !["real", "user", "sys"].contains(&word) {
@@ -188,14 +188,14 @@ fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
                 let own =
                     asked.iter().map(|key| Value::parse(*key, before.trim()).map_err(|error| at(error.to_string())));
                 let own = own.collect::<Result<Vec<_>, _>>()?;
-                let figure = Figure::seconds(seconds.map_err(at)?).map_err(at)?;
+                let figure = ForeignFigure::seconds(seconds.map_err(at)?).map_err(at)?;
                 runs.push(ForeignRun { line: number, own, figure });
             }
             Some((word, seconds)) => {
                 let seconds = seconds.map_err(at)?;
                 match runs.last_mut().map(|run| &mut run.figure) {
-                    Some(Figure::Seconds { user, .. }) if word == "user" => *user = seconds,
-                    Some(Figure::Seconds { system, .. }) => *system = seconds,
+                    Some(ForeignFigure::Seconds { user, .. }) if word == "user" => *user = seconds,
+                    Some(ForeignFigure::Seconds { system, .. }) => *system = seconds,
                     _ => return Err(at(format!("'{word}' stands before any 'real'"))),
                 }
             }
@@ -241,7 +241,7 @@ fn of_hyperfine(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         };
         let own = asked.iter().map(own).collect::<Result<Vec<_>, _>>()?;
         for time in result.times {
-            runs.push(ForeignRun { line, own: own.clone(), figure: Figure::seconds(time).map_err(at)? });
+            runs.push(ForeignRun { line, own: own.clone(), figure: ForeignFigure::seconds(time).map_err(at)? });
         }
     }
     Ok(runs)
@@ -286,8 +286,8 @@ fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
         let own = own.collect::<Result<Vec<_>, _>>()?;
         let number: f64 = row[column].parse().map_err(|_| at(format!("'{}' is no number", neutral(&row[column]))))?;
         let figure = match unit {
-            None => Figure::seconds(number),
-            Some(unit) => Figure::rate(number, unit),
+            None => ForeignFigure::seconds(number),
+            Some(unit) => ForeignFigure::rate(number, unit),
         };
         runs.push(ForeignRun { line, own, figure: figure.map_err(at)? });
     }
@@ -296,7 +296,7 @@ fn of_csv(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
 
 #[cfg(test)]
 mod tests {
-    use pipemark_model::Figure as Estimated;
+    use pipemark_model::Figure;
     use proptest::prelude::*;
 
     use super::*;
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!((found[0].1, found[1].1), (2, 1));
         assert!((found[1].2 / (1.05e9 / 405.044) - 1.0).abs() < 1e-9, "{found:?}");
         let document = read("pipe-speed.log", LOG, &settings(&words)).unwrap();
-        let real = document.trials[0].estimate.as_ref().unwrap().get(Estimated::Real).unwrap().min;
+        let real = document.trials[0].estimate.as_ref().unwrap().get(Figure::Real).unwrap().min;
         assert!((real / 0.141e9 - 1.0).abs() < 1e-9);
         assert_eq!(document.trials[1].samples[0].sys_ns, 780_200_000_000);
         assert_eq!(document.experiments[0].varies[0], Key::Length);
