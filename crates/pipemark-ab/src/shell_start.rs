@@ -58,7 +58,7 @@ mod tests {
     fn it_is_taken_off_what_is_long_enough() {
         let empty = [1.0, 1.02, 0.98, 1.01, 0.99, 1.0];
         let long = vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0];
-        let taken = ShellStart::of(&empty, &[long.clone()]);
+        let taken = ShellStart::of(&empty, std::slice::from_ref(&long));
         assert!(matches!(taken.taken_off(), Some([median, low, high]) if low <= median && median <= high));
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
         let left = ShellStart::of(&empty, &[long.clone(), short]);
