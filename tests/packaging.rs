@@ -176,7 +176,7 @@ fn the_action_takes_no_program_that_was_changed() {
         return;
     }
     assert_eq!(String::from_utf8(fetch().stdout).unwrap(), "pipemark of the release\n");
-    assert!(run(&release, "sh", &["-c", "echo more >> *.gz"]).status.success());
+    assert!(run(&release, "sh", &["-c", "for file in *.gz; do echo more >>$file; done"]).status.success());
     let output = fetch();
     assert!(!output.status.success() && !output.stdout.starts_with(b"pipemark"), "{output:?}");
 }
