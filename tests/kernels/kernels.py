@@ -224,7 +224,7 @@ def main():
             initramfs(initrd, options.program, busyboxes[architecture], busyboxes[HOST], folders)
             accel = accel or accelerator(architecture, kernel, initrd)
             began = time.monotonic()
-            words = ("limit=60 zeros=100M" if accel == "kvm" else "limit=120 zeros=16M") + (" quick" if options.quick else "")
+            words = ("limit=60 zeros=100000000" if accel == "kvm" else "limit=120 zeros=24000000") + (" quick" if options.quick else "")
             cases, ended = boot(architecture, kernel, initrd, image, options.seconds, accel, options.cpus, options.numa, words)
             bad = [case for case in cases if case[1] == "FAIL"]
             failed |= bool(bad) or not ended
