@@ -24,7 +24,7 @@ pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     sheet
 }
 
-/// `quick: 36 trials, at least 5 runs each, about 40 s`.
+/// `quick: 34 trials, at least 8 runs each, about 28 s`.
 fn sentence(plan: &Plan, sessions: u32) -> String {
     let schedule = &plan.schedule;
     let once: Vec<&Trial> = plan
@@ -58,10 +58,18 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
     let head = format!("{}: {count} {}, {runs}{sessions}", plan.suite, plural(count, "trial", "trials"));
     let volumes = match volumes {
         0 => String::new(),
-        _ if volumes == once.len() => " or as long as their bytes take".to_owned(),
-        _ => format!(" and the time that the bytes of {volumes} {} take", plural(volumes as u64, "trial", "trials")),
+        _ => format!("; {volumes} of them take as long as their bytes"),
     };
-    format!("{head}: about {}{volumes}, and the starts of processes", Nanos::from(all))
+    format!("{head}, about {}{volumes}", time(all))
+}
+
+/// `28 s`, `6 min`.
+fn time(time: Duration) -> String {
+    match time.as_secs() {
+        120.. => format!("{} min", (time.as_secs_f64() / 60.0).round()),
+        1.. => format!("{} s", time.as_secs_f64().round()),
+        0 => Nanos::from(time).to_string(),
+    }
 }
 
 fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
@@ -88,7 +96,7 @@ mod tests {
             for trial in &plan.trials {
                 assert!(text.contains(&trial.id), "{name}: {} is not in\n{text}", trial.id);
             }
-            assert!(text.contains(&format!("\n{name}: ")), "{text}");
+            assert!(text.lines().any(|line| line.starts_with(&format!("{name}: "))), "{text}");
         }
     }
 
@@ -96,6 +104,6 @@ mod tests {
     fn the_time_is_that_of_runs_or_the_budget() {
         let text = "name = \"x\"\ntitle = \"x\"\n[schedule]\nruns = 3\n[[experiment]]\nname = \"e\"\ntitle = \"e\"\nparams = { time = \"200ms\" }\n";
         let text = sentence(&plan(text), 2);
-        assert_eq!(text, "x: 1 trial, 3 runs each, 2 sessions: about 1.20 s, and the starts of processes");
+        assert_eq!(text, "x: 1 trial, 3 runs each, 2 sessions, about 1 s");
     }
 }
