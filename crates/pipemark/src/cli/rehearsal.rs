@@ -60,11 +60,11 @@ fn sentence(plan: &Plan, sessions: u32) -> String {
         0 => String::new(),
         _ => format!("; {volumes} of them take as long as their bytes"),
     };
-    format!("{head}, about {}{volumes}", time(all))
+    format!("{head}, about {}{volumes}", in_words(all))
 }
 
 /// `28 s`, `6 min`.
-fn time(time: Duration) -> String {
+fn in_words(time: Duration) -> String {
     match time.as_secs() {
         120.. => format!("{} min", (time.as_secs_f64() / 60.0).round()),
         1.. => format!("{} s", time.as_secs_f64().round()),
