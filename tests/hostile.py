@@ -1115,7 +1115,7 @@ def uninterruptible():
         second.wait()
 
 
-# So often all of it is tried until there were so many tries.
+# All of it is repeated until the number of tries is reached.
 LEAST = int(os.environ.get("PIPEMARK_TRIES", "1"))
 try:
     while True:

@@ -15,7 +15,7 @@ fn soak_hostile_surroundings() {
     hostile(2000, "1800");
 }
 
-/// Tries all of it until there were so many tries.
+/// Repeats all of it until the number of tries is reached.
 fn hostile(tries: u32, seconds: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hostile.py");
     let mut command = Command::new("timeout");

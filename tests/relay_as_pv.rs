@@ -1,4 +1,4 @@
-//! What the tests of pv and mbuffer check, written anew for `pipemark relay`: bytes stay as they were whatever the sizes, marks and
+//! What the tests of pv and mbuffer check, for `pipemark relay`: bytes stay as they were whatever the sizes, marks and
 //! limits; progress tells the truth; a full disk, an early reader and an empty input end as they should.
 
 use std::fs::{self, File, OpenOptions};
@@ -172,7 +172,7 @@ fn a_limit_is_a_limit() {
     }
 }
 
-/// mbuffer: a full disk is an error. pv: it is said, and the exit code isn't 0.
+/// mbuffer: a full disk is an error. pv: it is reported, and the exit code isn't 0.
 #[test]
 fn a_full_disk_is_an_error() {
     for words in [&["--buffer", "1m"][..], &["--limit", "1g"], &["--progress", "json"]] {

@@ -434,7 +434,7 @@ impl<'a> Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// The output took so many bytes more.
+    /// The output took `bytes` more.
     fn count(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if let Some(handle) = self.handle {
@@ -447,7 +447,7 @@ impl Passage<'_> {
         self.throttle.as_mut().map_or(usize::MAX, Throttle::wait)
     }
 
-    /// So many bytes count against the limit.
+    /// Counts bytes against the limit.
     fn throttled(&mut self, bytes: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.passed(bytes);

@@ -24,7 +24,7 @@ pub struct Sample {
     pub wall_ns: u64,
     /// Of ends of ours, as time(1) would have it of the same programs: from before the first process was started until all were,
     /// then from release to the last byte, and until the last stage was reaped. What pipemark does between these, to start all
-    /// at once and to check the bytes, is left out.
+    /// at once and to check the bytes, is omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_ns: Option<u64>,
     /// User CPU time of all ends in the window, and of all stages from start to end.

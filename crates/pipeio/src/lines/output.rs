@@ -29,7 +29,7 @@ pub struct Output<'b> {
     lent: Vec<Lent<'b>>,
     /// There was no memory for something that was appended.
     short: bool,
-    /// What the last `spare` returned and nothing was appended to since: so many bytes.
+    /// Bytes that the last `spare` returned, less those appended since.
     spare: usize,
 }
 

@@ -23,7 +23,7 @@ use super::ways::Kind;
 use super::{BUFFER, End, Passage, unread};
 use crate::memory::Mapping;
 
-/// Blocks are as large as what is read at once, but there are at least so many.
+/// The fewest blocks; each is as large as what is read at once.
 const FEWEST_BLOCKS: usize = 8;
 
 /// Below the mark to [start at](MemoryBuffer::start_at) bytes wait for more until none has come for this time.
@@ -44,20 +44,20 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// A buffer of so many bytes, rounded up to pages. What comes is written at once, and what there is room for is read at
+    /// A buffer of this size in bytes, rounded up to pages. What comes is written at once, and what there is room for is read at
     /// once.
     pub fn new(bytes: usize) -> MemoryBuffer {
         MemoryBuffer { bytes, start_at: 0, stop_at: 100 }
     }
 
-    /// Writing starts, and starts again each time that the buffer was empty, when it is filled to so many percent: `mbuffer -P`.
+    /// Writing starts, and starts again each time that the buffer was empty, when it is filled to this percentage: `mbuffer -P`.
     /// It also starts when the input has ended, or has brought nothing for one to two seconds.
     pub fn start_at(mut self, percent: u8) -> MemoryBuffer {
         self.start_at = percent.min(100);
         self
     }
 
-    /// When the buffer was full, reading goes on once it has fallen to so many percent: `mbuffer -p`.
+    /// When the buffer was full, reading goes on once it has fallen to this percentage: `mbuffer -p`.
     pub fn stop_at(mut self, percent: u8) -> MemoryBuffer {
         self.stop_at = percent.min(100);
         self
@@ -183,7 +183,7 @@ impl Shared {
         }
     }
 
-    /// So many bytes were read to the start of the room.
+    /// Counts bytes that were read to the start of the free part.
     fn add(&self, bytes: usize) {
         let mut state = self.state();
         // Who waits below the mark then waits no longer than for a pause.
@@ -248,7 +248,7 @@ impl Shared {
         }
     }
 
-    /// So many bytes were written, from the start of those that there were.
+    /// Counts bytes that were written, from the oldest on.
     fn remove(&self, bytes: usize) {
         let mut state = self.state();
         state.taken += bytes;

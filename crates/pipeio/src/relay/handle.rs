@@ -66,7 +66,7 @@ impl RelayHandle {
         NonZeroU64::new(self.0.limit.load(Ordering::Relaxed))
     }
 
-    /// Holds the relay to so many bytes a second, from a tenth of a second from now on at the latest; `None` lets it go as
+    /// Limits the relay to this rate in bytes per second, from a tenth of a second from now on at the latest; `None` lets it go as
     /// fast as it can. A relay that was started without a limit stays without one.
     pub fn set_limit(&self, limit: Option<NonZeroU64>) {
         self.0.limit.store(limit.map_or(0, NonZeroU64::get), Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Throttle {
         })
     }
 
-    /// So many bytes have passed.
+    /// Counts bytes that have passed.
     pub(super) fn passed(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }

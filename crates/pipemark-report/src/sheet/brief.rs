@@ -28,7 +28,7 @@ const LINES_OF_FINDINGS: usize = 8;
 const MOST_FINDINGS: usize = 5;
 /// Each experiment shows at least as many rows, if it has them.
 const FEWEST_ROWS: usize = 2;
-/// Tables laid out whole of at most so many lines stay beside what a suite is for.
+/// The most lines of a table that is printed whole beside the headline table.
 const FEWEST_TALL: usize = 8;
 /// Different reasons why trials have no figures.
 const MOST_REASONS: usize = 2;

@@ -6,7 +6,7 @@ use pipemark_model::{Nanos, Trial, Volume};
 use pipemark_run::plan::{Plan, Runs};
 use pipemark_show::{Cell, Column, Fit, Sheet, Style, Table};
 
-/// The trials of the plans, below their experiments, and the time that all of them take so many times.
+/// The trials of the plans, below their experiments, and the time that all sessions take.
 pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     let trials: Vec<(&Plan, &Trial)> =
         plans.iter().flat_map(|plan| plan.trials.iter().map(move |trial| (plan, trial))).collect();

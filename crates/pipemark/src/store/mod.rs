@@ -97,7 +97,7 @@ impl History {
         History::connect_with(path, locks)
     }
 
-    /// Without locks of the file system, writers and readers take turns by a folder beside the database, FILE.lock.
+    /// Without locks of the file system, writers and readers exclude each other by a folder beside the database, FILE.lock.
     fn connect_with(path: PathBuf, locks: bool) -> Result<History, HistoryError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connect = || -> Result<Connection, HistoryError> {

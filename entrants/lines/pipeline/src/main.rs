@@ -15,7 +15,7 @@ type Transformed = (&'static str, String);
 /// Lines a queue holds before its sender waits.
 const QUEUE: usize = 1024;
 
-/// As published on one thread for each CPU; with an argument on so many.
+/// As published on one thread for each CPU; with an argument N on N.
 fn main() -> io::Result<()> {
     let mut runtime = Builder::new_multi_thread();
     if let Some(threads) = env::args().nth(1) {

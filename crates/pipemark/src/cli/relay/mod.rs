@@ -53,7 +53,7 @@ pub struct RelayOptions {
     /// Bytes to expect, for percent and time left [default: the rest of a file on standard input]
     #[arg(long, value_name = "SIZE", requires = "progress", help_heading = "Progress")]
     size: Option<ByteSize>,
-    /// Pass on at most so many bytes per second, such as 20m
+    /// Pass on at most RATE bytes per second, such as 20m
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
     limit: Option<NonZeroU64>,
     /// Change the limit of your relay with this process number, which has one, and do nothing else
@@ -193,7 +193,7 @@ fn say_undelivered(bytes: u64) {
     }
 }
 
-/// The capacity to go on with. One that can't be had is said, and the pipes are made as large as they may be: at a pipeline that runs
+/// The capacity to go on with. One that can't be had is reported, and the pipes are made as large as they may be: at a pipeline that runs
 /// already, it would be worse to stop.
 fn granted(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
