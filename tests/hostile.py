@@ -691,7 +691,11 @@ def lowat():
 
 @case
 def packets():
-    for w in (*BOTH, ["lines", "identity", "--batch", "100"], ["lines", "identity", "--batch", "100", "--threads", "3"]):
+    for w in (
+        *BOTH,
+        ["lines", "identity", "--batch", "100"],
+        ["lines", "identity", "--batch", "100", "--threads", "3"],
+    ):
         r1, w1 = os.pipe2(os.O_DIRECT)
         data = b"".join(b"%06d%s\n" % (i, b"Y" * 600) for i in range(600))
         p = start(w, r1)
@@ -1048,7 +1052,10 @@ def little_memory():
     for w in (["list"], ["host"], ["help", "relay"], ["history"], ["completions", "bash"], ["list", "quick"]):
         r = go(w, pre=lambda: resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20)))
         say(f"RLIMIT_AS 64 MiB {w}", r[0] in (0, 1) and b"panicked" not in r[2], r[0], r[2][:200])
-    if not shutil.which("systemd-run") or subprocess.run(["systemd-run", "--scope", "true"], capture_output=True).returncode:
+    if (
+        not shutil.which("systemd-run")
+        or subprocess.run(["systemd-run", "--scope", "true"], capture_output=True).returncode
+    ):
         return skipped("64 MiB by a control group", "systemd-run can't make one here")
     for w in VERBS:
         scope = ["systemd-run", "--scope", "-q", "-p", "MemoryMax=64M"]
@@ -1100,7 +1107,10 @@ def uninterruptible():
     # A vfork(2) leaves its parent in D state until the child ends: here as the neighbour that doesn't read.
     if not shutil.which("cc"):
         return skipped("D state", "no cc")
-    source, program = path("d.c", b"#include <unistd.h>\nint main(void){ if(vfork()==0){ sleep(2); _exit(0);} char b[65536]; ssize_t n; while((n=read(0,b,sizeof b))>0) write(1,b,n); return 0; }\n"), os.path.join(D, "d")
+    source, program = path(
+        "d.c",
+        b"#include <unistd.h>\nint main(void){ if(vfork()==0){ sleep(2); _exit(0);} char b[65536]; ssize_t n; while((n=read(0,b,sizeof b))>0) write(1,b,n); return 0; }\n",
+    ), os.path.join(D, "d")
     if subprocess.run(["cc", "-w", "-o", program, source], capture_output=True).returncode:
         return skipped("D state", "cc can't build here")
     for w in VERBS:
