@@ -19,17 +19,19 @@ python3 - "$json" "$ended" <<'END'
 import json, os, sys
 
 report = json.load(open(sys.argv[1]))
-found = report.get("comparison") or {}
-verdict, change = found.get("verdict", "cant-tell"), found.get("change")
-text = report.get("why") or ""
+judged = report["commands"][1]["figures"].get(report["by"]) or {}
+found = judged.get("comparison") or {}
+verdict, change = judged.get("verdict") or "inconclusive", found.get("change")
+verdict = verdict.replace("cant-tell", "inconclusive")
+text = judged.get("why") or ""
 if change is not None:
-    low, high = found.get("low"), found.get("high")
-    interval = "" if low is None or high is None else f" (95 % interval {100 * low:+.1f} to {100 * high:+.1f} %)"
+    low, high = found.get("judged_low"), found.get("judged_high")
+    interval = "" if low is None or high is None else f" ({100 * low:+.1f} to {100 * high:+.1f} %)"
     more = "more" if change > 0 else "less"
-    text = f"B takes {100 * abs(change):.1f} % {more} time than A{interval}. {text}".strip()
+    text = f"B takes {100 * abs(change):.1f} % {more} {report['by']} than A{interval}. {text}".strip()
 level = {"10": "error", "12": "error", "13": "error", "14": "error", "0": "notice"}.get(sys.argv[2], "error")
 text = text.replace("%", "%25").replace("\n", "%0A")
-print(f"::{level} title=pipemark ab: {verdict.replace('cant-tell', 'inconclusive')}::{text}")
+print(f"::{level} title=pipemark ab: {verdict}::{text}")
 with open(os.environ.get("GITHUB_OUTPUT", "/dev/null"), "a") as out:
     print(f"verdict={verdict}", f"change={'' if change is None else change}", f"json={sys.argv[1]}", sep="\n", file=out)
 END
