@@ -50,7 +50,7 @@ test: tools lint tests
 
 # With examples and what the documentation shows.
 tests: tools lint
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace -- --test-threads 4
 
 real: build
 	PIPEMARK=$(CURDIR)/$(PIPEMARK) tests/real/run.py --install
@@ -67,6 +67,7 @@ $(SPARK)/spark-submit:
 	$(SPARK)/python -m pip install -q pyspark==4.0.1
 
 soak:
+	PROPTEST_CASES=2000 $(CARGO) test --locked --workspace --lib
 	$(CARGO) test --locked --workspace --lib --bins --tests -- --ignored soak_
 
 # What cargo-fuzz would do, without it.

@@ -47,10 +47,11 @@ fn verdicts_have_codes_when_asked_for() {
         last.starts_with("A ran ") && last.contains("× as fast as B (") && last.ends_with(": B is worse"),
         "{last}"
     );
-    assert_eq!(ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]).code(), Some(13));
+    let ended = ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]);
+    assert_eq!(ended.code(), Some(13), "{}{}", ended.stdout, ended.stderr);
     for word in ["inconclusive", "cant-tell"] {
         let ended = ab(&["--runs", "2", "--fail-on", word, "--", "true", "--", "true"]);
-        assert_eq!(ended.code(), Some(12));
+        assert_eq!(ended.code(), Some(12), "{}{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.contains("2 rounds are too few; use --runs 10"), "{}", ended.stdout);
     }
 }

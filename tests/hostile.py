@@ -1079,7 +1079,10 @@ def watch_resized():
         if pid == 0:
             os.environ["TERM"] = "xterm"
             os.execv(PM, [PM, "watch", str(sleeper.pid)])
-        chance, seen, end = random.Random(2), b"", time.monotonic() + 4
+        chance, seen, end = random.Random(2), b"", time.monotonic() + 60
+        while b"quit" not in seen and time.monotonic() < end:
+            seen += os.read(master, 65536)
+        end = time.monotonic() + 3
         while time.monotonic() < end:
             size = struct.pack("HHHH", chance.choice([1, 2, 5, 24, 200]), chance.choice([1, 7, 80, 500]), 0, 0)
             fcntl.ioctl(master, 0x5414, size)

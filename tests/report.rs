@@ -225,45 +225,28 @@ fn attacked(document: &Value) -> Value {
     document
 }
 
+/// Over one another: two documents under names that JavaScript's objects have too, and one that attacks.
 #[test]
 fn text_from_a_file_does_nothing() {
     let document = attacked(&measured());
+    let mut others = [measured(), measured()];
+    others[0]["label"] = json!("constructor");
+    others[1]["label"] = json!("__proto__");
     let files = Files::new();
-    let Some(found) = browsed(&files.page(&[&document]), "attacked") else { return };
+    let Some(found) = browsed(&files.page(&[&others[0], &others[1], &document]), "attacked") else { return };
     assert_sound(&found);
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("</script><script>owned_1=1"), "it is shown as text:\n{text}");
     assert!(text.contains("\\u{202e}") && !text.contains('\u{202e}'), "what reorders text is shown, not obeyed");
+    for words in ["Download JSON: constructor", "Download JSON: __proto__", "What changed."] {
+        assert!(text.contains(words), "'{words}' is not in\n{text}");
+    }
 
     let path = files.document("attacked.json", &document);
     let ended = pipemark(&["report", &path, "--terminal"]);
     assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
     let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!ended.stdout.contains(harmful), "{:?}", ended.stdout);
-}
-
-#[test]
-fn runs_are_laid_over_one_another() {
-    let document = measured();
-    let mut other = document.clone();
-    other["host"]["name"] = json!("another machine");
-    let files = Files::new();
-    let Some(found) = browsed(&files.page(&[&document, &other]), "overlaid") else { return };
-    assert_sound(&found);
-    let text = found["text"].as_str().unwrap();
-    assert!(text.contains("Download JSON: another machine") && text.contains("What changed."), "{text}");
-}
-
-#[test]
-fn names_that_javascript_has_too_are_drawn() {
-    let mut documents = [measured(), measured()];
-    documents[0]["label"] = json!("constructor");
-    documents[1]["label"] = json!("__proto__");
-    let files = Files::new();
-    let Some(found) = browsed(&files.page(&[&documents[0], &documents[1]]), "prototype") else { return };
-    assert_sound(&found);
-    let text = found["text"].as_str().unwrap();
-    assert!(text.contains("constructor") && text.contains("__proto__"), "{text}");
 }
 
 #[test]

@@ -3,24 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use crate::program::PIPEMARK;
 
-/// Counts the signals that it gets, until a file is there.
-const COUNTS: &str = "import collections, os, signal, sys, time
-counts = collections.Counter()
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Prints the number of each signal that it gets, until a file is there.
+const PRINTS: &str = "import os, signal, sys, time
+def got(number, frame): os.write(1, b'%d\\n' % number)
 for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}:
-    try: signal.signal(number, lambda number, frame: counts.update([int(number)]))
+    try: signal.signal(number, got)
     except (OSError, ValueError): pass
-folder = sys.argv[1]
-open(folder + '/ready', 'w').close()
-while not os.path.exists(folder + '/done'): time.sleep(0.005)
-for number, count in counts.items(): print(number, count)
+os.write(1, b'ready\\n')
+while not os.path.exists(sys.argv[1]): time.sleep(0.005)
 sys.exit(7)";
 
 /// What can be caught but by those that stop a process, which go on by SIGCONT; Python can't catch 32 and 33.
@@ -32,53 +33,68 @@ fn catchable() -> Vec<i32> {
 fn kill(target: &str, number: i32) {
     let sent = Command::new("/bin/kill").args([&format!("-{number}"), "--", target]).status().unwrap();
     assert!(sent.success(), "{number} to {target}");
-    sleep(Duration::from_millis(90));
 }
 
-fn wait_for(path: &Path) {
+fn wait_until(mut condition: impl FnMut() -> bool) {
     let begin = Instant::now();
-    while !path.exists() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "{path:?}");
-        sleep(Duration::from_millis(10));
+    while !condition() {
+        assert!(begin.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(5));
     }
 }
 
-/// How often the pipeline under a verb gets each signal, of which one of each was sent to the group or to the program alone.
-fn deliveries(verb: &[&str], group: bool) -> BTreeMap<i32, u32> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let child = Command::new(PIPEMARK)
-        .args(verb)
-        .args(["--", "/usr/bin/python3", "-c", COUNTS, path])
+/// A verb that starts a pipeline, in a group of its own and with no signal ignored: a shell in the background ignores some.
+fn start(words: &[&str], stdout: Stdio) -> Child {
+    Command::new("env")
+        .args(["--default-signal", PIPEMARK])
+        .args(words)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .unwrap();
-    wait_for(&folder.path().join("ready"));
-    let target = if group { format!("-{}", child.id()) } else { child.id().to_string() };
+        .unwrap()
+}
+
+fn target(child: &Child, group: bool) -> String {
+    if group { format!("-{}", child.id()) } else { child.id().to_string() }
+}
+
+/// How often the pipeline under a verb gets each signal, of which one of each was sent to the group or to the program alone.
+fn deliveries(verb: &str, group: bool) -> BTreeMap<i32, u32> {
+    let folder = tempfile::tempdir().unwrap();
+    let done = folder.path().join("done");
+    let words = [verb, "--", "/usr/bin/python3", "-c", PRINTS, done.to_str().unwrap()];
+    let mut child = start(&words, Stdio::piped());
+    let (send, lines) = mpsc::channel();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(line)));
+    let next = || lines.recv_timeout(PATIENCE);
+    assert_eq!(next().as_deref(), Ok("ready"));
+    let mut counts = BTreeMap::new();
     for number in catchable() {
-        kill(&target, number);
+        kill(&target(&child, group), number);
+        // One at a time: a signal that is pending already is not delivered twice.
+        while !counts.contains_key(&number) {
+            let line = next().unwrap_or_else(|error| panic!("signal {number}: {error}"));
+            *counts.entry(line.parse().unwrap()).or_insert(0) += 1;
+        }
     }
-    fs::write(folder.path().join("done"), "").unwrap();
+    fs::write(done, "").unwrap();
+    for line in lines {
+        *counts.entry(line.parse().unwrap()).or_insert(0) += 1;
+    }
     let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(7), "{verb:?}: {stderr}");
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    let count = |line: &str| {
-        let (number, count) = line.split_once(' ')?;
-        Some((number.parse().ok()?, count.parse().ok()?))
-    };
-    stdout.lines().filter_map(count).collect()
+    assert_eq!(output.status.code(), Some(7), "{verb}: {}", String::from_utf8_lossy(&output.stderr));
+    counts
 }
 
 #[test]
 fn each_signal_reaches_the_pipeline_exactly_once() {
     let once = BTreeMap::from_iter(catchable().into_iter().map(|number| (number, 1)));
-    for verb in [&["why"][..], &["tune"]] {
+    for verb in ["why", "tune"] {
         for group in [true, false] {
-            assert_eq!(deliveries(verb, group), once, "{verb:?}, to the group: {group}");
+            assert_eq!(deliveries(verb, group), once, "{verb}, to the group: {group}");
         }
     }
 }
@@ -87,16 +103,15 @@ fn each_signal_reaches_the_pipeline_exactly_once() {
 fn a_signal_that_ends_the_pipeline_ends_why_with_the_verdict() {
     for number in [10, 12, 14, 15, 24, 34] {
         for group in [true, false] {
-            let child = Command::new(PIPEMARK)
-                .args(["why", "--", "sleep", "30"])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .process_group(0)
-                .spawn()
-                .unwrap();
-            sleep(Duration::from_millis(600));
-            kill(&if group { format!("-{}", child.id()) } else { child.id().to_string() }, number);
+            let child = start(&["why", "--", "sleep", "30"], Stdio::null());
+            let children = format!("/proc/{0}/task/{0}/children", child.id());
+            wait_until(|| {
+                let children = fs::read_to_string(&children).unwrap_or_default();
+                children
+                    .split(' ')
+                    .any(|child| fs::read(format!("/proc/{child}/comm")).is_ok_and(|name| name == b"sleep\n"))
+            });
+            kill(&target(&child, group), number);
             let output = child.wait_with_output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.signal(), Some(number), "group {group}: {stderr}");

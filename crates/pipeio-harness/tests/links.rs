@@ -508,7 +508,8 @@ fn a_sender_of_private_memory_learns_that_its_receiver_left() {
 }
 
 #[test]
-fn a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
+#[ignore = "soak: it waits for ten seconds"]
+fn soak_a_sender_of_private_memory_does_not_wait_for_ever_for_a_receiver() {
     let fd = vm::create().unwrap();
     let mut sender = vm::sender(fd, &send_options(100, Wait::Block, Content::Fresh)).unwrap();
     assert_eq!(sender.send(100).unwrap_err().kind(), ErrorKind::TimedOut);

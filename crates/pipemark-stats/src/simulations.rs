@@ -33,7 +33,7 @@ fn a_against_a_is_seldom_a_difference() {
         for noise in ALL {
             for runs in [5, 6, 7, 8, 9, 10] {
                 let mut dice = Dice::new(runs as u64);
-                let wrong = share(4000, || {
+                let wrong = share(2000, || {
                     let (base, new) = (dice.runs(noise, runs), dice.runs(noise, runs));
                     differs(compare(&base, &new, pairing, bare).unwrap().verdict)
                 });
@@ -81,7 +81,7 @@ fn wrong_when_stopped(noise: Noise, criterion: Criterion, trials: usize) -> f64 
 #[test]
 fn to_go_on_until_a_change_would_be_seen_calls_no_more_things_different() {
     for noise in ALL {
-        let wrong = wrong_when_stopped(noise, Criterion::new(Better::Lower), 60);
+        let wrong = wrong_when_stopped(noise, Criterion::new(Better::Lower), 25);
         assert!(wrong <= 0.05, "{noise:?}: {wrong}");
     }
 }
@@ -214,7 +214,7 @@ fn the_interval_covers_what_it_estimates() {
     for noise in ALL {
         let truth = truth(noise);
         for runs in [Some(5), Some(7), Some(13), None] {
-            let covered = coverage(noise, truth, runs, 300);
+            let covered = coverage(noise, truth, runs, 200);
             assert!(
                 (0.92..=0.985).contains(&covered) || runs == Some(5) && covered > 0.89,
                 "{noise:?}, {runs:?}: {covered}"

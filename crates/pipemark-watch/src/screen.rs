@@ -59,7 +59,8 @@ impl Screen {
         let before = tcgetattr(&keyboard)?;
         let mut raw = before.clone();
         raw.make_raw();
-        tcsetattr(&keyboard, OptionalActions::Flush, &raw)?;
+        // What was typed before the screen came is for the screen.
+        tcsetattr(&keyboard, OptionalActions::Now, &raw)?;
         let screen = Screen { terminal, keyboard, before, manner: ScreenOptions::default(), last: None };
         stderr().write_all(ENTER.as_bytes())?;
         Ok(screen)

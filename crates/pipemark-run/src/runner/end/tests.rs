@@ -118,7 +118,7 @@ fn work_that_is_not_done_is_caught_on_every_link() {
     for link in LinkKind::iter().filter(|link| link.transfers()).map(|link| link.to_string()) {
         for verify in ["count", "xor", "full"] {
             let job =
-                job(&[("link", &link), ("verify", verify), ("block", "4k"), ("total", "256k"), ("place", "free")]);
+                job(&[("link", &link), ("verify", verify), ("block", "4k"), ("total", "256k"), ("place", "cross")]);
             let Some(whole) = run(&job, Left::Nothing) else { continue };
             assert_eq!(whole, Ok(()), "{job:?}");
             for left in [Left::Write, Left::Read] {
@@ -141,7 +141,7 @@ fn in_place_is_written_and_looked_at_whatever_is_proven() {
                 ("verify", verify),
                 ("block", "4k"),
                 ("total", "256k"),
-                ("place", "free"),
+                ("place", "cross"),
             ]);
             let work = job.ends().unwrap().work();
             assert!(work.written || send != "in-place");
