@@ -85,7 +85,7 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps -p pipeio -p pipeio-harness
 	@if command -v gofmt >/dev/null; then \
 		found=$$(gofmt -l entrants/go); [ -z "$$found" ] || { echo "run gofmt -w: $$found"; exit 1; }; \
 	else echo "no gofmt: the form of Go is not checked"; fi

@@ -283,7 +283,7 @@ fn real_results_are_compared() {
     let started = Started::pipemark(&["bw", "--runs", "6", "--time", "20ms", "--place", "free", "--json", "-"]);
     let (one, _) = started.end();
     let files = Files::new();
-    let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6")));
+    let (base, new) = (files.put("base.json", &one.stdout), files.json("new.json", &bw("--runs 6 --place free")));
     let report = compare(&[&base, &new, "--json", "-"]).measured();
     let changes: Vec<&Value> =
         report["groups"].as_array().unwrap().iter().flat_map(|group| group["changes"].as_array().unwrap()).collect();

@@ -1079,9 +1079,11 @@ def watch_resized():
         if pid == 0:
             os.environ["TERM"] = "xterm"
             os.execv(PM, [PM, "watch", str(sleeper.pid)])
-        chance, seen, end = random.Random(2), b"", time.monotonic() + 60
+        fcntl.ioctl(master, 0x5414, struct.pack("HHHH", 24, 80, 0, 0))
+        chance, seen, end = random.Random(2), b"", time.monotonic() + 20
         while b"quit" not in seen and time.monotonic() < end:
-            seen += os.read(master, 65536)
+            if select.select([master], [], [], 0.1)[0]:
+                seen += os.read(master, 65536)
         end = time.monotonic() + 3
         while time.monotonic() < end:
             size = struct.pack("HHHH", chance.choice([1, 2, 5, 24, 200]), chance.choice([1, 7, 80, 500]), 0, 0)
@@ -1092,13 +1094,14 @@ def watch_resized():
                 except OSError:
                     break
         os.write(master, b"q")
-        code = None
-        for _ in range(100):
+        code, end = None, time.monotonic() + 20
+        while time.monotonic() < end:
             gone, status = os.waitpid(pid, os.WNOHANG)
             if gone:
                 code = os.waitstatus_to_exitcode(status)
                 break
-            while select.select([master], [], [], 0.05)[0]:
+            time.sleep(0.01)
+            while select.select([master], [], [], 0)[0]:
                 try:
                     seen += os.read(master, 65536)
                 except OSError:

@@ -225,15 +225,15 @@ fn attacked(document: &Value) -> Value {
     document
 }
 
-/// Over one another: two documents under names that JavaScript's objects have too, and one that attacks.
+/// Two documents over one another, under names that JavaScript's objects have too.
 #[test]
 fn text_from_a_file_does_nothing() {
     let document = attacked(&measured());
-    let mut others = [measured(), measured()];
-    others[0]["label"] = json!("constructor");
-    others[1]["label"] = json!("__proto__");
+    let mut both = [document.clone(), document.clone()];
+    both[0]["label"] = json!("constructor");
+    both[1]["label"] = json!("__proto__");
     let files = Files::new();
-    let Some(found) = browsed(&files.page(&[&others[0], &others[1], &document]), "attacked") else { return };
+    let Some(found) = browsed(&files.page(&[&both[0], &both[1]]), "attacked") else { return };
     assert_sound(&found);
     let text = found["text"].as_str().unwrap();
     assert!(text.contains("</script><script>owned_1=1"), "it is shown as text:\n{text}");
@@ -302,7 +302,7 @@ fn a_page_of_many_trials_stays_small() {
     let mut document = measured();
     let trials = document["trials"].as_array().unwrap().clone();
     let mut many = Vec::new();
-    for n in 0..2000 {
+    for n in 0..600 {
         let mut trial = trials[n % trials.len()].clone();
         trial["params"]["align"] = json!(n / trials.len());
         trial["id"] = json!(format!("{n}"));

@@ -214,7 +214,7 @@ fn the_interval_covers_what_it_estimates() {
     for noise in ALL {
         let truth = truth(noise);
         for runs in [Some(5), Some(7), Some(13), None] {
-            let covered = coverage(noise, truth, runs, 200);
+            let covered = coverage(noise, truth, runs, 300);
             assert!(
                 (0.92..=0.985).contains(&covered) || runs == Some(5) && covered > 0.89,
                 "{noise:?}, {runs:?}: {covered}"
