@@ -38,8 +38,9 @@ fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
 
 #[test]
 fn verdicts_have_codes_when_asked_for() {
-    let slow = "sleep 0.3";
-    let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", "true", "--", slow];
+    // Long enough for what a busy machine adds to be little beside it.
+    let (fast, slow) = ("sleep 0.05", "sleep 0.7");
+    let words = ["--runs", "6", "--fail-on", "worse", "--threshold", "5%", "--", fast, "--", slow];
     let ended = ab(&words);
     assert_eq!(ended.code(), Some(10), "{}{}", ended.stdout, ended.stderr);
     let last = ended.stdout.lines().last().unwrap();
@@ -47,7 +48,7 @@ fn verdicts_have_codes_when_asked_for() {
         last.starts_with("A ran ") && last.contains("× as fast as B (") && last.ends_with(": B is worse"),
         "{last}"
     );
-    let ended = ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", "true"]);
+    let ended = ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", fast]);
     assert_eq!(ended.code(), Some(13), "{}{}", ended.stdout, ended.stderr);
     for word in ["inconclusive", "cant-tell"] {
         let ended = ab(&["--runs", "2", "--fail-on", word, "--", "true", "--", "true"]);
@@ -227,8 +228,8 @@ fn log(script: &str, flags: &[&str]) -> (Ended, Vec<String>) {
 
 #[test]
 fn several_commands_are_ranked_and_what_is_tied_shares_a_rank() {
-    let words = ["--runs", "8", "--reference", "2", "--json", "-", "--"];
-    let commands = ["sleep 0.3", "--", "sleep 0.1", "--", "sleep 0.1; true", "--", "sleep 0.02"];
+    let words = ["--runs", "6", "--reference", "2", "--json", "-", "--"];
+    let commands = ["sleep 0.8", "--", "sleep 0.25", "--", "sleep 0.25; true", "--", "sleep 0.02"];
     let result = ab(&[&words[..], &commands].concat()).measured();
     let of = |key: &str| -> Vec<serde_json::Value> {
         result["commands"].as_array().unwrap().iter().map(|command| command[key].clone()).collect()
@@ -241,9 +242,9 @@ fn several_commands_are_ranked_and_what_is_tied_shares_a_rank() {
     assert_eq!([verdict(0), verdict(1), verdict(3)], ["worse".into(), serde_json::Value::Null, "better".into()]);
     assert_eq!(result["reference"], "B");
 
-    let text = ab(&[&["--runs", "8", "--"], &commands[..]].concat()).stdout;
+    let text = ab(&[&["--runs", "6", "--"], &commands[..]].concat()).stdout;
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("sleep")).collect();
-    assert!(rows[0].contains("sleep 0.02") && rows[3].contains("sleep 0.3"), "the best first: {text}");
+    assert!(rows[0].contains("sleep 0.02") && rows[3].contains("sleep 0.8"), "the best first: {text}");
     assert!(text.trim_end().ends_with(": better") && text.contains("D ran "), "{text}");
 }
 
