@@ -113,7 +113,7 @@ macro_rules! groups {
     ($($group:ident: $short:ident, $long:ident;)*) => {$(
         #[test]
         fn $short() {
-            $group(50);
+            $group(20);
         }
 
         #[test]

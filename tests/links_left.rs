@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::program::{Started, left_out, posix_queues, samples, trials};
+use crate::program::{Started, left_out, placement, posix_queues, samples, trials};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LINKS: [&str; 13] = [
@@ -86,7 +86,7 @@ fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     let blocks: Vec<String> = (0..kills.len() + 2).map(|nth| (1000 + nth).to_string()).collect();
     let blocks = blocks.join(",");
     let verify = if link == "null" { "count" } else { "full" };
-    let words = ["bw", "--link", link, "--mode", mode, "--block", &blocks, "--verify", verify, "--place", "free"];
+    let words = ["bw", "--link", link, "--mode", mode, "--block", &blocks, "--verify", verify, "--place", placement()];
     let mut started = Started::pipemark(&[&words[..], &["--time", "5ms", "--runs", "1", "--json", "-"]].concat());
     let mut seen = Vec::new();
     for &(nth, point) in kills {
@@ -176,11 +176,11 @@ fn no_posix_queue_remains() {
         return;
     };
     let before = ours(before);
-    for step in 0..30u32 {
+    for step in 0..12u32 {
         let words = ["bw", "--link", "posix-mq", "--place", "free", "--pairs", "2", "--time", "5ms", "--runs", "1"];
         let mut started = Started::pipemark(&words);
         let keeper = nth_of_next_run(&mut started, &mut Vec::new(), 0);
-        thread::sleep(Duration::from_micros(u64::from(step) * 50));
+        thread::sleep(Duration::from_micros(u64::from(step) * 125));
         let victim = if step % 2 == 0 { Some(started.process()) } else { keeper };
         if let Some(victim) = victim {
             let _ = kill_process(Pid::from_raw(victim as i32).unwrap(), Signal::KILL);

@@ -61,7 +61,7 @@ pub fn bw(flags: &str) -> Value {
 }
 
 /// Where runs take least time: ends that may move between CPUs are given 70 ms to settle, pinned ones 10.
-fn placement() -> &'static str {
+pub fn placement() -> &'static str {
     if thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) { "cross" } else { "free" }
 }
 
