@@ -328,13 +328,13 @@ impl Tuning {
             true => format!("in {} rounds", self.pairs().len()),
             false => "before and after only, as a full pipe can't be made small again".to_owned(),
         };
-        let way = if counted.reads { "reads" } else { "writes" };
+        let side = if counted.reads { "input" } else { "output" };
         let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         let (old, new) = self.sides();
         let (old, new) = (mean(old), mean(new));
-        let rate = format!("{way} {} with the old capacities", Throughput(old));
+        let rate = format!("{} with the old capacities", Throughput(old));
         let text = format!(
-            "{what}{interval}, {how}; {after}. Counted is what stage {} {} {rate}",
+            "{what}{interval}, {how}; {after}. Rate measured at the {side} of stage {} {}: {rate}",
             counted.stage, counted.name
         );
         self.outcome = Some(TuneOutcome {
