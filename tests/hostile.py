@@ -1092,17 +1092,17 @@ def watch_resized():
                 except OSError:
                     break
         os.write(master, b"q")
-        code = None
-        for _ in range(100):
+        code, end = None, time.monotonic() + T
+        while code is None and time.monotonic() < end:
             gone, status = os.waitpid(pid, os.WNOHANG)
             if gone:
                 code = os.waitstatus_to_exitcode(status)
-                break
-            while select.select([master], [], [], 0.05)[0]:
+            elif select.select([master], [], [], 0.05)[0]:
                 try:
                     seen += os.read(master, 65536)
                 except OSError:
-                    break
+                    # It has closed the terminal, and is about to end.
+                    time.sleep(0.01)
         if code is None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
