@@ -48,11 +48,13 @@ fn verdicts_have_codes_when_asked_for() {
         last.starts_with("A ran ") && last.contains("× as fast as B (") && last.ends_with(": B is worse"),
         "{last}"
     );
-    let ended = ab(&["--runs", "6", "--fail-on", "better", "--", slow, "--", fast]);
+    let ended = ab(&["--runs", "6", "--fail-on", "better,no-verdict", "--", slow, "--", fast]);
     assert_eq!(ended.code(), Some(13), "{}{}", ended.stdout, ended.stderr);
-    for word in ["inconclusive", "cant-tell"] {
+    for (word, code) in
+        [("inconclusive", 12), ("cant-tell", 12), ("no-verdict", 15), ("same,inconclusive,no-verdict", 15)]
+    {
         let ended = ab(&["--runs", "2", "--fail-on", word, "--", "true", "--", "true"]);
-        assert_eq!(ended.code(), Some(12), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code(), Some(code), "{word}: {}{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.contains("2 rounds are too few; use --runs 10"), "{}", ended.stdout);
     }
 }
@@ -176,6 +178,30 @@ fn ctrl_c_ends_everything() {
     let (ended, left) = started.end();
     assert_eq!(ended.code(), Some(130), "{}", ended.stderr);
     assert_eq!(left, Vec::<String>::new());
+}
+
+/// What took a minute to measure isn't thrown away, and what was set up is cleaned up.
+#[test]
+fn ctrl_c_keeps_whole_rounds_and_cleans_up() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display().to_string();
+    let script = format!("echo run >>{path}; test $(grep -c run {path}) -lt 4 || sleep 50");
+    let cleanup = format!("sleep 0.1; echo cleaned >>{path}");
+    let words = ["ab", "--cleanup", &cleanup, "--json", "-", "--", &script];
+    let started = Started::pipemark(&words);
+    let begin = Instant::now();
+    let lines = || std::fs::read_to_string(file.path()).unwrap();
+    while lines().lines().count() < 4 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "{}", lines());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    started.signal(Signal::INT);
+    let (ended, left) = started.end();
+    assert_eq!((ended.code(), left), (Some(130), Vec::<String>::new()), "{}", ended.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(result["interrupted"], true);
+    assert_eq!(result["commands"][0]["runs"].as_array().unwrap().len(), 2, "after one to warm up: {result}");
+    assert!(lines().ends_with("cleaned\n"), "{}", lines());
 }
 
 #[test]
@@ -363,6 +389,27 @@ fn what_a_command_uses_is_counted_with_all_that_it_starts() {
 }
 
 #[test]
+fn the_memory_of_all_processes_together_is_sampled_when_asked_for() {
+    let stage = "python3 -c 'x = bytearray(48 << 20); import time; time.sleep(0.2)'";
+    let script = format!("{stage} | {stage}");
+    let words = ["--by", "pipeline-memory", "--warmup", "0", "--runs", "1", "--json", "-", "--", &script];
+    let result = ab(&words).measured();
+    let figure = |key: &str| result["commands"][0]["figures"][key]["estimate"]["median"].as_f64().unwrap();
+    assert!(figure("pipeline-memory") >= f64::from(96 << 20), "{result}");
+    assert!(figure("memory") < f64::from(96 << 20), "of one process: {result}");
+    let result = ab(&["--runs", "1", "--json", "-", "--", "true"]).measured();
+    assert!(result["commands"][0]["figures"]["pipeline-memory"].is_null(), "it is not sampled by itself: {result}");
+}
+
+#[test]
+fn a_round_that_fills_the_budget_is_the_only_one_of_its_session() {
+    let flags = ["--sessions", "5", "--warmup", "0", "--budget", "1s"];
+    let (ended, lines) = log("echo run >>\"$LOG\"; sleep 0.2", &flags);
+    assert_eq!(ended.code(), Some(0), "{}", ended.stderr);
+    assert_eq!(lines.len(), 5, "one run in each session");
+}
+
+#[test]
 fn the_shells_own_start_is_measured_in_the_same_rounds() {
     let of = |flags: &[&str], command: &str| {
         ab(&[&["--runs", "8", "--json", "-"], flags, &["--", command]].concat()).measured()
@@ -414,6 +461,11 @@ fn results_are_written_for_other_programs() {
     let one = &read(&benchmark)[0];
     assert!(one["name"] == "n=1: time" && one["unit"] == "ms" && one["value"].as_f64().unwrap() >= 7.0, "{one}");
     assert!(read(&bencher)["n=2"]["latency"]["value"].as_f64().unwrap() >= 15e6);
+    assert_eq!(read(&hyperfine)["results"][1]["exit_codes"], serde_json::json!([0, 0, 0, 0, 0]));
+    let flags = ["--ignore-failure", "--name", "three", "--runs", "2", "--hyperfine-json", &hyperfine];
+    assert_eq!(ab(&[&flags[..], &["--", "exit 3"]].concat()).code(), Some(0));
+    let one = &read(&hyperfine)["results"][0];
+    assert_eq!((&one["exit_codes"], &one["command"]), (&serde_json::json!([3, 3]), &"three".into()));
     let csv = std::fs::read_to_string(csv).unwrap();
     assert!(csv.starts_with("label,command,n,rank,figure,unit,median,"), "{csv}");
     assert!(csv.lines().filter(|line| line.contains(",time,ns,")).count() == 2, "{csv}");

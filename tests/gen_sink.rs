@@ -174,6 +174,28 @@ fn ctrl_c_reports_what_had_come() {
     }
 }
 
+/// As iperf3: what came after the last whole interval has a line too.
+#[test]
+fn every_byte_is_in_the_line_of_an_interval() {
+    let mut child = pipemark(&["sink", "--interval", "100ms"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for pause in [250, 0] {
+        stdin.write_all(&[1; 1024]).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+    }
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = text(&output.stdout);
+    let (report, intervals): (Vec<&str>, Vec<&str>) = said.lines().partition(|line| line.contains(" bytes, "));
+    assert!(report.len() == 1 && intervals.len() >= 3 && said.ends_with(&format!("{}\n", report[0])), "{said}");
+    assert_eq!(intervals.iter().filter(|line| line.contains("    1 KiB  ")).count(), 2, "{said}");
+}
+
 #[test]
 fn nothing_is_no_failure() {
     let output = sink(&[], b"");

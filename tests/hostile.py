@@ -1079,10 +1079,10 @@ def watch_resized():
         if pid == 0:
             os.environ["TERM"] = "xterm"
             os.execv(PM, [PM, "watch", str(sleeper.pid)])
-        fcntl.ioctl(master, 0x5414, struct.pack("HHHH", 24, 80, 0, 0))
-        chance, seen, end = random.Random(2), b"", time.monotonic() + 20
+        chance, seen, end = random.Random(2), b"", time.monotonic() + 60
+        # Nobody has given it a size yet.
         while b"quit" not in seen and time.monotonic() < end:
-            if select.select([master], [], [], 0.1)[0]:
+            if select.select([master], [], [], 1)[0]:
                 seen += os.read(master, 65536)
         end = time.monotonic() + 3
         while time.monotonic() < end:
@@ -1094,22 +1094,22 @@ def watch_resized():
                 except OSError:
                     break
         os.write(master, b"q")
-        code, end = None, time.monotonic() + 20
-        while time.monotonic() < end:
+        code, end = None, time.monotonic() + T
+        while code is None and time.monotonic() < end:
             gone, status = os.waitpid(pid, os.WNOHANG)
             if gone:
                 code = os.waitstatus_to_exitcode(status)
-                break
-            time.sleep(0.01)
-            while select.select([master], [], [], 0)[0]:
+            elif select.select([master], [], [], 0.05)[0]:
                 try:
                     seen += os.read(master, 65536)
                 except OSError:
-                    break
+                    # It has closed the terminal, and is about to end.
+                    time.sleep(0.01)
         if code is None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        say("watch while its terminal is resized", code is not None and b"panicked" not in seen, code, seen[-300:])
+        drawn = b"quit" in seen and b"panicked" not in seen
+        say("watch while its terminal is resized", code is not None and drawn, code, seen[-300:])
         os.close(master)
     finally:
         os.killpg(sleeper.pid, signal.SIGKILL)

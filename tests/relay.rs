@@ -159,12 +159,13 @@ fn a_capacity_that_is_refused_stops_nothing() {
     // Without its capability even root is held to pipe-max-size.
     let output = shell(
         "drop=; [ $(id -u) = 0 ] && drop='setpriv --bounding-set=-sys_resource,-sys_admin --inh-caps=-all'
-         echo all of it | $drop $RELAY --capacity 1g",
+         echo all of it | $drop $RELAY --capacity 1g | cat",
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "all of it\n");
     let said = text(&output.stderr);
     assert!(said.contains("a pipe capacity of 1 GiB was refused") && said.contains("going on with"), "{said}");
+    assert_eq!(said.lines().count(), 1, "of both pipes once: {said}");
 }
 
 #[test]

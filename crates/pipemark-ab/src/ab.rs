@@ -7,14 +7,13 @@ use clap::Args;
 use clap::builder::PathBufValueParser;
 use rustix::thread::CpuSet;
 
-use pipemark_console::verdict::{criterion, named_verdict, threshold, verdict_code};
+use pipemark_console::verdict::{FailOnCommand, criterion, fail_on_command, threshold};
 use pipemark_console::{
     Destination, Ending, ExportOptions, Format, JsonLines, Progress, Stop, Targets, catch_interrupts, count,
     destination, exit, github, say, say_error,
 };
 use pipemark_model::{Better, Capacity, neutral, parse_duration};
 use pipemark_stats::compare::MOST_RUNS;
-use pipemark_stats::verdict::Verdict;
 
 use crate::commands::{CommandEntry, CommandWords, MOST_UNASKED, entries, reference};
 use crate::conditions::{RunConditions, cpu_list};
@@ -24,7 +23,7 @@ use crate::judge::Judge;
 use crate::placeholders::Parameter;
 use crate::printed::PrintedFigure;
 use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
-use crate::run_figures::{FigureKind, TIME, kinds, place};
+use crate::run_figures::{FigureKind, PIPELINE_MEMORY, TIME, kinds, place};
 use crate::sheet::{commands_csv, commands_sheet};
 use crate::shell::Shell;
 use crate::shell_start::ShellStart;
@@ -152,6 +151,9 @@ struct JudgingOptions {
     /// /s, and less of all else. A run that prints no such figure has failed.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
+    /// Sample the memory of all processes of a command together, every 5 ms: the figure pipeline-memory
+    #[arg(long)]
+    pipeline_memory: bool,
     /// The figure that ranks and verdicts go by
     #[arg(long, value_name = "FIGURE", default_value = TIME)]
     by: String,
@@ -161,8 +163,8 @@ struct JudgingOptions {
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with a code of its own when this is the verdict of a command (see below)
-    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = named_verdict)]
-    fail_on: Vec<Verdict>,
+    #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = fail_on_command)]
+    fail_on: Vec<FailOnCommand>,
 }
 
 /// Where results go.
@@ -230,18 +232,22 @@ pub fn run(options: &AbOptions) -> Ending {
     }
     let verdict = worst(&result, &options.judging.fail_on);
     let failure = result.commands.iter().any(failed);
-    github::report("ab", &sheet, verdict.map(Verdict::name).or(failure.then_some("failed")))?;
+    github::report("ab", &sheet, verdict.map(FailOnCommand::name).or(failure.then_some("failed")))?;
     match verdict {
+        _ if result.interrupted => Err(Stop::code(exit::INTERRUPTED)),
         _ if failure => Err(Stop::code(exit::FAILED)),
-        Some(verdict) => Err(Stop::code(verdict_code(verdict))),
+        Some(verdict) => Err(Stop::code(verdict.code())),
         None => Ok(()),
     }
 }
 
 /// The most urgent verdict that the program is to fail on.
-fn worst(result: &AbResult, fail_on: &[Verdict]) -> Option<Verdict> {
-    let urgent = [Verdict::Worse, Verdict::Inconclusive, Verdict::Better, Verdict::Same];
-    urgent.into_iter().find(|verdict| fail_on.contains(verdict) && result.verdicts().any(|other| other == *verdict))
+fn worst(result: &AbResult, fail_on: &[FailOnCommand]) -> Option<FailOnCommand> {
+    let happened = |what: &FailOnCommand| match what {
+        FailOnCommand::Verdict(verdict) => result.verdicts().any(|other| other == *verdict),
+        FailOnCommand::NoVerdict => result.is_without_verdict(),
+    };
+    FailOnCommand::ALL.into_iter().find(|what| fail_on.contains(what) && happened(what))
 }
 
 /// What was typed, ready to be run.
@@ -269,7 +275,9 @@ impl AbPlan {
             return Err(Stop::usage("there is no command; write one in quotes: pipemark ab 'A', or -- 'A' -- 'B'"));
         }
         let values = choice.parameter.iter().map(|parameter| parameter.values.len());
-        match values.fold(typed.commands.len(), usize::saturating_mul) {
+        // One command with several capacities is as many.
+        let commands = if let [_] = typed.commands[..] { typed.capacities.len().max(1) } else { typed.commands.len() };
+        match values.fold(commands, usize::saturating_mul) {
             count if count > MOST_COMMANDS => {
                 return Err(Stop::usage(format_args!(
                     "{count} commands are more than the {MOST_COMMANDS} that can be ranked"
@@ -301,6 +309,7 @@ impl AbPlan {
                 criterion: criterion(judging.threshold, kinds[by].better),
                 reference: choice.reference.as_deref().map_or(Ok(0), |wanted| reference(&entries, wanted))?,
                 ignore_output: around.ignore_output,
+                memory: judging.pipeline_memory || judging.by == PIPELINE_MEMORY,
                 cold: around.cold.clone(),
                 keep_going: scanned,
                 announced: scanned && !options.output.export.quiet,
@@ -342,6 +351,10 @@ impl AbPlan {
             &mut on_run,
         )?;
         progress.finish();
+        if rounds.interrupted {
+            // Written is what there is.
+            interrupt.end_the_program_with(exit::INTERRUPTED)?;
+        }
         let after = pipemark_host::Reading::now();
         let times: Vec<Vec<f64>> =
             rounds.commands.iter().filter_map(|command| Some(command.by_session(0)?.concat())).collect();
@@ -375,6 +388,7 @@ impl AbPlan {
             reference: self.entries[self.rounds.reference].label.clone(),
             figures: self.kinds.iter().map(info).collect(),
             commands: judge.commands(),
+            interrupted: rounds.interrupted,
             warnings: pipemark_host::warnings(&host, &before, &after).iter().map(ToString::to_string).collect(),
         })
     }

@@ -12,6 +12,8 @@ use crate::stages::stages;
 pub struct CommandEntry {
     /// What it is called in tables and sentences: its name, or A, B, C, or its parameters.
     pub label: String,
+    /// Whether that is its name.
+    pub named: bool,
     /// The command with its parameters.
     pub text: String,
     /// The values of its parameters.
@@ -80,6 +82,7 @@ pub fn entries(typed: &CommandWords) -> Result<Vec<CommandEntry>, String> {
             let text = replaced(text, &settings);
             all.push(CommandEntry {
                 label: label(typed, at, count, &settings),
+                named: !typed.names.is_empty(),
                 command: TimedCommand { stages: split(&text, capacity)?, capacity },
                 text,
                 hooks: Hooks {

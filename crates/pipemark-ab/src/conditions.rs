@@ -98,7 +98,9 @@ pub fn cpu_list(text: &str) -> Result<CpuSet, String> {
         }
         for cpu in first..=last {
             if !allowed.is_set(cpu) {
-                return Err(format!("CPU {cpu} is not there or may not be used; 'pipemark host' lists those that may"));
+                return Err(format!(
+                    "CPU {cpu} is not there or may not be used; 'pipemark list machine' lists those that may"
+                ));
             }
             set.set(cpu);
         }

@@ -15,16 +15,15 @@ use crate::conditions::{not_run, too_long};
 
 /// Bytes taken from a pipe at once.
 pub const TAKEN: usize = 1 << 20;
-/// As much is kept of what is printed on either stream; the rest is counted.
-const KEPT: usize = 16 << 20;
+/// As much is kept of the beginning and of the end of what is printed on either stream; the rest is counted.
+const KEPT: usize = 8 << 20;
 
 /// A stream of the command, and what becomes of it.
 pub struct OutputStream {
     pub reader: PipeReader,
     /// Of all of it.
     pub hash: Option<Sha256>,
-    /// The beginning of it.
-    pub kept: Option<Vec<u8>>,
+    kept: Option<KeptEnds>,
     /// Bytes until now.
     pub bytes: u64,
     ended: bool,
@@ -33,7 +32,13 @@ pub struct OutputStream {
 impl OutputStream {
     /// Of which nothing is known yet.
     pub fn new(reader: PipeReader, hashed: bool, kept: bool) -> OutputStream {
-        OutputStream { reader, hash: hashed.then(Sha256::new), kept: kept.then(Vec::new), bytes: 0, ended: false }
+        OutputStream {
+            reader,
+            hash: hashed.then(Sha256::new),
+            kept: kept.then(KeptEnds::default),
+            bytes: 0,
+            ended: false,
+        }
     }
 
     /// Takes what there is, which does not wait: as references to pages, unless it is hashed or kept.
@@ -46,9 +51,32 @@ impl OutputStream {
             hash.update(&block[..count]);
         }
         if let Some(kept) = &mut self.kept {
-            kept.extend_from_slice(&block[..count.min(KEPT - kept.len())]);
+            kept.add(&block[..count]);
         }
         Ok(count)
+    }
+
+    /// What was printed, without what is in the middle of much; nothing where it isn't kept.
+    pub fn printed(&mut self) -> Vec<u8> {
+        self.kept.take().map_or_else(Vec::new, |kept| [kept.beginning, kept.end].concat())
+    }
+}
+
+/// The two ends of what is printed: what a program reports of itself is last, or first.
+#[derive(Debug, Default)]
+struct KeptEnds {
+    beginning: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl KeptEnds {
+    fn add(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(KEPT - self.beginning.len()));
+        self.beginning.extend_from_slice(first);
+        self.end.extend_from_slice(rest);
+        if self.end.len() > 2 * KEPT {
+            self.end.drain(..self.end.len() - KEPT);
+        }
     }
 }
 
@@ -73,5 +101,20 @@ pub fn drain(streams: &mut [OutputStream], deadline: Instant, interrupt: &Interr
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(not_run(error.into())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_and_the_end_are_kept() {
+        let mut kept = KeptEnds::default();
+        kept.add(b"first");
+        (0..40).for_each(|_| kept.add(&vec![b'x'; TAKEN]));
+        kept.add(b"last");
+        assert!(kept.beginning.starts_with(b"first") && kept.end.ends_with(b"last"));
+        assert!((KEPT..=2 * KEPT).contains(&kept.end.len()) && kept.beginning.len() == KEPT);
     }
 }

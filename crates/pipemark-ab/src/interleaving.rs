@@ -48,6 +48,8 @@ pub struct RoundPlan {
     /// The place of the command that the others are compared with.
     pub reference: usize,
     pub ignore_output: bool,
+    /// Whether the memory of all processes together is sampled.
+    pub memory: bool,
     /// Files whose pages are dropped before each run.
     pub cold: Vec<PathBuf>,
     /// Whether what fails is a row and the rest goes on.
@@ -64,6 +66,8 @@ pub struct RunRecord {
     pub round: u32,
     /// In the order of the kinds; the time with the shell's start in it.
     pub figures: Vec<Option<f64>>,
+    /// Of the last stage; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
 }
 
 /// What became of a command.
@@ -93,6 +97,8 @@ pub struct Rounds {
     pub cold: Option<ColdPages>,
     /// How long a round took.
     pub round_time: Duration,
+    /// Whether the person ended it: then these are the rounds that were complete.
+    pub interrupted: bool,
 }
 
 impl CommandRuns {
@@ -128,10 +134,24 @@ pub fn run_rounds(
     on_run: &mut OnRun<'_>,
 ) -> Result<Rounds, Stop> {
     let rounds = Rounds { commands: vec![CommandRuns::default(); entries.len()], ..Rounds::default() };
-    let mut runner =
-        Runner { entries, kinds, conditions, plan, interrupt, rounds, kept: kinds.iter().any(FigureKind::is_printed) };
+    let mut runner = Runner {
+        entries,
+        kinds,
+        conditions,
+        plan,
+        interrupt,
+        rounds,
+        kept: kinds.iter().any(FigureKind::is_printed),
+        complete: Vec::new(),
+    };
     runner.hooks("--setup", |entry| entry.hooks.setup.as_ref())?;
-    let done = runner.all(progress, on_run);
+    let mut done = runner.all(progress, on_run);
+    if interrupt.requested() {
+        interrupt.forget()?;
+        if runner.keep_complete_rounds() {
+            done = Ok(());
+        }
+    }
     // However it ended, what was set up is cleaned up.
     let cleaned = runner.hooks("--cleanup", |entry| entry.hooks.cleanup.as_ref());
     done.and(cleaned)?;
@@ -147,6 +167,8 @@ struct Runner<'a> {
     rounds: Rounds,
     /// Whether what is printed is kept.
     kept: bool,
+    /// Runs of each command in rounds that are over.
+    complete: Vec<usize>,
 }
 
 impl Runner<'_> {
@@ -175,6 +197,15 @@ impl Runner<'_> {
         }
     }
 
+    /// When the person interrupts: what was measured in whole rounds stays. Whether there is any.
+    fn keep_complete_rounds(&mut self) -> bool {
+        for (command, complete) in self.rounds.commands.iter_mut().zip(&self.complete) {
+            command.runs.truncate(*complete);
+        }
+        self.rounds.interrupted = !self.complete.is_empty();
+        self.rounds.interrupted
+    }
+
     fn all(&mut self, progress: &mut Progress, on_run: &mut OnRun<'_>) -> Result<(), Stop> {
         let plan = self.plan;
         let begun = Instant::now();
@@ -186,12 +217,14 @@ impl Runner<'_> {
             let mut timed = Instant::now();
             let mut made = 0;
             for round in 0.. {
-                if round == plan.warmup {
-                    if session == 1 {
-                        let once = warm.elapsed() / plan.warmup.max(1);
-                        per_session = per_session.or_else(|| self.affordable(once));
+                if session == 1 && round == plan.warmup.max(1) {
+                    let once = warm.elapsed() / round;
+                    per_session = per_session.or_else(|| self.affordable(once));
+                    if per_session.is_none_or(|rounds| made < rounds) {
                         self.announce(once, per_session);
                     }
+                }
+                if round == plan.warmup {
                     timed = Instant::now();
                 }
                 let counted = round >= plan.warmup;
@@ -222,6 +255,7 @@ impl Runner<'_> {
                 }
                 if counted {
                     made += 1;
+                    self.complete = self.rounds.commands.iter().map(|command| command.runs.len()).collect();
                     self.measure_shell(session)?;
                     self.rounds.round_time = timed.elapsed() / made;
                 }
@@ -236,7 +270,7 @@ impl Runner<'_> {
         match self.try_one(entry, session, hashed) {
             Ok((ran, figures)) => {
                 self.check_output(at, &ran)?;
-                let record = RunRecord { session, round, figures };
+                let record = RunRecord { session, round, figures, exit_code: ran.exit_code };
                 on_run(entry, &record)?;
                 let command = &mut self.rounds.commands[at];
                 command.capacity = ran.capacity;
@@ -267,7 +301,12 @@ impl Runner<'_> {
 
     fn mode(&self, session: u32, hashed: bool) -> RunMode {
         // A stack that begins elsewhere is as good as another layout of memory: all commands get the same.
-        RunMode { hashed, kept: self.kept, padding: (session - 1) as usize * PADDING % MOST_PADDING }
+        RunMode {
+            hashed,
+            kept: self.kept,
+            memory: self.plan.memory,
+            padding: (session - 1) as usize * PADDING % MOST_PADDING,
+        }
     }
 
     /// The shell alone, where it is a part of short commands that is worth knowing.
@@ -279,7 +318,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let nothing = TimedCommand { stages: vec![String::new()], capacity: None };
-        let mode = RunMode { hashed: false, ..self.mode(session, false) };
+        let mode = RunMode { hashed: false, memory: false, ..self.mode(session, false) };
         match nothing.run(self.conditions, mode, self.interrupt) {
             Ok(ran) => self.rounds.empty.push(ran.nanoseconds()),
             Err(RunError::Interrupted) => return self.failed(0, RunError::Interrupted),

@@ -55,6 +55,7 @@ impl Judge<'_> {
                 if nth == self.plan.by {
                     command.rank = judged.rank;
                 }
+                let estimate = if kind.key == TIME { self.shell_start.widened(estimate) } else { estimate };
                 let at_most = self.is_own_memory(kind, estimate.median);
                 let FigureVerdict { comparison, verdict, why, .. } = judged;
                 command.figures.insert(kind.key.clone(), FigureResult { estimate, at_most, comparison, verdict, why });
@@ -71,10 +72,12 @@ impl Judge<'_> {
         let run = |run: &crate::interleaving::RunRecord| TimedRun {
             session: run.session,
             round: run.round,
+            exit_code: run.exit_code,
             figures: figures(&run.figures),
         };
         CommandResult {
             label: entry.label.clone(),
+            named: entry.named,
             command: entry.text.clone(),
             parameters: entry.parameters.iter().cloned().collect(),
             failed: runs.failed.clone(),

@@ -14,6 +14,7 @@ mod hooks;
 mod interleaving;
 mod judge;
 mod pipeline;
+mod pipeline_memory;
 mod placeholders;
 mod printed;
 pub mod result;

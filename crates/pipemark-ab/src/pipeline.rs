@@ -18,6 +18,7 @@ use pipemark_model::{Capacity, Nanos, neutral};
 use crate::conditions::{RunConditions, not_run, too_long};
 use crate::counted_events::HardwareCounters;
 use crate::drain::{OutputStream, TAKEN, drain};
+use crate::pipeline_memory::MemorySampler;
 use crate::shell::Shell;
 
 /// What a shell says of a command that SIGPIPE ended: it died because nobody reads it, as `yes | head` does.
@@ -39,6 +40,8 @@ pub struct RunMode {
     pub hashed: bool,
     /// Whether what is printed is kept, standard error too.
     pub kept: bool,
+    /// Whether the memory of all processes together is sampled.
+    pub memory: bool,
     /// By so many bytes the environment is larger, which shifts where stacks begin.
     pub padding: usize,
 }
@@ -58,6 +61,10 @@ pub struct PipelineRun {
     pub capacity: Option<u64>,
     /// Of all its processes; of the memory the most that one of them had.
     pub usage: Usage,
+    /// The most memory that all its processes had at one moment, where that was sampled.
+    pub pipeline_memory: Option<u64>,
+    /// The exit code of its last stage; `None` where a signal ended it.
+    pub exit_code: Option<i32>,
     /// Bytes that they read and wrote by calls; `None` where the kernel doesn't tell.
     pub bytes: Option<(u64, u64)>,
     /// Instructions, cycles and cache misses, where they may be counted.
@@ -102,17 +109,20 @@ impl TimedCommand {
             capacity = self.start(conditions, mode, &writers, &mut stages)?;
         }
         drop(writers);
+        let pids = || stages.iter().map(Child::pid).collect();
+        let sampler = mode.memory.then(|| MemorySampler::start(pids())).transpose().map_err(not_run)?;
         drain(&mut streams, deadline, interrupt)?;
         for stage in &stages {
             wait_for_first([stage], deadline, Some(interrupt))?.ok_or_else(too_long)?;
         }
         let elapsed = begin.elapsed();
+        let pipeline_memory = sampler.and_then(MemorySampler::peak);
         let bytes =
             stages.iter().map(bytes_moved).try_fold((0, 0), |sum, (read, wrote)| Some((sum.0 + read?, sum.1 + wrote?)));
         // The first is the leader of their group: what stages put into the background is killed before any is reaped.
         stages.iter_mut().try_for_each(Child::end_now).map_err(not_run)?;
         let counters = counters.read();
-        let mut printed = streams.iter_mut().map(|stream| stream.kept.take().unwrap_or_default());
+        let mut printed = streams.iter_mut().map(OutputStream::printed);
         let printed = [printed.next().unwrap_or_default(), printed.next().unwrap_or_default()];
         stages.iter().try_for_each(|stage| check_end(stage, conditions, &printed[1]))?;
         Ok(PipelineRun {
@@ -122,6 +132,8 @@ impl TimedCommand {
             printed,
             capacity,
             usage: stages.iter().filter_map(Child::end).map(|(_, usage)| usage).fold(Usage::default(), sum),
+            pipeline_memory,
+            exit_code: stages.last().and_then(Child::end).and_then(|(status, _)| status.code()),
             bytes,
             counters,
         })

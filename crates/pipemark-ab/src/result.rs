@@ -46,6 +46,8 @@ pub struct AbResult {
     pub figures: Vec<FigureInfo>,
     /// In the order in which they were typed.
     pub commands: Vec<CommandResult>,
+    /// Whether the person ended it early, with what had been measured until then.
+    pub interrupted: bool,
     /// What disturbed the measurement.
     pub warnings: Vec<String>,
 }
@@ -68,6 +70,9 @@ pub struct FigureInfo {
 pub struct CommandResult {
     /// What it is called.
     pub label: String,
+    /// Whether `--name` called it so.
+    #[serde(skip)]
+    pub named: bool,
     /// What was run.
     pub command: String,
     /// The values of its parameters.
@@ -98,6 +103,8 @@ pub struct TimedRun {
     pub session: u32,
     /// From 1, in each session.
     pub round: u32,
+    /// Of the last stage; null where a signal ended it.
+    pub exit_code: Option<i32>,
     /// By key.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
@@ -123,6 +130,13 @@ impl AbResult {
     /// The result of the figure that is judged.
     pub fn judged<'a>(&self, command: &'a CommandResult) -> Option<&'a FigureResult> {
         command.figures.get(&self.by)
+    }
+
+    /// Whether a command has too few runs or sessions, or no ratio, to be judged by.
+    pub fn is_without_verdict(&self) -> bool {
+        let figures = self.commands.iter().filter_map(|command| self.judged(command));
+        let judged = |figure: &FigureResult| figure.comparison.is_some_and(|comparison| comparison.judged().is_some());
+        figures.filter(|figure| figure.verdict == Some(Verdict::Inconclusive)).any(|figure| !judged(figure))
     }
 
     /// All verdicts of commands.

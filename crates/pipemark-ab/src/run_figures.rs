@@ -65,6 +65,9 @@ enum FigureSource {
 /// The key of the time, which is the first figure.
 pub const TIME: &str = "time";
 
+/// The key of what is sampled only when it is asked for.
+pub const PIPELINE_MEMORY: &str = "pipeline-memory";
+
 /// All figures: those of every command, and those that these print.
 pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
     let built_in = |(key, heading, unit, of): BuiltIn| FigureKind {
@@ -87,11 +90,12 @@ pub fn kinds(printed: &[PrintedFigure]) -> Vec<FigureKind> {
 type BuiltIn = (&'static str, &'static str, Unit, fn(&PipelineRun) -> Option<f64>);
 
 /// Of each its key, its heading, its unit and where it is from.
-const BUILT_IN: [BuiltIn; 11] = [
+const BUILT_IN: [BuiltIn; 12] = [
     (TIME, "time", Unit::Nanoseconds, |run| Some(run.nanoseconds())),
     ("user", "user", Unit::Nanoseconds, |run| Some(run.usage.user_ns as f64)),
     ("system", "system", Unit::Nanoseconds, |run| Some(run.usage.sys_ns as f64)),
     ("memory", "peak memory", Unit::Bytes, |run| Some(run.usage.peak_bytes as f64)),
+    (PIPELINE_MEMORY, "memory of all", Unit::Bytes, |run| Some(run.pipeline_memory? as f64)),
     ("read", "bytes read", Unit::Bytes, |run| Some(run.bytes?.0 as f64)),
     ("written", "bytes written", Unit::Bytes, |run| Some(run.bytes?.1 as f64)),
     ("switches", "context switches", Unit::Count, |run| {
@@ -117,12 +121,22 @@ pub fn of_run(kinds: &[FigureKind], run: &PipelineRun) -> Result<Vec<Option<f64>
     kinds.iter().map(figure).collect()
 }
 
+/// What stands beside the figures in the JSON of a run.
+const RUN_FIELDS: [&str; 6] = ["label", "command", "session", "round", "warmup", "exit_code"];
+
 /// The place of the figure that `--by` names.
 ///
 /// # Errors
 /// A sentence, when there is none, or several have one name.
 pub fn place(kinds: &[FigureKind], by: &str) -> Result<usize, String> {
     let keys = || kinds.iter().map(|kind| kind.key.as_str());
+    let is_taken = |key: &&str| RUN_FIELDS.contains(key) || key.starts_with("parameter_");
+    if let Some(taken) = keys().find(is_taken) {
+        return Err(format!(
+            "a figure can't be called '{}', as a field of each run is; use another name",
+            neutral(taken)
+        ));
+    }
     if let Some(twice) =
         keys().enumerate().find_map(|(at, key)| keys().take(at).any(|other| other == key).then_some(key))
     {
@@ -151,6 +165,9 @@ mod tests {
         assert_eq!((kinds[at].better, kinds[at].unit.show(1234.5)), (Better::Higher, "1234".to_owned()));
         assert!(place(&kinds, "memry").unwrap_err().contains("did you mean memory?"));
         assert!(place(&super::kinds(&[own("time=x")]), TIME).unwrap_err().contains("two figures"));
+        for taken in ["round=x", "parameter_n=x"] {
+            assert!(place(&super::kinds(&[own(taken)]), TIME).unwrap_err().contains("use another name"), "{taken}");
+        }
     }
 
     #[test]

@@ -21,6 +21,9 @@ const FEWEST_POINTS: usize = 3;
 pub fn commands_sheet(result: &AbResult, kinds: &[FigureKind], all: bool) -> Sheet {
     let by = kinds.iter().find(|kind| kind.key == result.by).expect("one of the figures");
     let mut sheet = Sheet::default();
+    let rounds = result.commands.iter().map(|command| command.runs.len()).max().unwrap_or(0);
+    let interrupted = || Note::new("!", Style::Caution, &format!("interrupted after {rounds} rounds"));
+    sheet.notes(result.interrupted.then(interrupted));
     sheet.notes(result.warnings.iter().map(|warning| Note::new("!", Style::Caution, warning)));
     sheet.grid(ranked(result, by));
     if let Some(chart) = chart(result, by) {

@@ -41,6 +41,16 @@ impl ShellStart {
         }
     }
 
+    /// A time that it was taken off of, with room for the error of what was taken.
+    pub fn widened(&self, time: Estimate) -> Estimate {
+        let Some([median, low, high]) = self.taken_off() else { return time };
+        Estimate {
+            low: time.low.map(|end| end - (high - median)),
+            high: time.high.map(|end| end + (median - low)),
+            ..time
+        }
+    }
+
     /// What it took.
     pub fn estimate(&self) -> Option<Estimate> {
         match self {
@@ -60,6 +70,10 @@ mod tests {
         let long = vec![5.0, 5.1, 4.9, 5.0, 5.0, 5.0];
         let taken = ShellStart::of(&empty, std::slice::from_ref(&long));
         assert!(matches!(taken.taken_off(), Some([median, low, high]) if low <= median && median <= high));
+        let time = estimate::from_runs(&long).unwrap();
+        let (wide, [median, low, high]) = (taken.widened(time), taken.taken_off().unwrap());
+        let ends = (time.low.unwrap() - (high - median), time.high.unwrap() + (median - low));
+        assert_eq!((wide.low.unwrap(), wide.high.unwrap()), ends, "what was taken off has an error of its own");
         let short = vec![1.2, 1.3, 1.1, 1.2, 1.2, 1.2];
         let left = ShellStart::of(&empty, &[long.clone(), short]);
         assert!(matches!(left, ShellStart::LeftIn(_)) && left.taken_off().is_none(), "for all or for none");

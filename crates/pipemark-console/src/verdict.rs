@@ -50,13 +50,59 @@ pub fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// A verdict that `--fail-on` names; `cant-tell` is what inconclusive was called before.
+/// What commands may be failed on, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailOnCommand {
+    /// One of the verdicts.
+    Verdict(Verdict),
+    /// There are too few runs or sessions for one.
+    NoVerdict,
+}
+
+impl FailOnCommand {
+    /// In the order in which they decide the exit code.
+    pub const ALL: [FailOnCommand; 5] = [
+        FailOnCommand::Verdict(Verdict::Worse),
+        FailOnCommand::NoVerdict,
+        FailOnCommand::Verdict(Verdict::Inconclusive),
+        FailOnCommand::Verdict(Verdict::Better),
+        FailOnCommand::Verdict(Verdict::Same),
+    ];
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailOnCommand::Verdict(verdict) => verdict.name(),
+            FailOnCommand::NoVerdict => "no-verdict",
+        }
+    }
+
+    /// The code that a program ends with.
+    pub fn code(self) -> u8 {
+        match self {
+            FailOnCommand::Verdict(verdict) => verdict_code(verdict),
+            FailOnCommand::NoVerdict => exit::NO_VERDICT,
+        }
+    }
+}
+
+/// What `--fail-on` of commands names.
 ///
 /// # Errors
 /// A sentence.
-pub fn named_verdict(text: &str) -> Result<Verdict, String> {
+pub fn fail_on_command(text: &str) -> Result<FailOnCommand, String> {
+    match text {
+        "no-verdict" => Ok(FailOnCommand::NoVerdict),
+        _ => named_verdict(text).map(FailOnCommand::Verdict),
+    }
+}
+
+/// A verdict by its name; `cant-tell` is what inconclusive was called before.
+fn named_verdict(text: &str) -> Result<Verdict, String> {
     let text = if text == "cant-tell" { Verdict::Inconclusive.name() } else { text };
-    text.parse().map_err(|()| format!("'{}' is not a verdict; use worse, inconclusive, better or same", neutral(text)))
+    text.parse().map_err(|()| {
+        format!("'{}' is not a verdict; use worse, no-verdict, inconclusive, better or same", neutral(text))
+    })
 }
 
 #[cfg(test)]
@@ -66,8 +112,9 @@ mod tests {
     #[test]
     fn verdicts_have_one_name_and_an_old_one() {
         assert_eq!(named_verdict("cant-tell"), Ok(Verdict::Inconclusive));
+        assert_eq!(fail_on_command("no-verdict"), Ok(FailOnCommand::NoVerdict));
         assert!(Verdict::iter().all(|verdict| named_verdict(verdict.name()) == Ok(verdict)));
-        assert!(named_verdict("slower").unwrap_err().contains("worse, inconclusive"));
+        assert!(named_verdict("slower").unwrap_err().contains("worse, no-verdict, inconclusive"));
     }
 
     #[test]

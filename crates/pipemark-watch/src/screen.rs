@@ -72,12 +72,13 @@ impl Screen {
     /// When the terminal is gone.
     pub fn draw(&mut self, report: &PipelineReport, history: Vec<Vec<f64>>) -> io::Result<()> {
         let size = tcgetwinsize(&self.keyboard)?;
-        let terminal = Terminal { width: size.ws_col.into(), ..self.terminal };
+        let [width, height] = known_size([size.ws_col, size.ws_row]);
+        let terminal = Terminal { width, ..self.terminal };
         if !self.manner.frozen || self.last.is_none() {
             self.last = Some((report.clone(), history));
         }
         let Some((report, history)) = &self.last else { return Ok(()) };
-        let lines = picture(report, history, self.manner, terminal, size.ws_row.into());
+        let lines = picture(report, history, self.manner, terminal, height);
         // Cleared before it is written: afterwards that would take the last character of a line as wide as the screen.
         write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
         stderr().flush()
@@ -117,6 +118,12 @@ impl ScreenOptions {
         }
         None
     }
+}
+
+/// Columns and lines: 80 and 24 of a terminal that doesn't know them, as a serial line or a pseudo-terminal that nobody sized.
+fn known_size([columns, lines]: [u16; 2]) -> [usize; 2] {
+    let or = |own: u16, common: usize| if own == 0 { common } else { own.into() };
+    [or(columns, 80), or(lines, 24)]
 }
 
 /// As many lines as there is room for: about it, the stages, what holds them back, the keys.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use pipemark_model::{Better, ByteSize, Throughput};
+use pipemark_console::verdict::{interval, style};
+use pipemark_model::{Better, ByteSize, Throughput, signed_percent};
+use pipemark_show::{Cell, Column, Grid, Table};
 use pipemark_stats::compare::{Comparison, Pairing, compare};
 use pipemark_stats::verdict::{Criterion, Verdict};
 
@@ -90,6 +92,35 @@ pub struct TuneOutcome {
     rounds: usize,
     counted: Option<Counted>,
     pipes: Vec<Tried>,
+    /// The comparison, and the mean rates with the old and the larger pipes, in bytes a second.
+    #[serde(skip)]
+    compared: Option<(Comparison, [f64; 2])>,
+}
+
+impl TuneOutcome {
+    /// Both sides in the columns of `ab` and `compare`, where they were compared.
+    pub fn table(&self) -> Option<Grid> {
+        let (comparison, [old, new]) = self.compared?;
+        let name = format!("{} pipes", ByteSize(self.capacity));
+        let rows = [("old pipes", old, None), (name.as_str(), new, Some(comparison))];
+        let shown = |value: Option<String>| Cell::shown(value.unwrap_or_default());
+        let grid = Table::of(&rows)
+            .column(Column::words("label", "name"), |row| {
+                Cell::text(row.0).mark(if row.2.is_none() { "*" } else { "" })
+            })
+            .column(Column::figures("rate", "rate"), |row| Cell::of(Throughput(row.1).to_string(), row.1))
+            .column(Column::figures("change", "change"), |row| {
+                shown(row.2.map(|comparison| format!("{} %", signed_percent(comparison.change))))
+            })
+            .column(Column::figures("", "interval"), |row| shown(row.2.map(|comparison| interval(&comparison))))
+            .column(Column::words("verdict", "verdict"), |row| {
+                row.2.map_or_else(Cell::default, |comparison| {
+                    Cell::of(comparison.verdict.name(), comparison.verdict.name()).style(style(comparison.verdict))
+                })
+            })
+            .grid();
+        Some(grid)
+    }
 }
 
 /// An experiment that is under way.
@@ -297,12 +328,13 @@ impl Tuning {
             true => format!("in {} rounds", self.pairs().len()),
             false => "before and after only, as a full pipe can't be made small again".to_owned(),
         };
-        let way = if counted.reads { "reads" } else { "writes" };
-        let (old, _) = self.sides();
-        let old = old.iter().sum::<f64>() / old.len().max(1) as f64;
-        let rate = format!("{way} {} with the old capacities", Throughput(old));
+        let side = if counted.reads { "input" } else { "output" };
+        let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let (old, new) = self.sides();
+        let (old, new) = (mean(old), mean(new));
+        let rate = format!("{} with the old capacities", Throughput(old));
         let text = format!(
-            "{what}{interval}, {how}; {after}. Counted is what stage {} {} {rate}",
+            "{what}{interval}, {how}; {after}. Rate measured at the {side} of stage {} {}: {rate}",
             counted.stage, counted.name
         );
         self.outcome = Some(TuneOutcome {
@@ -311,6 +343,7 @@ impl Tuning {
             low: compared.low.map(|low| 1.0 + low),
             high: compared.high.map(|high| 1.0 + high),
             in_turns,
+            compared: Some((compared, [old, new])),
             ..self.without(text)
         });
     }
@@ -351,5 +384,25 @@ impl Tuning {
             pipes: self.pipes.clone(),
             ..TuneOutcome::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_have_the_columns_of_a_comparison() {
+        let rates: Vec<f64> = (0..8).map(|turn| 1e9 + f64::from(turn) * 1e6).collect();
+        let faster: Vec<f64> = rates.iter().map(|rate| rate * 1.5).collect();
+        let compared = compare(&rates, &faster, Pairing::Rounds, Criterion::new(Better::Higher)).unwrap();
+        let outcome =
+            TuneOutcome { capacity: 1 << 20, compared: Some((compared, [1e9, 1.5e9])), ..TuneOutcome::default() };
+        let grid = outcome.table().unwrap();
+        let headings: Vec<&str> = grid.columns.iter().map(|column| column.heading.as_str()).collect();
+        assert_eq!(headings, ["name", "rate", "change", "interval", "verdict"]);
+        let cells: Vec<&str> = grid.groups[0].rows[1].cells.iter().map(|cell| cell.text.as_str()).collect();
+        assert_eq!((cells[0], cells[2], cells[4]), ("1 MiB pipes", "+50.0 %", "better"));
+        assert!(TuneOutcome::default().table().is_none());
     }
 }

@@ -27,7 +27,7 @@ struct HyperfineResult {
     max: f64,
     times: Vec<f64>,
     memory_usage_byte: Vec<u64>,
-    exit_codes: Vec<i32>,
+    exit_codes: Vec<Option<i32>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     parameters: BTreeMap<String, String>,
 }
@@ -51,7 +51,8 @@ fn of(command: &CommandResult, start: f64) -> HyperfineResult {
     let own_mean = mean(&times);
     let squares: f64 = times.iter().map(|time| (time - own_mean).powi(2)).sum();
     HyperfineResult {
-        command: command.command.clone(),
+        // As there, a name stands for the command.
+        command: if command.named { &command.label } else { &command.command }.clone(),
         mean: own_mean,
         stddev: (times.len() > 1).then(|| (squares / (times.len() - 1) as f64).sqrt()),
         median: median(&times).unwrap_or(own_mean),
@@ -60,8 +61,7 @@ fn of(command: &CommandResult, start: f64) -> HyperfineResult {
         min: times.iter().copied().fold(f64::INFINITY, f64::min),
         max: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         memory_usage_byte: all("memory").into_iter().map(|bytes| bytes as u64).collect(),
-        // What failed is no result.
-        exit_codes: vec![0; times.len()],
+        exit_codes: command.runs.iter().map(|run| run.exit_code).collect(),
         times,
         parameters: command.parameters.clone(),
     }

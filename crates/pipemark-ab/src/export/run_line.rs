@@ -17,6 +17,7 @@ pub fn run_line(entry: &CommandEntry, kinds: &[FigureKind], run: &RunRecord) -> 
     line.insert("session".to_owned(), json!(run.session));
     line.insert("round".to_owned(), json!(run.round));
     line.insert("warmup".to_owned(), json!(run.round == 0));
+    line.insert("exit_code".to_owned(), json!(run.exit_code));
     for (kind, figure) in kinds.iter().zip(&run.figures) {
         line.insert(kind.key.clone(), json!(figure));
     }

@@ -35,10 +35,8 @@ impl Interrupt {
     /// When there is no thread to be had.
     pub fn end_the_program_with(self, code: u8) -> io::Result<()> {
         const GRACE: Duration = Duration::from_secs(1);
+        self.forget()?;
         let Interrupt(mut signals) = self;
-        signals.set_nonblocking(true)?;
-        while matches!(signals.read(&mut [0; 64]), Ok(1..)) {}
-        signals.set_nonblocking(false)?;
         thread::Builder::new().spawn(move || {
             if signals.read_exact(&mut [0]).is_ok() {
                 thread::sleep(GRACE);
@@ -46,6 +44,17 @@ impl Interrupt {
             }
         })?;
         Ok(())
+    }
+
+    /// Signals that came before no longer count: what is done next is ended by another.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn forget(&self) -> io::Result<()> {
+        let mut signals = &self.0;
+        signals.set_nonblocking(true)?;
+        while matches!(signals.read(&mut [0; 64]), Ok(1..)) {}
+        signals.set_nonblocking(false)
     }
 
     /// Whether that has happened.

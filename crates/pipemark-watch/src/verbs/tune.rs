@@ -11,7 +11,7 @@ use pipemark_show::{Note, Sheet, Style};
 
 use crate::report::PipelineReport;
 use crate::screen::Key;
-use crate::tuning::{LOOKS, Tuning};
+use crate::tuning::{LOOKS, TuneOutcome, Tuning};
 use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, wanted};
 use crate::{Timeline, Watcher};
 
@@ -119,6 +119,9 @@ impl WatchView for TuneTrial {
     fn sheet(&self, report: &PipelineReport) -> Sheet {
         let mut sheet = Sheet::default();
         sheet.text(Style::Heading, [format!("tune · {}", report.pipeline), format!("{:.1} s", report.seconds)]);
+        if let Some(table) = self.tuning.outcome().and_then(TuneOutcome::table) {
+            sheet.grid(table);
+        }
         sheet.notes(self.tuning.outcome().map(|outcome| Note::plain(outcome.text.clone())));
         sheet
     }

@@ -120,6 +120,8 @@ verbs! {
     /// List suites, links, methods and this machine's properties
     List(list::ListOptions) "list" examples!("list"), list::run;
     /// Copy standard input to standard output like cat, without copying bytes where possible
+    // Those who come from pv, mbuffer and dd look for a line to type.
+    #[command(long_about = examples!("relay_first"))]
     Relay(relay::RelayOptions) "relay" examples!("relay"), relay::run;
     /// Explain a verb or a topic, such as method or units
     Help(help::HelpOptions) "help" examples!("help"), help::run;

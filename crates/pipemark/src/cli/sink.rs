@@ -59,8 +59,7 @@ pub fn run(options: &SinkOptions) -> Ending {
         return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
-    let count =
-        Arc::new(Count { bytes: AtomicU64::new(0), start: OnceLock::new(), line: Mutex::new(Progress::new(false)) });
+    let count = Arc::new(Count { bytes: AtomicU64::new(0), start: OnceLock::new(), line: Mutex::new(SinkLine::new()) });
     let format = options.format.clone();
     let (seen, interrupted) = (count.clone(), interrupt.clone());
     let terminal = io::stderr().is_terminal();
@@ -83,7 +82,11 @@ pub fn run(options: &SinkOptions) -> Ending {
     let stdin = io::stdin();
     let check = receive(stdin.as_fd(), options, &count)
         .map_err(|error| Stop::failed(format_args!("standard input can't be read: {error}")))?;
-    let _first = count.report();
+    let mut first = count.report();
+    if options.interval.is_some() {
+        // A reader that has left shows with the report.
+        let _ = count.print_interval(&mut first);
+    }
     let fault = fault(check.as_ref(), count.bytes(), options);
     let arrived = count.arrived(check.map(|_| fault.is_none()));
     let said = options.format.print(&sheet(&arrived, options.format.format), None);
@@ -101,7 +104,21 @@ struct Count {
     /// When the first byte came.
     start: OnceLock<Instant>,
     /// The throughput until now, on a terminal. Held by whoever reports first for good.
-    line: Mutex<Progress>,
+    line: Mutex<SinkLine>,
+}
+
+/// What has been printed until now.
+struct SinkLine {
+    progress: Progress,
+    /// The end of the last interval that was printed, since the first byte, and the bytes until then.
+    until: Duration,
+    bytes: u64,
+}
+
+impl SinkLine {
+    fn new() -> SinkLine {
+        SinkLine { progress: Progress::new(false), until: Duration::ZERO, bytes: 0 }
+    }
 }
 
 impl Count {
@@ -117,33 +134,37 @@ impl Count {
     fn show(&self) {
         if let (Some(start), Ok(mut line)) = (self.start.get(), self.line.lock()) {
             let rate = Throughput(self.bytes() as f64 / start.elapsed().as_secs_f64());
-            line.show(&format!("{} {rate}", ByteSize(self.bytes())));
+            line.progress.show(&format!("{} {rate}", ByteSize(self.bytes())));
         }
     }
 
     /// Prints what arrived in each interval since the first byte, until the process ends or nobody reads it.
     fn print_intervals(&self, interval: Duration) {
         let start = wait_for(interval, || self.start.get().copied());
-        let mut before = 0;
         for tick in 1u32.. {
             thread::sleep((start + interval * tick).saturating_duration_since(Instant::now()));
             // Whoever reports for good holds this.
             let Ok(mut line) = self.line.lock() else { return };
-            line.clear();
-            let bytes = self.bytes();
-            if writeln!(io::stdout(), "{}", interval_line(interval * (tick - 1), interval * tick, bytes - before))
-                .is_err()
-            {
+            line.progress.clear();
+            if self.print_interval(&mut line).is_err() {
                 return;
             }
-            before = bytes;
         }
     }
 
+    /// What arrived since the last line of an interval, in the time that it took: on a busy machine a little more than an interval.
+    fn print_interval(&self, line: &mut SinkLine) -> io::Result<()> {
+        let (Some(start), bytes) = (self.start.get(), self.bytes()) else { return Ok(()) };
+        let until = start.elapsed();
+        let printed = writeln!(io::stdout(), "{}", interval_line(line.until, until, bytes - line.bytes));
+        (line.until, line.bytes) = (until, bytes);
+        printed
+    }
+
     /// Leaves the line to whoever reports.
-    fn report(&self) -> MutexGuard<'_, Progress> {
+    fn report(&self) -> MutexGuard<'_, SinkLine> {
         let mut line = self.line.lock().expect("whoever holds it doesn't panic");
-        line.clear();
+        line.progress.clear();
         line
     }
 }
@@ -160,7 +181,7 @@ fn wait_for<T>(interval: Duration, mut value: impl FnMut() -> Option<T>) -> T {
 
 /// `   1.00-2.00   s    512 MiB    512 MiB/s`, the columns of iperf3.
 fn interval_line(from: Duration, to: Duration, bytes: u64) -> String {
-    let rate = Throughput(bytes as f64 / (to - from).as_secs_f64());
+    let rate = Throughput(bytes as f64 / (to - from).as_secs_f64().max(1e-9));
     let interval = format!("{:.2}-{:<6.2} s", from.as_secs_f64(), to.as_secs_f64());
     format!("{interval:>16}  {:>9}  {:>12}", ByteSize(bytes).to_string(), rate.to_string())
 }

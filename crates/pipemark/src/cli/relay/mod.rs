@@ -198,6 +198,7 @@ fn say_undelivered(bytes: u64) {
 fn granted(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
     let ends = [rustix::stdio::stdin(), rustix::stdio::stdout()];
+    let mut said = String::new();
     for pipe in ends {
         let refused = pipeio::pipe::capacity(pipe).is_ok().then(|| pipeio::pipe::set_capacity(pipe, bytes).err());
         // What is in it has no room in one so small: it stays as large as it is.
@@ -207,11 +208,16 @@ fn granted(capacity: Capacity) -> Capacity {
             let largest = largest.and_then(|text| text.trim().parse().ok()).unwrap_or(0).min(bytes);
             let _ = pipeio::pipe::set_capacity(pipe, largest);
             let holds = pipeio::pipe::capacity(pipe).map_or(0, |bytes| bytes as u64);
-            say(format_args!(
+            let sentence = format!(
                 "pipemark: a pipe capacity of {} was refused: {error}; going on with {} (see /proc/sys/fs/pipe-max-size and pipe-user-pages-soft)",
                 ByteSize(bytes as u64),
                 ByteSize(holds),
-            ));
+            );
+            // The same of both sides once.
+            if sentence != said {
+                say(&sentence);
+                said = sentence;
+            }
         }
     }
     Capacity::Keep

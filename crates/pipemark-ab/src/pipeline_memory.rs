@@ -1,0 +1,87 @@
+//! `--pipeline-memory`: the memory of all processes of a command together, sampled while it runs. The kernel keeps a peak for each
+//! process, and none for several at one moment.
+
+use std::fs;
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::param::page_size;
+use rustix::process::Pid;
+
+/// Between two samples: each takes some 20 µs for each process.
+const EVERY: Duration = Duration::from_millis(5);
+
+/// A thread that samples until it is asked for the peak.
+pub struct MemorySampler {
+    stop: Sender<()>,
+    thread: JoinHandle<Option<u64>>,
+}
+
+impl MemorySampler {
+    /// Samples these processes and all that come of them. They must not be reaped before the peak is asked for: their numbers
+    /// might be those of others then.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(roots: Vec<Pid>) -> io::Result<MemorySampler> {
+        let (stop, stopped) = channel();
+        let thread = thread::Builder::new().spawn(move || {
+            let mut peak = None;
+            loop {
+                peak = peak.max(sample(&roots));
+                if stopped.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                    return peak;
+                }
+            }
+        })?;
+        Ok(MemorySampler { stop, thread })
+    }
+
+    /// The most memory that all had at one moment, in bytes; `None` where the kernel doesn't tell.
+    pub fn peak(self) -> Option<u64> {
+        drop(self.stop);
+        self.thread.join().ok().flatten()
+    }
+}
+
+/// Bytes that the processes and their descendants have for themselves now: not files, which they may share.
+fn sample(roots: &[Pid]) -> Option<u64> {
+    let mut sum = None;
+    let mut left: Vec<String> = roots.iter().map(ToString::to_string).collect();
+    while let Some(pid) = left.pop() {
+        // One that has just ended has none.
+        if let Some(bytes) = own_bytes(&pid) {
+            sum = Some(sum.unwrap_or(0) + bytes);
+        }
+        let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { continue };
+        for task in tasks.flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            left.extend(children.split_whitespace().map(str::to_owned));
+        }
+    }
+    sum
+}
+
+/// Resident pages less those of files and shared memory: proc(5), `statm`.
+fn own_bytes(pid: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = text.split_whitespace().skip(1).map_while(|word| word.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()?, pages.next()?);
+    Some(resident.saturating_sub(shared) * page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_memory_and_one_that_is_not_there_has_none() {
+        let memory = vec![1u8; 8 << 20];
+        assert!(sample(&[rustix::process::getpid()]).unwrap() >= memory.len() as u64);
+        assert_eq!(sample(&[Pid::from_raw(i32::MAX).unwrap()]), None);
+        let sampler = MemorySampler::start(vec![rustix::process::getpid()]).unwrap();
+        assert!(sampler.peak().unwrap() >= memory.len() as u64);
+    }
+}
