@@ -15,7 +15,6 @@ mod interleaving;
 mod judge;
 mod pipeline;
 mod placeholders;
-mod printed;
 pub mod result;
 mod run_figures;
 mod sheet;
