@@ -98,6 +98,45 @@ fn text_is_lines_of_words_and_its_bytes_are_counted() {
 }
 
 #[test]
+fn a_command_may_be_the_source() {
+    for length in ["0", "1", "3"] {
+        let words = ["--length", length, "--source", "head -c {total} /dev/zero", "--total", "3m"];
+        let (document, code) = trial(&words);
+        let record = &document["trials"][0];
+        assert_eq!(code, Some(0), "{length}: {}", record["reason"]);
+        let sample = &record["samples"][0];
+        assert_eq!((sample["bytes"].as_u64(), record["verify"].as_str()), (Some(3 << 20), Some("none")), "{length}");
+        assert_eq!(sample["stages"].as_array().map_or(0, Vec::len).to_string(), length);
+        assert!(sample["ns"].as_u64() <= sample["real_ns"].as_u64(), "{length}: {sample}");
+    }
+    let from = |source: &str, stage: &str| {
+        let words = ["--length", "2", "--stage", stage, "--source", source];
+        let (document, code) = trial(&words);
+        let record = &document["trials"][0];
+        (code, record["status"].as_str().unwrap().to_owned(), record["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let (code, _, reason) = from("sh -c 'exit 5'", "cat");
+    assert!(code == Some(1) && reason.contains("the source (sh -c exit 5) ended with exit code 5"), "{reason}");
+    let (code, _, reason) = from("head -c {total} /dev/zero", "cat | head -c 9");
+    assert!(code == Some(1) && reason.contains("stage 2 of 2 (head -c 9) ended before its input did"), "{reason}");
+    let (_, status, reason) = from("no-such-program", "cat");
+    assert!(status == "skipped" && reason.contains("the source of the chain"), "{reason}");
+}
+
+#[test]
+fn the_volume_is_chosen_by_measuring() {
+    let words = ["chain", "--length", "0,2", "--runs", "1", "--no-save", "--json", "-"];
+    let Output { stdout, status, stderr } = Command::new(PIPEMARK).args(words).output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let document: Value = serde_json::from_slice(&stdout).unwrap();
+    for record in document["trials"].as_array().unwrap() {
+        let total = record["params"]["volume"]["total"].as_u64().unwrap_or_else(|| panic!("{}", record["params"]));
+        assert!(total >= 1 << 20 && total % 65536 == 0, "{total}");
+        assert_eq!(record["samples"][0]["bytes"], total);
+    }
+}
+
+#[test]
 fn what_stages_use_is_counted() {
     let (document, _) = trial(&["--length", "3", "--stage", "cat", "--total", "64m"]);
     let sample = &document["trials"][0]["samples"][0];

@@ -108,7 +108,7 @@ fn a_broken_contract_is_a_failed_trial_and_never_a_figure() {
         ("dies", "it was ended by signal 11"),
         ("silent", "it ended well and printed no answer"),
         ("chatty", "it printed 2 lines instead of one: 'hello"),
-        ("floods", "bytes instead of one line"),
+        ("floods", "bytes, of which at most"),
         ("leaves", "it left 1 process behind; its stderr: gone fishing"),
     ];
     let ways: Vec<&str> = faults.iter().map(|(way, _)| *way).collect();

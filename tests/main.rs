@@ -5,6 +5,7 @@
 mod program;
 
 mod ab;
+mod against;
 mod chain;
 mod comforts;
 mod compare;

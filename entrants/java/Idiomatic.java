@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
@@ -56,7 +57,7 @@ public final class Idiomatic {
                 .start();
         byte[] block = new byte[options.block()];
         var blocks = new Stream.Blocks(options, ByteBuffer.wrap(block));
-        try (BufferedReader back = process.inputReader();
+        try (BufferedReader back = new BufferedReader(new InputStreamReader(process.getInputStream()));
                 OutputStream data = process.getOutputStream()) {
             if (!"ready".equals(back.readLine())) {
                 throw new IllegalStateException("the child ended before it was ready");

@@ -20,7 +20,43 @@ final class Stream {
     }
 
     /** The command line; {@code flip} is the offset of the byte to invert, negative for none. */
-    record Options(boolean child, long bytes, int block, Pattern pattern, int seed, long flip) {
+    static final class Options {
+        private final boolean child;
+        private final long bytes;
+        private final int block;
+        private final Pattern pattern;
+        private final int seed;
+        private final long flip;
+
+        Options(boolean child, long bytes, int block, Pattern pattern, int seed, long flip) {
+            this.child = child;
+            this.bytes = bytes;
+            this.block = block;
+            this.pattern = pattern;
+            this.seed = seed;
+            this.flip = flip;
+        }
+
+        boolean child() {
+            return child;
+        }
+
+        long bytes() {
+            return bytes;
+        }
+
+        int block() {
+            return block;
+        }
+
+        Pattern pattern() {
+            return pattern;
+        }
+
+        int seed() {
+            return seed;
+        }
+
         static Options parse(String[] arguments) {
             boolean child = false;
             long bytes = NONE;
@@ -33,13 +69,26 @@ final class Stream {
                 while (rest.hasNext()) {
                     String name = rest.next();
                     switch (name) {
-                        case "--child" -> child = true;
-                        case "--bytes" -> bytes = Long.parseLong(rest.next());
-                        case "--block" -> block = Integer.parseInt(rest.next());
-                        case "--pattern" -> pattern = Pattern.valueOf(rest.next().toUpperCase());
-                        case "--seed" -> seed = Integer.parseUnsignedInt(rest.next());
-                        case "--flip" -> flip = Long.parseLong(rest.next());
-                        default -> throw new IllegalArgumentException(name + " is not known");
+                        case "--child":
+                            child = true;
+                            break;
+                        case "--bytes":
+                            bytes = Long.parseLong(rest.next());
+                            break;
+                        case "--block":
+                            block = Integer.parseInt(rest.next());
+                            break;
+                        case "--pattern":
+                            pattern = Pattern.valueOf(rest.next().toUpperCase());
+                            break;
+                        case "--seed":
+                            seed = Integer.parseUnsignedInt(rest.next());
+                            break;
+                        case "--flip":
+                            flip = Long.parseLong(rest.next());
+                            break;
+                        default:
+                            throw new IllegalArgumentException(name + " is not known");
                     }
                 }
             } catch (IllegalArgumentException | java.util.NoSuchElementException error) {
@@ -112,7 +161,17 @@ final class Stream {
     }
 
     /** What the child found out; the capacity is in bytes and null where the program can't know. */
-    record Answer(long bytes, long checksum, Integer capacity) {
+    static final class Answer {
+        private final long bytes;
+        private final long checksum;
+        private final Integer capacity;
+
+        Answer(long bytes, long checksum, Integer capacity) {
+            this.bytes = bytes;
+            this.checksum = checksum;
+            this.capacity = capacity;
+        }
+
         /** The line that tells the parent. */
         String line() {
             return bytes + " " + Long.toHexString(checksum) + " " + capacity + "\n";

@@ -2,13 +2,11 @@ import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodType;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import jdk.incubator.foreign.CLinker;
-import jdk.incubator.foreign.FunctionDescriptor;
 
 /**
  * The fastest Java that still writes, reads and checks every byte: a pipe of 1 MiB, channels and direct buffers
@@ -100,11 +98,7 @@ public final class Tuned {
 
     /** Asks for a large pipe on standard input and returns the capacity that it has then. */
     private static int enlarge() throws Throwable {
-        MethodHandle fcntl = CLinker.getInstance()
-                .downcallHandle(
-                        CLinker.systemLookup().lookup("fcntl").orElseThrow(),
-                        MethodType.methodType(int.class, int.class, int.class, int.class),
-                        FunctionDescriptor.of(CLinker.C_INT, CLinker.C_INT, CLinker.C_INT, CLinker.C_INT));
+        MethodHandle fcntl = Fcntl.handle();
         // Above the user's limit the pipe stays as it is; the capacity is read back.
         int ignored = (int) fcntl.invokeExact(0, F_SETPIPE_SZ, CAPACITY);
         return (int) fcntl.invokeExact(0, F_GETPIPE_SZ, 0);
@@ -163,7 +157,7 @@ public final class Tuned {
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         var blocks = new Stream.Blocks(options, ByteBuffer.allocateDirect(options.block()));
-        try (BufferedReader back = process.inputReader();
+        try (BufferedReader back = new BufferedReader(new InputStreamReader(process.getInputStream()));
                 // The pipe's own end: the stream that Process gives copies every block once more.
                 FileChannel data = new FileOutputStream("/proc/" + process.pid() + "/fd/0").getChannel()) {
             process.getOutputStream().close();

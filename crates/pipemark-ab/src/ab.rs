@@ -12,6 +12,7 @@ use pipemark_console::{
     Destination, Ending, ExportOptions, Format, JsonLines, Progress, Stop, Targets, catch_interrupts, count,
     destination, exit, github, say, say_error,
 };
+use pipemark_entrants::PrintedFigure;
 use pipemark_model::{Better, Capacity, neutral, parse_duration};
 use pipemark_stats::compare::MOST_RUNS;
 
@@ -21,7 +22,6 @@ use crate::export::{bencher_json, benchmark_json, hyperfine_json, run_line};
 use crate::interleaving::{RoundPlan, run_rounds};
 use crate::judge::Judge;
 use crate::placeholders::Parameter;
-use crate::printed::PrintedFigure;
 use crate::result::{AB_SCHEMA, AbResult, FigureInfo};
 use crate::run_figures::{FigureKind, PIPELINE_MEMORY, TIME, kinds, place};
 use crate::sheet::{commands_csv, commands_sheet};

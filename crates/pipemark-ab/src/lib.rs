@@ -16,7 +16,6 @@ mod judge;
 mod pipeline;
 mod pipeline_memory;
 mod placeholders;
-mod printed;
 pub mod result;
 mod run_figures;
 mod sheet;

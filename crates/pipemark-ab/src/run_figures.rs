@@ -1,10 +1,10 @@
 //! What is measured of a run besides its time: one table of figures, and those that the command prints itself.
 
+use pipemark_entrants::PrintedFigure;
 use pipemark_host::child::RunError;
 use pipemark_model::{Better, Unit, did_you_mean, digits, neutral};
 
 use crate::pipeline::PipelineRun;
-use crate::printed::PrintedFigure;
 
 /// A figure: what it is called, counted in, and which way is better.
 #[derive(Debug, Clone)]

@@ -29,6 +29,9 @@ pub struct EntrantFile {
     pub idiomatic: Option<EntrantProgram>,
     /// A language's program as fast as it gets.
     pub tuned: Option<EntrantProgram>,
+    /// In place of `tuned`, where the tools are not of the versions that it takes: the first that can be built counts.
+    #[serde(default)]
+    pub tuned_else: Vec<EntrantProgram>,
     /// Filters of lines.
     #[serde(default)]
     pub filter: BTreeMap<Filter, EntrantProgram>,
@@ -53,6 +56,16 @@ pub struct Tool {
     pub install: String,
 }
 
+/// The versions of a tool that a program takes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolVersions {
+    /// The first version that will do.
+    pub at_least: Option<String>,
+    /// The first version that will not do any more.
+    pub below: Option<String>,
+}
+
 /// How programs are built.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +82,12 @@ pub struct EntrantProgram {
     pub run: Vec<String>,
     /// Half a sentence on how it is written.
     pub about: String,
+    /// The versions that it takes, of tools of which another program takes more.
+    #[serde(default)]
+    pub with: BTreeMap<String, ToolVersions>,
+    /// How it is built, besides what the others need.
+    #[serde(default)]
+    pub build: Vec<Vec<String>>,
     /// What a filter's output has to be.
     #[serde(default)]
     pub does: Does,
@@ -136,15 +155,21 @@ impl EntrantFile {
             if tool.ways.iter().any(Vec::is_empty) || tool.ways.is_empty() {
                 return Err(format!("the tool '{}' has no way to call it", tool.name));
             }
-            for bound in [&tool.at_least, &tool.below].into_iter().flatten() {
-                if super::tool::version_in(bound).as_deref() != Some(bound) {
-                    return Err(format!("'{bound}' is not a version of the tool '{}'", tool.name));
-                }
-            }
+            check_bounds(&tool.name, [&tool.at_least, &tool.below])?;
         }
-        let programs = self.filter.values().chain(&self.idiomatic).chain(&self.tuned);
-        if self.build.commands.iter().chain(programs.map(|program| &program.run)).any(Vec::is_empty) {
+        let programs = || self.filter.values().chain(&self.idiomatic).chain(&self.tuned).chain(&self.tuned_else);
+        let commands = programs().flat_map(|program| program.build.iter().chain([&program.run]));
+        if self.build.commands.iter().chain(commands).any(Vec::is_empty) {
             return Err("a command without words".to_owned());
+        }
+        for (name, versions) in programs().flat_map(|program| &program.with) {
+            if !self.tools.iter().any(|tool| tool.name == *name && tool.version.is_some()) {
+                return Err(format!("'{name}' is no tool with a version"));
+            }
+            check_bounds(name, [&versions.at_least, &versions.below])?;
+        }
+        if self.tuned.is_none() && !self.tuned_else.is_empty() {
+            return Err("[[tuned_else]] stands in for [tuned], which is missing".to_owned());
         }
         match (&self.idiomatic, &self.tuned, self.filter.is_empty()) {
             (Some(program), None, true) if program.prints.is_some() => Ok(()),
@@ -152,6 +177,15 @@ impl EntrantFile {
             _ => Err("it needs either [idiomatic] and [tuned], or one or more [filter.NAME]".to_owned()),
         }
     }
+}
+
+fn check_bounds(tool: &str, bounds: [&Option<String>; 2]) -> Result<(), String> {
+    for bound in bounds.into_iter().flatten() {
+        if super::tool::version_in(bound).as_deref() != Some(bound) {
+            return Err(format!("'{bound}' is not a version of the tool '{tool}'"));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -186,6 +220,9 @@ mod tests {
             ("[tuned]", "[tunde]", "unknown field `tunde`"),
             ("[tuned]", "[filter.x]", "either [idiomatic] and [tuned]"),
             ("[tuned]", "[filter.X]", "'X' is not the name of a filter"),
+            ("[tuned]", "[tuned]\nwith = { y = { below = \"3\" } }", "'y' is no tool with a version"),
+            ("[tuned]", "[tuned]\nwith = { x = { below = \"new\" } }", "'new' is not a version"),
+            ("[tuned]", "[[tuned_else]]", "[tuned], which is missing"),
         ] {
             let error = EntrantFile::parse("x.toml", &WHOLE.replacen(from, to, 1)).expect_err(words);
             assert!(error.contains(words), "{error}");

@@ -3,9 +3,11 @@
 //! them is `run`'s part; nothing here knows a language or a filter by name.
 #![forbid(unsafe_code)]
 
+mod against;
 mod answer;
 mod byte_stream;
 mod form;
+mod printed;
 mod project;
 mod tool;
 
@@ -19,10 +21,12 @@ use form::{EntrantFile, EntrantProgram};
 use pipemark_host::child::RunError;
 use pipemark_model::{Filter, Language, Program, did_you_mean};
 
+pub use against::{AgainstFigure, AgainstProgram};
 pub use answer::{ProgramAnswer, judge, quoted};
 pub use byte_stream::ByteStream;
 pub use form::{Does, FindingForm};
-pub use project::{Project, Runnable};
+pub use printed::PrintedFigure;
+pub use project::{Prints, Project, Runnable};
 pub use tool::on_path;
 
 /// Where contestants are looked for when nobody says where.
@@ -51,6 +55,8 @@ pub fn does(filter: &Filter) -> Does {
 pub struct Entrants {
     languages: BTreeMap<Language, Project>,
     filters: Vec<Project>,
+    /// Programs of someone's own, by the names of their rows.
+    against: BTreeMap<Language, AgainstProgram>,
     /// Where they were looked for, if there is such a folder.
     root: Option<PathBuf>,
 }
@@ -143,6 +149,11 @@ impl Entrants {
         self.root.as_ref().map(|_| &self.languages).ok_or_else(|| no_folder(FOLDER))
     }
 
+    /// Adds a program of someone's own.
+    pub fn add_against(&mut self, program: AgainstProgram) {
+        self.against.insert(program.name.clone(), program);
+    }
+
     fn project_of(&self, filter: &Filter) -> Option<&Project> {
         self.filters.iter().find(|project| project.programs.contains_key(filter.as_str()))
     }
@@ -193,6 +204,11 @@ impl Entrants {
     /// # Errors
     /// When it isn't here or could not be built.
     pub fn program(&self, language: &Language, program: Program) -> Result<Runnable, RunError> {
+        if let Some(own) = self.against.get(language) {
+            let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+            let prints = Some(Prints::OfItsOwn(own.clone()));
+            return Ok(Runnable { name: own.words.join(" "), words: own.words.clone(), folder, prints });
+        }
         let Some(project) = self.languages.get(language) else {
             let place = self.root.as_ref().map_or_else(|| FOLDER.into(), |root| root.display().to_string());
             return Err(RunError::NotHere(format!("there is no entrant '{language}' in {place}")));

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use pipemark_host::child::RunError;
 
 use crate::Rebuild;
+use crate::against::AgainstProgram;
 use crate::form::{EntrantFile, EntrantProgram, Tool};
 use crate::tool::{self, FoundTool};
 
@@ -22,6 +23,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 const MAX_QUOTE: u64 = 1500;
 /// The depth to which sources are searched; ours are one folder deep.
 const MAX_DEPTH: u32 = 4;
+/// The program that others may stand in for.
+const TUNED: &str = "tuned";
 /// In a command, the folder of what is built.
 const OUT: &str = "{out}";
 
@@ -31,6 +34,10 @@ pub struct Project {
     pub name: String,
     /// By the name that a trial has for each.
     pub programs: BTreeMap<String, EntrantProgram>,
+    /// What stands in for the tuned program, in turn.
+    stand_ins: Vec<EntrantProgram>,
+    /// Programs that the tools which are here are too old or too new for, and why.
+    unfit: BTreeMap<String, String>,
     tools: Vec<Tool>,
     commands: Vec<Vec<String>>,
     /// The sources, or why they are not here.
@@ -49,8 +56,17 @@ pub struct Runnable {
     pub words: Vec<String>,
     /// Where its form is.
     pub folder: PathBuf,
-    /// The unit of the rate that it prints, in place of an answer.
-    pub prints: Option<String>,
+    /// What it prints in place of an answer.
+    pub prints: Option<Prints>,
+}
+
+/// What a program prints that keeps no contract.
+#[derive(Debug, Clone)]
+pub enum Prints {
+    /// A rate in this unit.
+    RateIn(String),
+    /// What someone says who brings it along.
+    OfItsOwn(AgainstProgram),
 }
 
 impl Project {
@@ -76,7 +92,9 @@ impl Project {
             };
             let tools = form.tools.iter().filter(needed).cloned().collect();
             let (folder, out) = (folder.clone(), out.clone());
-            Project { name: form.name.clone(), programs, tools, commands, folder, out, state: None }
+            let stand_ins = if index == 0 { form.tuned_else.clone() } else { Vec::new() };
+            let (name, unfit) = (form.name.clone(), BTreeMap::new());
+            Project { name, programs, stand_ins, unfit, tools, commands, folder, out, state: None }
         };
         groups.into_iter().enumerate().filter(|(_, group)| !group.is_empty()).map(project).collect()
     }
@@ -96,13 +114,29 @@ impl Project {
     /// What is missing, or why it does not build; [`command`](Self::command) says so again.
     pub fn prepare(&mut self, when: Rebuild) -> Result<bool, RunError> {
         let ready = match &self.folder {
-            Err(reason) if !self.commands.is_empty() => Err(RunError::NotHere(reason.clone())),
+            Err(reason) if !self.commands_of_all().is_empty() => Err(RunError::NotHere(reason.clone())),
             _ => self.detect().map_err(RunError::NotHere),
         };
+        if let Ok(tools) = &ready {
+            self.choose(tools);
+        }
         let built = ready.and_then(|tools| Ok((self.build(&tools, when).map_err(RunError::Failed)?, tools)));
         let (built, tools) = (built.clone().map(|(built, _)| built), built.map(|(_, tools)| tools));
         self.state = Some(tools);
         built
+    }
+
+    /// Puts in what stands in for the tuned program where its tools are too old or too new; names the programs that none of
+    /// theirs will do for.
+    fn choose(&mut self, tools: &[FoundTool]) {
+        if let Some(tuned) = self.programs.get_mut(TUNED)
+            && tool::unfit(&tuned.with, tools).is_some()
+            && let Some(fit) = self.stand_ins.iter().find(|own| tool::unfit(&own.with, tools).is_none())
+        {
+            *tuned = fit.clone();
+        }
+        let unfit = self.programs.iter().filter_map(|(name, own)| Some((name.clone(), tool::unfit(&own.with, tools)?)));
+        self.unfit = unfit.collect();
     }
 
     /// How to start a program, with its tools and folders put in.
@@ -115,10 +149,16 @@ impl Project {
             None => return Err(RunError::NotHere(format!("{program} in {} was not built", folder.display()))),
             Some(state) => state.as_ref().map_err(RunError::clone)?,
         };
+        if let Some(reason) = self.unfit.get(program) {
+            return Err(RunError::NotHere(format!(
+                "the {program} program of {} needs another version: {reason}",
+                self.name
+            )));
+        }
         let program = self.programs.get(program);
         let program = program.ok_or_else(|| RunError::NotHere(format!("{} has no such program", self.name)))?;
         let words = self.expand(&program.run, tools);
-        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone() })
+        Ok(Runnable { name: self.name.clone(), words, folder, prints: program.prints.clone().map(Prints::RateIn) })
     }
 
     /// A tool may be more than one word.
@@ -140,7 +180,7 @@ impl Project {
     /// Which command failed, with the end of its output.
     fn build(&self, tools: &[FoundTool], when: Rebuild) -> Result<bool, String> {
         let folder = match &self.folder {
-            Ok(folder) if !self.commands.is_empty() => folder,
+            Ok(folder) if !self.commands_of_all().is_empty() => folder,
             _ => return Ok(false),
         };
         let failed = |error: io::Error| format!("{} cannot be written: {error}", self.out.display());
@@ -157,8 +197,8 @@ impl Project {
         }
         let _ = fs::remove_file(&stamp_file);
         log.set_len(0).and_then(|()| log.rewind()).map_err(failed)?;
-        for words in &self.commands {
-            let words = self.expand(words, tools);
+        for words in self.commands_of_all() {
+            let words = self.expand(&words, tools);
             let trouble = match tool::run(&words, folder, &log, LIMIT) {
                 Ok(status) if status.success() => continue,
                 Ok(status) => status.to_string(),
@@ -175,13 +215,19 @@ impl Project {
         Ok(true)
     }
 
+    /// What builds them, in turn: what all need, then each that can be built.
+    fn commands_of_all(&self) -> Vec<Vec<String>> {
+        let own = self.programs.iter().filter(|(name, _)| !self.unfit.contains_key(*name));
+        self.commands.iter().chain(own.flat_map(|(_, program)| &program.build)).cloned().collect()
+    }
+
     /// Everything that a build depends on, as text.
     fn stamp(&self, folder: &Path, tools: &[FoundTool]) -> io::Result<String> {
         let mut stamp = format!("{}\n", env!("CARGO_PKG_VERSION"));
         for tool in tools {
             stamp.push_str(&format!("{} {:?} {}\n", tool.name, tool.words, tool.version));
         }
-        stamp.push_str(&format!("{:?}\n", self.commands));
+        stamp.push_str(&format!("{:?}\n", self.commands_of_all()));
         stamp_sources(folder, 0, &mut stamp)?;
         Ok(stamp)
     }

@@ -1,5 +1,6 @@
 //! Whether a tool is here: its version command is the proof.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -11,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use pipemark_host::child::{Child, ProcessGroup};
 
-use crate::form::Tool;
+use crate::form::{Tool, ToolVersions};
 
 /// Compilers that have to unpack themselves first take seconds; nothing takes a minute.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -53,15 +54,31 @@ impl Tool {
         let command: Vec<String> = words.iter().chain(question).cloned().collect();
         let text = output_of(&command, folder).map_err(|reason| format!("{call}: {reason}"))?;
         let version = version_in(&text).ok_or_else(|| format!("{call} prints no version"))?;
-        let bound = |bound: &Option<String>| bound.as_deref().map(parts);
-        if bound(&self.at_least).is_some_and(|least| parts(&version) < least) {
-            return Err(format!("{call} is {version}, older than {}", self.at_least.as_deref().unwrap_or_default()));
+        match outside(&call, &version, &self.at_least, &self.below) {
+            Some(reason) => Err(reason),
+            None => Ok(version),
         }
-        if bound(&self.below).is_some_and(|limit| parts(&version) >= limit) {
-            return Err(format!("{call} is {version}, not below {}", self.below.as_deref().unwrap_or_default()));
-        }
-        Ok(version)
     }
+}
+
+/// Why a version will not do.
+fn outside(call: &str, version: &str, at_least: &Option<String>, below: &Option<String>) -> Option<String> {
+    let bound = |bound: &Option<String>| bound.as_deref().map(parts);
+    if bound(at_least).is_some_and(|least| parts(version) < least) {
+        return Some(format!("{call} is {version}, older than {}", at_least.as_deref().unwrap_or_default()));
+    }
+    if bound(below).is_some_and(|limit| parts(version) >= limit) {
+        return Some(format!("{call} is {version}, not below {}", below.as_deref().unwrap_or_default()));
+    }
+    None
+}
+
+/// Why the tools that are here will not do for a program that takes these versions.
+pub(super) fn unfit(with: &BTreeMap<String, ToolVersions>, tools: &[FoundTool]) -> Option<String> {
+    with.iter().find_map(|(name, versions)| {
+        let tool = tools.iter().find(|tool| tool.name == *name)?;
+        outside(&tool.words.join(" "), &tool.version, &versions.at_least, &versions.below)
+    })
 }
 
 fn output_of(command: &[String], folder: &Path) -> Result<String, String> {

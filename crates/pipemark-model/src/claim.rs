@@ -67,6 +67,11 @@ impl Claim {
         self.experiments.iter().any(|own| own == experiment) && (self.of.is_empty() || self.of.iter().any(fits))
     }
 
+    /// Whether it is about a rate or a time per byte of chains, of which each moves the volume that its start asks for.
+    pub fn is_per_byte(&self) -> bool {
+        ["per_hop", "real_ns_per_gib"].contains(&self.figure.as_str())
+    }
+
     /// Whether `other` is what `job` is held against: it has `to`, and all else as `job` has it; it moves as much in a run where
     /// `to` doesn't say how much.
     pub fn compares(&self, job: &Job, compared: &Job) -> bool {
@@ -74,7 +79,7 @@ impl Claim {
         let (own, other) = (job.settings(), compared.settings());
         let given = Key::iter().any(|key| key.is_volume() && to.get(key).is_some());
         own != other
-            && (given || moves_as_much(job, compared))
+            && (given || self.is_per_byte() || moves_as_much(job, compared))
             && Key::iter().filter(|key| given || !key.is_volume()).all(|key| match to.get(key) {
                 Some(value) => other.has(&value),
                 None => own.get(key) == other.get(key) || given && key.is_volume(),
@@ -90,6 +95,9 @@ fn moves_as_much(one: &Job, other: &Job) -> bool {
         (one, other) => one.is_like(other),
     }
 }
+
+/// Of a run of a chain, the most that may be the start of its processes where a figure holds it: longer ones answer nothing.
+pub const MOST_START: f64 = 0.05;
 
 word_enum! {
     /// Which of several trials a claim is about.

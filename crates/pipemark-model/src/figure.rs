@@ -82,6 +82,10 @@ figures! {
     Ratio["ratio", "ratio", "ratio", Ratio, Higher] = |_| None;
     /// Nanoseconds from before the first process was started until the last was gone: what time(1) calls real.
     Real["real_ns", "real_ns", "real time", Nanoseconds, Lower] = |sample| whole(sample.real());
+    /// The same of a chain for each GiB: what chains that move different volumes are compared by.
+    RealPerGib["real_ns_per_gib", "real_ns_per_gib", "real /GiB", Nanoseconds, Lower] = |sample| {
+        sample.stages.first().map(|_| sample.real() as f64 / (sample.bytes.max(1) as f64 / GIB))
+    };
     /// User CPU time of a chain's processes in nanoseconds.
     UserTime["user_time_ns", "user_time_ns", "user", Nanoseconds, Lower] =
         |sample| sample.stages.first().and_then(|_| whole(sample.user_ns));

@@ -34,7 +34,7 @@ mod warning;
 
 pub use bad_value::BadValue;
 pub use capacity::{Capacity, NamedCapacity};
-pub use claim::{Answer, Claim, ClaimVerdict, Evidence, Which};
+pub use claim::{Answer, Claim, ClaimVerdict, Evidence, MOST_START, Which};
 pub use digits::{between, digits, few_digits, percent, signed_percent, three_digits};
 pub use document::{Document, Experiment, Finding, METHOD, SCHEMA, WORKLOAD, Watched};
 pub use entrant::{EntrantStats, Language, Program};
@@ -52,6 +52,7 @@ pub use naming::{COPIED, differing, name, names, phrase, placed, shared};
 pub use parameter::{Key, MAX_LENGTH, MAX_WRITERS, Settings, Value};
 pub use place::{Cpu, Place};
 pub use sample::{EndStats, Latency, Pieces, Sample, StageStats};
+pub use stage::Stages;
 pub use text::{capitalised, counted, hides, neutral, without_number};
 pub use trial::{Outcome, Published, Record, Status, Stopped, Trial};
 pub use units::{Better, ByteSize, Delay, GIB, Nanos, Throughput, Unit, bytes_in_words, parse_duration};

@@ -21,7 +21,14 @@ pub fn differing(jobs: &[&Job], first: &[Key]) -> Vec<Key> {
     };
     let mut keys: Vec<Key> = Vec::new();
     for key in first.iter().copied().chain(Key::iter()) {
-        let differs = || settings.iter().any(|one| value(one, key) != value(&settings[0], key));
+        let differs = || match key {
+            // Where some have no program at all, the language tells them apart.
+            Key::Program => {
+                let mut own = settings.iter().filter_map(|one| value(one, key));
+                own.next().is_some_and(|first| own.any(|other| other != first))
+            }
+            _ => settings.iter().any(|one| value(one, key) != value(&settings[0], key)),
+        };
         if !keys.contains(&key) && differs() {
             keys.push(key);
         }
@@ -93,6 +100,7 @@ pub fn shared(jobs: &[&Job]) -> Vec<String> {
     let word = |key: &Key| {
         let value = settings.get(*key)?;
         let shown = match key {
+            Key::Verify if settings.source.is_some() => false,
             Key::Send | Key::Recv | Key::Block | Key::Place | Key::Total | Key::Time => true,
             Key::Wait => false,
             Key::Capacity if jobs.iter().all(|job| job.link().is_pipe()) => true,
@@ -133,6 +141,7 @@ pub fn phrase(value: &Value) -> String {
         | Value::Program(_)
         | Value::Filter(_)
         | Value::Stage(_) => value.to_string(),
+        Value::Source(source) => format!("source {source}"),
         Value::Block(size) => format!("{size} blocks"),
         Value::Pages(kind) => format!("{kind} pages"),
         Value::Length(length) => count(*length, "stage"),

@@ -223,6 +223,11 @@ parameters! {
     Stage stage: Stages ["COMMAND", Word, CHAINED] = Some(Stages::default()), |text| text.parse();
     /// Number of stages between source and sink
     Length length: u32 ["N", Count, CHAINED] = Some(0), |text| whole("length of the chain", text, 0, MAX_LENGTH);
+    /// Source of a chain: a command that writes {total} bytes, in place of pipemark's ends
+    ///
+    /// Then the last stage, or the command itself with --length 0, writes to /dev/null, and the real time is that of the
+    /// shell pipeline. No byte is checked.
+    Source source: Stages ["COMMAND", Word, CHAINED] = None, |text| text.parse();
     /// Content: pattern, or text for stages that work on lines
     Content content: Content ["WHAT", Word, ENDS] = Some(Content::Pattern), |text| word("kind of content", text);
     /// Expected exit code of every stage, such as 1 for a grep without a match

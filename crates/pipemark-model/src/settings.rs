@@ -4,6 +4,9 @@ use crate::bad_value::BadValue;
 use crate::parameter::{DEFAULT_TIME, Key, Settings, Value};
 use crate::units::{ByteSize, Unit};
 
+/// What only ends of ours have.
+const OF_OWN_ENDS: [Key; 5] = [Key::Send, Key::Recv, Key::Block, Key::ReadBlock, Key::Wait];
+
 impl Value {
     /// Reads `KEY=VALUE`.
     ///
@@ -49,6 +52,10 @@ impl Settings {
 
     /// The effective value of a parameter: its own, or the default. The reader's block follows the writer's.
     pub fn effective(&self, key: Key) -> Option<Value> {
+        // A command that is the source has blocks and calls of its own.
+        if self.source.is_some() && OF_OWN_ENDS.contains(&key) {
+            return None;
+        }
         let follows = || (key == Key::ReadBlock).then(|| self.effective(Key::Block).map(as_read_block)).flatten();
         self.get(key).or_else(follows).or_else(|| key.default_value())
     }

@@ -39,6 +39,11 @@ impl fmt::Display for Stage {
 pub struct Stages(Vec<Stage>);
 
 impl Stages {
+    /// How many commands were given.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The stage at a position from 0.
     pub fn at(&self, position: usize) -> &Stage {
         &self.0[position % self.0.len()]

@@ -60,6 +60,9 @@ pub enum Warning {
     /// The sender's bytes went another way than its name says.
     #[error("{text}")]
     Sender { text: String },
+    /// The time of a program of others is that from its start to its end.
+    #[error("start included: it is the time from the program's start to its end; give --figure to take what it prints")]
+    StartIncluded,
     /// The capacity changed while the trial ran.
     #[error(
         "the capacity went from {before} to {after} bytes during the run: a process at the pipe resized it, as pipemark relay does"

@@ -3,6 +3,7 @@
 use crate::bad_value::{BadValue, refuse_if};
 use crate::job::{Ends, Volume};
 use crate::link::LinkKind;
+use crate::methods::Verify;
 use crate::parameter::Settings;
 use crate::stage::Stages;
 
@@ -15,16 +16,38 @@ pub struct Chain {
     pub stage: Stages,
     /// How many stages there are.
     pub length: u32,
+    /// A command that writes the bytes, where it isn't an end of ours; then the last process writes to /dev/null.
+    pub source: Option<Stages>,
     /// The exit code that every stage has to end with, which is the proof of its result: 1 is grep's for no match.
     pub exit: u8,
 }
 
 impl Chain {
     pub(super) fn new(settings: Settings, volume: Volume) -> Result<Chain, BadValue> {
+        let ends = match &settings.source {
+            Some(source) => {
+                let own = Settings { verify: settings.verify.or(Some(Verify::None)), ..settings.clone() };
+                let ends = Ends::new(&own, volume)?;
+                let plain = Ends::new(&Settings { verify: Some(Verify::None), ..Settings::default() }, volume)?;
+                let plain = Ends { place: ends.place, capacity: ends.capacity, pairs: ends.pairs, ..plain };
+                refuse_if!(
+                    ends != plain || source.count() > 1,
+                    "--source is one command, which has calls and blocks of its own and checks nothing; leave out --send, \
+                     --recv, --block, --verify and the like"
+                );
+                refuse_if!(
+                    !matches!(volume, Volume::Total(_)),
+                    "--source writes a number of bytes; give --total and no --time"
+                );
+                ends
+            }
+            None => Ends::new(&settings, volume)?,
+        };
         let chain = Chain {
-            ends: Ends::new(&settings, volume)?,
+            ends,
             stage: settings.stage.unwrap_or_default(),
             length: settings.length.unwrap_or_default(),
+            source: settings.source,
             exit: settings.exit.unwrap_or_default(),
         };
         refuse_if!(

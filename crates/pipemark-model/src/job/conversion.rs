@@ -36,6 +36,7 @@ impl TryFrom<Settings> for Job {
 fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     let chained = settings.length.is_some_and(|length| length > 0)
         || settings.exit.is_some_and(|exit| exit != 0)
+        || settings.source.is_some()
         || settings.stage.as_ref().is_some_and(|stage| *stage != Stages::default());
     match settings {
         Settings { language: Some(_), program: Some(_), .. } => Ok(JobKind::Entrant),
@@ -88,6 +89,10 @@ impl From<&Job> for Settings {
                 settings.stage = Some(chain.stage.clone());
                 settings.length = Some(chain.length);
                 settings.exit = Some(chain.exit);
+                if chain.source.is_some() {
+                    settings.source = chain.source.clone();
+                    (settings.send, settings.recv, settings.block, settings.wait) = (None, None, None, None);
+                }
             }
             Job::Entrant(entrant) => {
                 settings.language = Some(entrant.language.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use pipemark_model::{GIB, Key, Sample, Throughput, three_digits};
+use pipemark_model::{GIB, Key, MOST_START, Sample, Throughput, three_digits};
 use pipemark_stats::estimate::median;
 use pipemark_stats::fit::{FEWEST_POINTS, FittedLine, Linearity, Weighting};
 
@@ -14,9 +14,6 @@ use crate::findings::{Candidate, MeasuredTrial};
 
 /// "Give or take about 10 %" is what the document on pipe speed calls linear.
 const STRAIGHT: f64 = 0.1;
-
-/// Of the real time of a chain that is held against a published one, the most that may be its start.
-const MOST_START: f64 = 0.05;
 
 /// What a line that explains less than so much of the variance says is not told.
 const LEAST_R_SQUARED: f64 = 0.9;
@@ -67,7 +64,14 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     }
     let lengths = column(&points, |point| point.length);
     let flow = column(&points, |point| point.flow / (point.bytes / GIB));
-    let real = column(&points, |point| point.real);
+    let alike = points.iter().all(|point| point.measured.job.volume().is_like(points[0].measured.job.volume()));
+    // Where each chain moves as much as its start asks for, the start of the processes is added to the time of one GiB.
+    let real_of = |point: &ChainPoint| match alike {
+        true => point.real,
+        false => point.real - point.flow + point.flow / (point.bytes / GIB),
+    };
+    let what = if alike { "real time" } else { "real time for 1 GiB" };
+    let real = column(&points, real_of);
     let starting = column(&points, |point| point.real - point.flow);
     // Real time, as the document has it. Short chains share CPUs that longer ones have to queue for: the straight part
     // may begin later.
@@ -80,12 +84,12 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
     let (first, last) = (&points[0], &points[points.len() - 1]);
     let within = format!("{} to {}", points[fitted].length, last.length);
     let shape = match (begin, departure(0).flatten()) {
-        (Some(0), _) => format!("The medians of real time are within 10 % of one line from {within} stages"),
+        (Some(0), _) => format!("The medians of {what} are within 10 % of one line from {within} stages"),
         (Some(_), _) => {
-            let excess = points[..fitted].iter().map(|point| of_real.excess(point.length, point.real).abs());
+            let excess = points[..fitted].iter().map(|point| of_real.excess(point.length, real_of(point)).abs());
             let most = excess.fold(0.0, f64::max) * 100.0;
             format!(
-                "The medians of real time are within 10 % of one line from {within} stages; that of shorter chains is off that line by up to {most:.0} %"
+                "The medians of {what} are within 10 % of one line from {within} stages; that of shorter chains is off that line by up to {most:.0} %"
             )
         }
         (None, Some(departure)) => format!(
@@ -127,7 +131,7 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
         "stage": stage(first.measured), "seconds_per_gib_and_stage": per_gib.slope,
         "seconds_to_start_a_stage": to_start.slope, "flow_per_gib": per_gib, "real": of_real,
         "straight_from": begin.map(|begin| points[begin].length),
-        "residuals_seconds": column(&points, |point| point.real - of_real.at(point.length)),
+        "residuals_seconds": column(&points, |point| real_of(point) - of_real.at(point.length)),
         "chains": points.iter().map(chain).collect::<Value>(),
     });
     Some(Candidate::new("chain-cost", last.length, text, evidence))

@@ -9,18 +9,17 @@
 //! answer it, whatever they were scaled to.
 
 use pipemark_model::{
-    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, Record, Sample, Volume, Which, bytes_in_words, names,
-    three_digits,
+    Answer, Claim, ClaimVerdict, Evidence, Figure, Key, MOST_START, Record, Sample, Volume, Which, bytes_in_words,
+    names, three_digits,
 };
 use pipemark_stats::estimate::{self, FEWEST_RUNS, median};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::{by_round, ratios};
 use pipemark_stats::spread;
 
-/// Of a run, the most that may be its start where the figure holds it.
-const MOST_START: f64 = 0.05;
 /// The figures that hold it: of chains, from the start of the first process to the end of the last.
-const HOLD_START: [&str; 6] = ["real_ns", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
+const HOLD_START: [&str; 7] =
+    ["real_ns", "real_ns_per_gib", "per_hop", "user_time_ns", "system_time_ns", "system_percent", "cpus"];
 /// More runs than this nobody makes.
 const MOST_RUNS: f64 = 1000.0;
 

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-use pipemark_model::{Estimate, Finding, Job, Key, Record};
+use pipemark_model::{Estimate, Finding, Job, Key, Record, distinct, grouped};
 use pipemark_stats::family::Family;
 use pipemark_stats::records::by_round;
 
@@ -70,7 +70,7 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
     let lines = groups_of_parts(&of(|job| job.lines().is_some()), &[Key::Filter]);
     let (trips, streams): (Vec<MeasuredTrial>, Vec<MeasuredTrial>) =
         of(transfers).into_iter().partition(|one| one.job.is_round_trip());
-    let (stream_parts, trip_parts, chain_parts) = (parts(&streams), parts(&trips), parts(&chains));
+    let (stream_parts, trip_parts) = (parts(&streams), parts(&trips));
     let (of_streams, of_trips) = (link::rivals(&stream_parts), link::rivals(&trip_parts));
 
     let mut rules = languages::compare_languages(&entrants, records);
@@ -93,12 +93,12 @@ pub fn findings(records: &[Record], memory_copy: Option<&Estimate>) -> Vec<Findi
         recommended::settings(&stream_parts),
         each(&trip_parts, &[Key::Gap], wakeups::against_no_gap),
         each(&trip_parts, &link::VARIES, wakeups::tail),
-        chain_parts.iter().flat_map(|part| groups(part, &[Key::Length])).filter_map(|own| chain::cost(&own)).collect(),
+        chain_groups(&chains).iter().filter_map(|own| chain::cost(own)).collect(),
         link::each_situation(&of_streams, cost::message_costs),
         link::each_situation(&of_trips, cost::message_costs),
         cost::call_costs(&stream_parts, &of_streams),
         bounds::memory_copy(&streams, memory_copy).into_iter().collect(),
-        chain_parts.iter().flat_map(|part| chain::published(part)).collect(),
+        chain::published(&chains),
         published::against(&of(|job| !job.is_latency())),
         each(&parts(&[plain, chains].concat()), &[Key::Link, Key::Capacity, Key::Block], bounds::harness),
     ]);
@@ -121,6 +121,20 @@ impl Candidate {
         let Json::Object(evidence) = evidence else { unreachable!("evidence is written as an object") };
         Candidate { effect, finding: Finding { rule: rule.to_owned(), topic: topic(rule), text, evidence } }
     }
+}
+
+/// Chains of one experiment that differ in their length: each may move a volume of its own, since what is told of them is time per
+/// byte and time to start. Where lengths occur with several volumes, these are apart.
+fn chain_groups<'a>(chains: &[MeasuredTrial<'a>]) -> Vec<Vec<MeasuredTrial<'a>>> {
+    let varies = [Key::Length];
+    let of_experiment = grouped(chains.iter().map(|one| (&one.record.experiment, *one)));
+    let all = of_experiment.into_iter().flat_map(|(_, own)| groups(&own, &varies));
+    let length = |one: &MeasuredTrial| one.job.value(Key::Length);
+    all.flat_map(|group| match distinct(group.iter().map(length)).len() == group.len() {
+        true => vec![group],
+        false => parts(&group),
+    })
+    .collect()
 }
 
 /// The groups of each part.

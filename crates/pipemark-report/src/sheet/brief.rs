@@ -4,9 +4,7 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pipemark_model::{
-    Document, Figure, Finding, GainsBlock, Nanos, Record, Throughput, bytes_in_words, counted, shared,
-};
+use pipemark_model::{Document, Figure, Finding, Nanos, Record, Throughput, bytes_in_words, counted, shared};
 use pipemark_show::{Block, Cell, Characters, Colour, Column, Fit, Grid, Note, Sheet, Style, Terminal};
 use pipemark_watch::sheet::why;
 
@@ -48,9 +46,11 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
         terminal.render(sheet).lines().count() <= LINES
     };
     let least = if headline { findings.len().min(1) } else { findings.len() };
-    let fewer = (least..=findings.len()).rev().map(|most| lay_out(document, &findings[..most], pointers));
+    let fewer = (least..=findings.len()).rev().map(|most| (most, false));
     let mut sheet = Sheet::default();
-    for fewer in fewer {
+    // In the end the claims are only counted.
+    for (most, counted_only) in fewer.chain([(least, true)]) {
+        let fewer = lay_out(document, &findings[..most], pointers, counted_only);
         sheet = fewer;
         if fits(&sheet) {
             break;
@@ -60,7 +60,7 @@ pub fn brief(document: &Document, pointers: &[String]) -> Sheet {
 }
 
 /// The document with these of its findings.
-fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String]) -> Sheet {
+fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String], counted_only: bool) -> Sheet {
     let mut sheet = Sheet::default();
     let experiments: Vec<MeasuredExperiment> =
         document.experiments.iter().filter_map(|about| MeasuredExperiment::of(document, about)).collect();
@@ -82,7 +82,10 @@ fn lay_out(document: &Document, findings: &[&Finding], pointers: &[String]) -> S
         return sheet;
     }
     let summary = summary(document);
-    let claims = super::claims::brief(document);
+    let claims = match counted_only {
+        true => super::claims::counts(document).into_iter().collect(),
+        false => super::claims::brief(document),
+    };
     // What the suite is for is shown whole, so that tall tables of others have to give way.
     let headline = experiments.iter().any(|own| own.about.headline);
     let stays = |own: &&MeasuredExperiment| {
@@ -203,7 +206,10 @@ fn findings(document: &Document) -> Vec<&Finding> {
 
 /// The lines of a table that is laid out whole, with a parameter across or as it was published.
 fn tall(document: &Document, experiment: &MeasuredExperiment) -> Option<usize> {
-    let grids = gains::grids(document, experiment).map(|(grids, _)| grids);
+    let grids = match experiment.about.headline {
+        true => gains::in_brief(document, experiment).map(|(grid, _)| vec![grid]),
+        false => gains::grids(document, experiment).map(|(grids, _)| grids),
+    };
     let grids = grids.or_else(|| matrix::grid(experiment).map(|(grid, _)| vec![grid]))?;
     Some(grids.iter().flat_map(|grid| &grid.groups).map(|group| group.rows.len() + 2).sum())
 }
@@ -256,14 +262,18 @@ fn summary_lines(summary: &[Vec<Cell>]) -> usize {
 
 /// The table of an experiment, and why some of its trials are not in it.
 fn table(sheet: &mut Sheet, document: &Document, experiment: &MeasuredExperiment, rows: usize, signs: &mut String) {
+    if experiment.about.headline
+        && let Some((grid, notes)) = gains::in_brief(document, experiment)
+    {
+        // What was published is what the suite is for; the rest is in its other form, and what the figures are stands once.
+        sheet.grid(grid);
+        let last = document.experiments.iter().rfind(|own| own.headline && own.gains.is_some());
+        let is_last = last.is_some_and(|last| last.name == experiment.about.name);
+        sheet.notes(notes.into_iter().take(usize::from(is_last)));
+        return;
+    }
     if let Some((grids, notes)) = gains::grids(document, experiment) {
-        // What was published is what the suite is for; the rest is in its other form.
-        let published = |block: &GainsBlock| {
-            block.columns.iter().flat_map(|column| &column.cells).flatten().any(|cell| cell.published.is_some())
-        };
-        let blocks = experiment.about.gains.iter().flat_map(|gains| &gains.blocks);
-        let shown = grids.into_iter().zip(blocks).filter(|(_, block)| !experiment.about.headline || published(block));
-        shown.for_each(|(grid, _)| sheet.grid(grid));
+        grids.into_iter().for_each(|grid| sheet.grid(grid));
         sheet.notes(notes.into_iter().take(1));
         return;
     }

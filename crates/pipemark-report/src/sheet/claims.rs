@@ -47,6 +47,17 @@ pub(super) fn table(sheet: &mut Sheet, document: &Document, run: &str) {
     sheet.text(Style::Aside, [text]);
 }
 
+/// How many claims have each answer, in a line.
+pub(super) fn counts(document: &Document) -> Option<Note> {
+    let answers = answers(document);
+    let count = |verdicts: &[ClaimVerdict]| {
+        let own = answers.iter().filter(|one| verdicts.contains(&one.1.verdict)).count();
+        (own > 0).then(|| format!("{}: {own}", verdicts[0].in_words()))
+    };
+    let counts: Vec<String> = ANSWERS.into_iter().filter_map(count).collect();
+    (!counts.is_empty()).then(|| Note::plain(counts.join(" · ")))
+}
+
 /// How many claims have each answer, and the first that didn't hold in their own words.
 pub(super) fn brief(document: &Document) -> Vec<Note> {
     const WORDED: usize = 2;

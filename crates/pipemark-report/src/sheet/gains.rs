@@ -17,6 +17,52 @@ pub(super) fn grids(document: &Document, experiment: &MeasuredExperiment) -> Opt
     Some((grids, notes(gains, experiment, document).into_iter().map(Note::plain).collect()))
 }
 
+/// As many published columns stand beside each other on a screen.
+const COLUMNS_IN_BRIEF: usize = 6;
+
+/// The published parts beside each other, as far as they fit a screen, and what has to stand below them.
+pub(super) fn in_brief(document: &Document, experiment: &MeasuredExperiment) -> Option<(Grid, Vec<Note>)> {
+    let gains = experiment.about.gains.as_ref()?;
+    let published = |block: &&GainsBlock| {
+        block.columns.iter().flat_map(|column| &column.cells).flatten().any(|cell| cell.published.is_some())
+    };
+    let mut blocks: Vec<&GainsBlock> = Vec::new();
+    for block in gains.blocks.iter().filter(published) {
+        let columns: usize = blocks.iter().map(|own| own.columns.len()).sum();
+        if !blocks.is_empty() && columns + block.columns.len() > COLUMNS_IN_BRIEF {
+            break;
+        }
+        blocks.push(block);
+    }
+    let mut columns = vec![Column::words("", &gains.corner)];
+    // A part is named at its first column.
+    for block in &blocks {
+        for (nth, column) in block.columns.iter().enumerate() {
+            let heading = match nth {
+                0 if blocks.len() > 1 => format!("{}: {}", block.title, column.name),
+                _ => column.name.clone(),
+            };
+            columns.push(Column::figures("", &heading));
+        }
+    }
+    let all = || blocks.iter().flat_map(|block| &block.columns);
+    let row = |(index, label): (usize, &String)| {
+        let cell = |cell: &Option<GainsCell>| match cell.as_ref() {
+            None => Cell::default(),
+            Some(cell) => match Gain::of(cell, experiment.about, &document.trials) {
+                Some(gain) => Cell::shown(gain.in_brief()),
+                None => Cell::shown(NONE),
+            },
+        };
+        let cells = all().map(|column| cell(&column.cells[index]));
+        Row::from([vec![Cell::shown(short(label))], cells.collect()].concat())
+    };
+    let rows = gains.rows.iter().enumerate().map(row).collect();
+    let grid = Grid { labels: 1, columns, groups: vec![RowGroup::new("", rows)] };
+    let note = format!("% over the base, ours/published ({}); = tied with the base; ≠ the other sign", gains.source);
+    Some((grid, vec![Note::plain(note)]))
+}
+
 fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, document: &Document) -> Grid {
     let mut columns = vec![Column::words("", &gains.corner), Column::figures("", "base")];
     columns.extend(block.columns.iter().map(|column| Column::figures("", &column.name)));
@@ -50,10 +96,8 @@ fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a D
 
 /// `=+3 (-18)`: the gain with its marks, and in brackets as published.
 fn shown(gain: &Gain) -> String {
-    let unclear = if gain.differs() { "" } else { "=" };
-    let reversed = if gain.is_reversed() { "≠" } else { "" };
     let published = gain.published.map_or_else(String::new, |percent| format!(" ({})", signed(percent)));
-    format!("{unclear}{}{reversed}{published}", signed(gain.percent))
+    format!("{}{published}", gain.marked())
 }
 
 /// Per cent with its sign: `+165`, `-2.58`.
@@ -122,6 +166,19 @@ impl Gain {
             sure: Family::among(cells).interval(ratio).map(ends),
             published: cell.published,
         })
+    }
+
+    /// With its marks.
+    fn marked(&self) -> String {
+        let unclear = if self.differs() { "" } else { "=" };
+        let reversed = if self.is_reversed() { "≠" } else { "" };
+        format!("{unclear}{}{reversed}", signed(self.percent))
+    }
+
+    /// `=+3/-18`: with its marks, and as published.
+    fn in_brief(&self) -> String {
+        let published = self.published.map_or_else(String::new, |percent| format!("/{}", signed(percent)));
+        format!("{}{published}", self.marked())
     }
 
     /// Whether it is over or under the base for certain.

@@ -57,11 +57,13 @@ fn briefs() -> impl Iterator<Item = (&'static str, Sheet)> {
 /// Of each suite that comes with the program, whatever its trials reach.
 #[test]
 fn what_a_suite_is_for_is_shown_whole_on_one_screen() {
-    for (seed, (name, text)) in EMBEDDED.into_iter().enumerate().filter(|(_, (name, _))| *name != "ipc") {
+    for (seed, (name, text)) in EMBEDDED.into_iter().enumerate() {
         for scale in ["1", "0.05"] {
             let document = fixture::of_suite(text, scale, seed as u64);
             let text = shown(&sheet::brief(&document, &["all tables: --all".to_owned()]), 80, Colour::Never);
-            assert!(text.lines().count() <= 45, "{name}: {} lines\n{text}", text.lines().count());
+            // The whole of ipc's table is longer than a screen.
+            let most = if name == "ipc" { 60 } else { 45 };
+            assert!(text.lines().count() <= most, "{name}: {} lines\n{text}", text.lines().count());
             for headline in document.experiments.iter().filter(|own| own.headline) {
                 let heading = text.lines().find(|line| line.starts_with(&headline.title));
                 let heading = heading.unwrap_or_else(|| panic!("{name} has no {}:\n{text}", headline.title));

@@ -5,7 +5,7 @@ mod machine;
 
 use pipemark_entrants::{Entrants, on_path};
 use pipemark_host::child::RunError;
-use pipemark_model::{Cpu, Entrant, Feed, Host, Job, LinesJob};
+use pipemark_model::{Chain, Cpu, Entrant, Feed, Host, Job, LinesJob};
 
 pub use machine::missing;
 
@@ -35,6 +35,9 @@ fn programs(job: &Job, entrants: &Entrants) -> Result<(), RunError> {
         };
         installed(tools.iter().copied(), "which feeds the filter")?;
         entrants.filter(filter)?;
+    }
+    if let Job::Chain(Chain { source: Some(source), .. }) = job {
+        installed([source.at(0).words()[0].as_str()], "the source of the chain")?;
     }
     let Some(chain) = job.chain() else { return Ok(()) };
     let stages = (0..chain.length as usize).map(|position| chain.stage.at(position).words()[0].as_str());

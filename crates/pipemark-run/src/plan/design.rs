@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use pipemark_entrants::AgainstProgram;
 use pipemark_model::{Key, Value};
 
 use crate::plan::gains::GainsDesign;
@@ -68,6 +69,10 @@ pub struct Design {
     pub published: Vec<PublishedFigures>,
     /// The published table of per cent over a base that it repeats.
     pub gains: Option<GainsDesign>,
+    /// Whether the total of each chain is chosen by measuring, see [`crate::with_volumes`].
+    pub measures_volume: bool,
+    /// Programs of someone's own: each has a row for each number of bytes and block of the others.
+    pub against: Vec<AgainstProgram>,
     /// Where its name stands in the suite's text.
     pub(super) at: Option<Range<usize>>,
 }

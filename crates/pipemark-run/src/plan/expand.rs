@@ -4,11 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
-use pipemark_model::{ByteSize, Experiment, Job, Key, Published, Settings, Trial, Value, Volume, differing};
+use pipemark_entrants::AgainstProgram;
+use pipemark_model::{
+    ByteSize, Experiment, Job, Key, Place, Program, Published, Settings, Trial, Value, Verify, Volume, differing,
+};
 
 use crate::plan::design::{Design, DesignAxis, PublishedFigure, PublishedFigures, Setting};
 use crate::plan::refusal::Refusal;
-use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale};
+use crate::plan::suite::{MAX_TRIALS, Suite, VolumeScale, streams_total};
 use crate::plan::{Plan, claims, gains};
 
 pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal> {
@@ -18,6 +21,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
         let largest = suite.designs.iter().max_by_key(|design| design.count()).and_then(|design| design.at.clone());
         return Err(too_many(count, largest));
     }
+    let against = programs(suite)?;
     let mut names = HashSet::new();
     let mut experiments = Vec::new();
     let mut trials: Vec<Trial> = Vec::new();
@@ -26,7 +30,10 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
             let sentence = format!("there are two experiments called '{}'; each needs its own name", design.name);
             return Err(Refusal::new(sentence, design.at.clone()));
         }
-        let its_trials = trials_of(&suite.defaults, design, scale)?;
+        let its_trials = match design.measures_volume {
+            true => trials_of(&suite.defaults, &with_first_volume(suite, design)?, VolumeScale::ONE)?,
+            false => trials_of(&suite.defaults, design, scale)?,
+        };
         experiments.push(Experiment {
             name: design.name.clone(),
             title: design.title.clone(),
@@ -65,7 +72,49 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     let schedule = suite.schedule.complete(longest).map_err(|sentence| Refusal::new(sentence, None))?;
     let claims = claims::resolve(&suite.claims, &experiments, &trials)?;
     let about = suite.about.clone();
-    Ok(Plan { suite: suite.name.clone(), title, scaled, about, experiments, trials, claims, schedule })
+    let measured = suite.designs.iter().filter(|design| design.measures_volume);
+    let to_measure = measured.map(|design| design.name.clone()).collect();
+    let suite = suite.name.clone();
+    Ok(Plan { against, suite, title, scaled, about, experiments, trials, claims, schedule, to_measure, scale })
+}
+
+/// The programs of someone's own, each once.
+fn programs(suite: &Suite) -> Result<Vec<AgainstProgram>, Refusal> {
+    let mut all: Vec<AgainstProgram> = Vec::new();
+    for design in &suite.designs {
+        for (nth, program) in design.against.iter().enumerate() {
+            let alike = |other: &AgainstProgram| other.name == program.name;
+            let differs = all.iter().any(|own| alike(own) && own != program);
+            if differs || design.against[..nth].iter().any(alike) {
+                let sentence = format!("two programs are called '{}'; rename one", program.name);
+                return Err(Refusal::new(sentence, design.at.clone()));
+            }
+            if !all.iter().any(alike) {
+                all.push(program.clone());
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// What chains move in the run from which their volume is chosen.
+const FIRST_VOLUME: ByteSize = ByteSize(16 << 20);
+
+/// A design with a volume to begin with, in place of the one that is to be chosen.
+fn with_first_volume(suite: &Suite, design: &Design) -> Result<Design, Refusal> {
+    let refuse =
+        |sentence: &str| Err(Refusal::new(format!("experiment '{}': {sentence}", design.name), design.at.clone()));
+    let axes = design.axes.iter().flat_map(|axis| &axis.values);
+    let mut given = design.params.iter().chain(design.cases.iter().flatten()).chain(axes).chain(&suite.defaults);
+    if given.any(|setting| setting.key().is_volume()) {
+        return refuse("its volume is chosen by measuring, so it cannot be fixed as well");
+    }
+    if !design.axes.iter().any(|axis| axis.key == Key::Length) {
+        return refuse("only the volume of chains is chosen by measuring; give an axis 'length'");
+    }
+    let mut own = design.clone();
+    own.params.push(Value::Total(FIRST_VOLUME).into());
+    Ok(own)
 }
 
 fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
@@ -114,10 +163,13 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
         }
     }
 
+    let ordered = with_against(ordered, &design.against).map_err(refuse)?;
     let mut published = PublishedTables::of(&design.published);
     let mut trials: Vec<Trial> = Vec::new();
     for (mut settings, job, scale) in ordered {
-        for setting in &design.baseline {
+        let of_others =
+            settings.language.as_ref().is_some_and(|name| design.against.iter().any(|own| own.name == *name));
+        for setting in design.baseline.iter().filter(|_| !of_others) {
             set_parameter(&mut settings, &setting.value);
         }
         let baseline = checked(settings)?;
@@ -133,6 +185,35 @@ fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Resul
         Some(trial) => Err(refuse(format!("at the scale of {scale} two trials become the same, '{}'", trial.id))),
         None => Ok(trials),
     }
+}
+
+/// The trials of programs of someone's own behind the last that moves as many bytes in such blocks.
+fn with_against(
+    ordered: Vec<(Settings, Job, VolumeScale)>,
+    programs: &[AgainstProgram],
+) -> Result<Vec<(Settings, Job, VolumeScale)>, String> {
+    let sizes = |job: &Job| (job.block(), job.volume());
+    let mut all = Vec::new();
+    for (at, one) in ordered.iter().enumerate() {
+        let is_last = !ordered[at + 1..].iter().any(|(_, job, _)| streams_total(job) && sizes(job) == sizes(&one.1));
+        all.push(one.clone());
+        if !is_last || !streams_total(&one.1) {
+            continue;
+        }
+        for program in programs {
+            let mut settings = Settings { language: Some(program.name.clone()), ..Settings::default() };
+            (settings.program, settings.verify) = (Some(Program::Idiomatic), Some(Verify::None));
+            settings.place = Some(Place::Free);
+            settings.block = one.1.block();
+            settings.set(one.1.volume().into());
+            let job = Job::try_from(settings.clone()).map_err(|error| format!("{}: {error}", program.name))?;
+            if ordered.iter().any(|(_, other, _)| other.value(Key::Language) == job.value(Key::Language)) {
+                return Err(format!("'{}' is a language of this experiment already; rename the program", program.name));
+            }
+            all.push((settings, job, one.2));
+        }
+    }
+    Ok(all)
 }
 
 /// Sets a parameter; a total, a number of blocks or a time replaces what was said of the volume before.

@@ -16,6 +16,7 @@ mod toml_form;
 #[cfg(test)]
 mod tests;
 
+use pipemark_entrants::AgainstProgram;
 use pipemark_model::{Claim, Experiment, Trial};
 
 pub use design::{Design, DesignAxis, Setting};
@@ -45,8 +46,14 @@ pub struct Plan {
     pub trials: Vec<Trial>,
     /// What the document behind it concludes, without answers.
     pub claims: Vec<Claim>,
+    /// Programs of someone's own that take part.
+    pub against: Vec<AgainstProgram>,
     /// How often and how long.
     pub schedule: Schedule,
+    /// The experiments of which the total of each chain is still to be chosen by measuring, and what it is then multiplied by.
+    pub to_measure: Vec<String>,
+    /// See `to_measure`.
+    pub scale: VolumeScale,
 }
 
 impl Plan {

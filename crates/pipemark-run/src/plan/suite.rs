@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use pipemark_model::{BadValue, Nanos};
+use pipemark_entrants::AgainstProgram;
+use pipemark_model::{BadValue, Job, Nanos, Volume};
 
 use crate::plan::claims::ClaimDesign;
 use crate::plan::design::{Design, Setting};
@@ -71,6 +72,36 @@ impl Suite {
         Ok(suite)
     }
 
+    /// Lets a program of someone's own take part in the experiments that the suite is for, or in all where it names none: of those
+    /// that stream a number of bytes.
+    ///
+    /// # Errors
+    /// When there is none, or two programs would have one name.
+    pub fn add_against(&mut self, program: &AgainstProgram) -> Result<(), String> {
+        let plan = self.expand(VolumeScale::ONE).map_err(|error| error.to_string())?;
+        let headline: Vec<&str> = self.headline.iter().map(|(name, _)| name.as_str()).collect();
+        let of_totals =
+            |name: &str| plan.trials.iter().any(|trial| trial.experiment == name && streams_total(&trial.job));
+        let mut added = false;
+        for design in &mut self.designs {
+            if (headline.is_empty() || headline.contains(&design.name.as_str())) && of_totals(&design.name) {
+                if design.against.iter().any(|own| own.name == program.name) {
+                    return Err(format!("two programs are called '{}'; rename one", program.name));
+                }
+                design.against.push(program.clone());
+                added = true;
+            }
+        }
+        match added {
+            true => Ok(()),
+            false => Err(format!(
+                "--against needs an experiment that moves a number of bytes, and '{}' measures for a time; use block-size or \
+                 languages, or a suite with totals",
+                self.name
+            )),
+        }
+    }
+
     /// All trials, with their totals and times multiplied by `scale`.
     ///
     /// # Errors
@@ -82,6 +113,12 @@ impl Suite {
             None => PlanError::of_flags(refusal),
         })
     }
+}
+
+/// Whether a run moves a number of bytes from one process to another, which a program of someone's own can do as well.
+pub(super) fn streams_total(job: &Job) -> bool {
+    let streams = matches!(job, Job::Stream(_) | Job::Entrant(_));
+    streams && job.link().transfers() && matches!(job.volume(), Volume::Total(_))
 }
 
 /// What totals and times are multiplied by: from a millionth to a thousand.
@@ -101,7 +138,7 @@ impl VolumeScale {
     }
 
     /// `total` scaled, in whole blocks and at least one.
-    pub(super) fn apply(self, total: u64, block: u64) -> u64 {
+    pub(crate) fn apply(self, total: u64, block: u64) -> u64 {
         if self == VolumeScale::ONE {
             return total;
         }

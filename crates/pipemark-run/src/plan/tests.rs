@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
+use pipemark_entrants::AgainstProgram;
 use pipemark_model::{ByteSize, Job, Key, LinkKind, Nanos, Place, RecvMethod, SendMethod, Value, Verify, Volume};
 
 use super::*;
@@ -220,14 +221,14 @@ fn mistakes_are_pointed_at() {
         (
             e("params = { sned = \"write\" }"),
             "x.toml:6:12: 'sned' is not a parameter; use mode, link, send, recv, wait, pages, place, capacity, \
-             buffer, block, read-block, align, pairs, writers, stage, length, content, exit, read-delay, write-delay, rate, gap, \
+             buffer, block, read-block, align, pairs, writers, stage, length, source, content, exit, read-delay, write-delay, rate, gap, \
              verify, rseq, total, blocks, time, language, program, feed, filter (did you mean send?)",
             "sned",
         ),
         (
             e("parms = {}"),
             "x.toml:6:1: 'parms' has no meaning here; use name, title, about, across, params, axes, cases, baseline, published, \
-             gains (did you mean params?)",
+             gains, volume, against (did you mean params?)",
             "parms",
         ),
         (e("axes = { block = [64, 0] }"), "x.toml:6:23: block size 0 B is out of range; use 1 B to 1 GiB", "0"),
@@ -582,6 +583,42 @@ fn few_claims_are_left_open() {
 }
 
 #[test]
+fn chains_may_have_their_volume_measured() {
+    let with = |body: &str| plan_of(&with_experiment(&format!("volume = \"auto\"\n{body}")));
+    let plan = with("axes = { length = [0, 4] }").unwrap();
+    assert_eq!((plan.to_measure, plan.trials.len()), (vec!["e".to_owned()], 2));
+    assert!(embedded_plan("pipe-speed").to_measure == ["cat-long"] && embedded_plan("quick").to_measure.is_empty());
+    for (body, sentence) in [
+        ("axes = { length = [0, 4] }\nparams = { total = \"1m\" }", "cannot be fixed as well"),
+        ("axes = { block = [64, 128] }", "only the volume of chains"),
+    ] {
+        let error = with(body).unwrap_err().to_string();
+        assert!(error.contains(sentence), "{error}");
+    }
+    let error = plan_of(&with_experiment("volume = \"much\"\naxes = { length = [1] }")).unwrap_err().to_string();
+    assert!(error.contains("volume = \"auto\""), "{error}");
+}
+
+#[test]
+fn a_program_of_someone_s_own_has_a_row_for_each_block() {
+    let body = "cases = [{ block = 64, total = 6400 }, { block = 128, total = 6400 }]\n\
+                [[experiment.against]]\ncommand = \"./mine {blocks} {block}\"";
+    let plan = plan_of(&with_experiment(body)).unwrap();
+    let rows: Vec<_> =
+        plan.trials.iter().map(|trial| (trial.job.block().unwrap().0, trial.job.entrant().is_some())).collect();
+    assert_eq!(rows, [(64, false), (64, true), (128, false), (128, true)]);
+    assert_eq!(plan.against.len(), 1);
+    let scaled = Suite::parse("x", &with_experiment(body)).unwrap().expand("0.1".parse().unwrap()).unwrap();
+    assert!(scaled.trials.iter().all(|trial| trial.job.volume() == Volume::Total(ByteSize(640))));
+    // A suite with no such trials has nothing to hold it against.
+    let own = AgainstProgram::parse("./mine", None).unwrap();
+    let mut timed = Suite::parse("x", &with_experiment("params = { time = \"1ms\" }")).unwrap();
+    assert!(timed.add_against(&own).unwrap_err().contains("moves a number of bytes"));
+    let twice = plan_of(&with_experiment(&format!("{body}\n[[experiment.against]]\ncommand = \"/other/mine x\"")));
+    assert!(twice.unwrap_err().to_string().contains("two programs are called 'mine'"));
+}
+
+#[test]
 fn suites_name_what_they_are_for() {
     for (name, _) in EMBEDDED {
         assert!(embedded_plan(name).experiments.iter().any(|own| own.headline), "{name}");
@@ -607,6 +644,6 @@ fn published_figures_stand_as_their_document_has_them() {
     assert_eq!(of("lines", "zcat")[0], ("4.1175 s".to_owned(), None));
     let long = &embedded_plan("pipe-speed").trials[11];
     let published = long.published.as_ref().unwrap();
-    assert_eq!(published.shown_beside(long.job.volume()), "405.044 s for 1.05 GB (2.47 MiB/s)");
+    assert_eq!(published.shown_beside(Volume::Total(ByteSize(42_000_000))), "405.044 s for 1.05 GB (2.47 MiB/s)");
     assert_eq!(published.shown_beside(Volume::Total(ByteSize(1_050_000_000))), "405.044 s");
 }

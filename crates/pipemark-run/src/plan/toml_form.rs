@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use toml::Spanned;
 
+use pipemark_entrants::AgainstProgram;
 use pipemark_model::{Claim, GIB, Key, Value, Which, did_you_mean};
 
 use crate::demonstrations::DEMONSTRATIONS;
@@ -25,6 +26,8 @@ const MAX_ABOUT_CHARS: usize = 4000;
 const MAX_VALUE_CHARS: usize = 40;
 /// Looking figures up is the product of these and the trials.
 const MAX_PUBLISHED: usize = 24;
+/// The volume of chains that is chosen by measuring.
+const AUTO: &str = "auto";
 const MAX_CLAIM_CHARS: usize = 400;
 
 /// A table with the places of keys and values.
@@ -69,6 +72,17 @@ struct DesignForm {
     #[serde(default)]
     published: Vec<Spanned<PublishedForm>>,
     gains: Option<Spanned<GainsForm>>,
+    volume: Option<Spanned<String>>,
+    #[serde(default)]
+    against: Vec<Spanned<AgainstForm>>,
+}
+
+/// A program of someone's own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AgainstForm {
+    command: String,
+    figure: Option<String>,
 }
 
 /// The experiments whose tables are what a suite is for: one, or several that belong together.
@@ -266,7 +280,14 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
         let sentence = format!("an experiment takes at most {MAX_PUBLISHED} tables of published figures");
         return Err(Refusal::new(sentence, Some(table.span())));
     }
+    if let Some(other) = form.volume.as_ref().filter(|word| word.as_ref() != AUTO) {
+        let sentence =
+            format!("volume = \"{AUTO}\" chooses the total of each chain by measuring; nothing else is known");
+        return Err(Refusal::new(sentence, Some(other.span())));
+    }
     Ok(Design {
+        measures_volume: form.volume.is_some(),
+        against: form.against.iter().map(against).collect::<Result<_, _>>()?,
         at: Some(form.name.span()),
         name: form.name.into_inner().0,
         title: form.title,
@@ -279,6 +300,11 @@ fn read_design(form: DesignForm) -> Result<Design, Refusal> {
         published: form.published.iter().map(published).collect::<Result<_, _>>()?,
         gains: form.gains.as_ref().map(gains).transpose()?,
     })
+}
+
+fn against(form: &Spanned<AgainstForm>) -> Result<AgainstProgram, Refusal> {
+    let AgainstForm { command, figure } = form.as_ref();
+    AgainstProgram::parse(command, figure.as_deref()).map_err(|sentence| Refusal::new(sentence, Some(form.span())))
 }
 
 fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal> {

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use rustix::net::Shutdown;
 
-use pipemark_entrants::{ByteStream, Entrants, ProgramAnswer, Runnable, judge, quoted};
+use pipemark_entrants::{ByteStream, Entrants, Prints, ProgramAnswer, Runnable, judge, quoted};
 use pipemark_host::child::error::RunError;
 use pipemark_host::child::interrupt::Interrupt;
 use pipemark_host::child::wait_readable;
-use pipemark_model::{Entrant, EntrantStats, Sample};
+use pipemark_model::{Entrant, EntrantStats, Sample, Warning};
 
 use crate::runner::end_process::Peer;
 use crate::runner::keeper::Scratch;
 use crate::runner::pair::{Conditions, RunResult};
-use crate::runner::supervisor::{Order, SUPERVISOR_VERB, StagesEnded};
+use crate::runner::supervisor::{KEPT, Order, SUPERVISOR_VERB, StagesEnded};
 
 /// How long a supervisor may take to end what it has started.
 const CLEANING: Duration = Duration::from_secs(20);
@@ -37,7 +37,7 @@ pub fn run(
 ) -> Result<RunResult, RunError> {
     let runnable = entrants.program(language, *program)?;
     match (&runnable.prints, verify.reads()) {
-        (Some(unit), false) => return printed(&runnable, unit, (block.0, total.0), conditions),
+        (Some(prints), false) => return printed(&runnable, prints, (block.0, total.0), conditions),
         (None, true) => {}
         (Some(_), true) => return Err(RunError::NotHere("it doesn't check what arrives; use verify none".to_owned())),
         (None, false) => return Err(RunError::NotHere("it checks what arrives; use verify full or xor".to_owned())),
@@ -60,8 +60,32 @@ pub fn run(
     Ok(RunResult { sample, notes: Vec::new() })
 }
 
-/// Runs a benchmark of others, which prints a rate of its own and proves nothing.
+/// Runs a benchmark of others, which prints a figure of its own or none, and proves nothing.
 fn printed(
+    runnable: &Runnable,
+    prints: &Prints,
+    (block, total): (u64, u64),
+    conditions: &Conditions<'_>,
+) -> Result<RunResult, RunError> {
+    match prints {
+        Prints::RateIn(unit) => printed_rate(runnable, unit, (block, total), conditions),
+        Prints::OfItsOwn(own) => {
+            let (words, bytes) = own.command(block, total);
+            let outcome = supervised(runnable, words, conditions)?;
+            let (out, err) = (outcome.stdout.text.as_bytes(), outcome.stderr.text.as_bytes());
+            let (ns, notes) = match &own.figure {
+                Some(figure) => {
+                    let ns = figure.nanoseconds([out, err], bytes);
+                    (ns.map_err(|sentence| RunError::Failed(with_stderr(sentence, &outcome)))?, Vec::new())
+                }
+                None => (outcome.wall_ns.max(1), vec![Warning::StartIncluded]),
+            };
+            Ok(RunResult { sample: sample(runnable.name.clone(), (bytes, ns), &outcome), notes })
+        }
+    }
+}
+
+fn printed_rate(
     runnable: &Runnable,
     unit: &str,
     (block, total): (u64, u64),
@@ -147,7 +171,7 @@ fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
             format!("it left {left} process{} behind", if left == 1 { "" } else { "es" })
         }
         (_, Some(0), _) if !outcome.stdout.whole() => {
-            format!("it printed {} bytes instead of one line", outcome.stdout.bytes)
+            format!("it printed {} bytes, of which at most {} are read", outcome.stdout.bytes, KEPT)
         }
         (_, Some(0), _) => return Ok(()),
         (_, Some(code), _) => format!("it ended with status {code}"),

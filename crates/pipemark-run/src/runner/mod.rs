@@ -8,6 +8,7 @@ mod end;
 mod end_process;
 mod feed;
 mod filter;
+mod foreign_chain;
 mod hardware_counters;
 mod keeper;
 mod language;
@@ -18,6 +19,7 @@ mod rounds;
 mod stage;
 mod supervisor;
 mod timed;
+mod volume;
 
 pub use channel::END_VERB;
 pub use end::main as end;
@@ -25,6 +27,7 @@ pub use keeper::remove as remove_left;
 pub use pieces::Passed;
 pub use rounds::measure;
 pub use supervisor::{SUPERVISOR_VERB, main as supervisor};
+pub use volume::with_volumes;
 
 use pipemark_model::{Outcome, Sample, Trial};
 

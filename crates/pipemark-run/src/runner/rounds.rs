@@ -17,7 +17,7 @@ use crate::available;
 use crate::plan::{Plan, Runs, Schedule};
 use crate::runner::Observer;
 use crate::runner::pair::{self, Conditions, RunResult};
-use crate::runner::{filter, language};
+use crate::runner::{filter, foreign_chain, language};
 
 /// How often a run is sampled, at most, by default.
 const LEAST_INTERVAL: Duration = Duration::from_millis(4);
@@ -126,6 +126,7 @@ pub fn measure(
             let run = match job {
                 Job::Entrant(entrant) => language::run(entrant, conditions, entrants, &mut lines.proven),
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
+                Job::Chain(chain @ Chain { source: Some(source), .. }) => foreign_chain::run(chain, source, conditions),
                 Job::Stream(ends) | Job::RoundTrip(RoundTrip { ends, .. }) | Job::Chain(Chain { ends, .. }) => {
                     pair::run(job, ends, conditions, &mut |passed| progress.passed(passed))
                 }

@@ -1,5 +1,6 @@
 //! The stages of a chain: started between the links, watched, ended with the run, each named should it fail.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::thread;
@@ -28,6 +29,11 @@ pub struct RunningStages {
 }
 
 impl RunningStages {
+    /// None yet; each will have to end with this code.
+    pub fn none(exit: u8) -> RunningStages {
+        RunningStages { stages: Vec::new(), exit }
+    }
+
     /// Starts a chain that reads from `first`; `link` makes each of the links behind a stage. Returns the stages and the
     /// last link's end. The CPUs alternate, so that each link joins two of them.
     ///
@@ -40,25 +46,44 @@ impl RunningStages {
         conditions: &Conditions<'_>,
         mut link: impl FnMut() -> Result<Handles, RunError>,
     ) -> Result<(RunningStages, Handle), RunError> {
-        let mut running = RunningStages { stages: Vec::new(), exit: chain.exit };
+        let mut running = RunningStages::none(chain.exit);
         let mut last = first;
         for position in 0..chain.length as usize {
             if conditions.interrupt.requested() {
                 return Err(RunError::Interrupted);
             }
             let next = link()?;
-            let (Handle::Fd(input), Handle::Fd(output)) = (last, next.source) else {
+            let Handle::Fd(output) = next.source else {
                 return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
             };
-            let cpu = conditions.cpus.map(|(source, sink)| if position % 2 == 0 { sink } else { source });
-            let stage = chain.stage.at(position);
-            let name = format!("stage {} of {} ({stage})", position + 1, chain.length);
-            let child = Child::start_foreign(&*name, stage.words(), (input, output), cpu, Begin::AtOnce)
-                .map_err(RunError::failed(format_args!("{name} could not be started")))?;
-            running.stages.push(child);
+            running.add(chain, position, last, output, conditions)?;
             last = next.sink;
         }
         Ok((running, last))
+    }
+
+    /// Starts the stage at a position, which reads from `input`.
+    ///
+    /// # Errors
+    /// As those of [`start`](Self::start).
+    pub fn add(
+        &mut self,
+        chain: &Chain,
+        position: usize,
+        input: Handle,
+        output: OwnedFd,
+        conditions: &Conditions<'_>,
+    ) -> Result<(), RunError> {
+        let Handle::Fd(input) = input else {
+            return Err(RunError::Failed("a chain needs links with descriptors".to_owned()));
+        };
+        let cpu = conditions.cpus.map(|(source, sink)| if position.is_multiple_of(2) { sink } else { source });
+        let stage = chain.stage.at(position);
+        let name = format!("stage {} of {} ({stage})", position + 1, chain.length);
+        let child = Child::start_foreign(&*name, stage.words(), (input, output), cpu, Begin::AtOnce)
+            .map_err(RunError::failed(format_args!("{name} could not be started")))?;
+        self.stages.push(child);
+        Ok(())
     }
 
     /// Waits until all have ended, as they do when their input has.

@@ -27,7 +27,7 @@ use crate::runner::stage::used;
 pub const SUPERVISOR_VERB: &str = "__supervise";
 
 /// As much of each output as is kept. Written as JSON a byte may take six, and the answer has to fit a message.
-const KEPT: usize = 4000;
+pub const KEPT: usize = 4000;
 
 /// How long processes may outlive the one that was started, before they are killed and it has failed.
 const GRACE: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use clap::Args;
 
 use pipemark_console::{Ending, Stop, count};
 use pipemark_model::{Key, MAX_LENGTH, Value};
-use pipemark_run::plan::Plan;
+use pipemark_run::plan::{DesignAxis, Plan, Setting};
 
 use crate::cli::measure::FlagOptions;
 use crate::cli::parameters::KeySet;
@@ -18,15 +18,15 @@ pub struct ChainKeys;
 
 impl KeySet for ChainKeys {
     const HEADING: &'static str = "What to measure (each takes a comma list, but for --stage, which may be repeated)";
-    const COMMON: &'static [Key] = &[Key::Length, Key::Stage, Key::Total, Key::Capacity, Key::Place];
+    const COMMON: &'static [Key] = &[Key::Length, Key::Stage, Key::Source, Key::Total, Key::Capacity, Key::Place];
     const KEYS: &'static [Key] = {
         use Key::*;
-        &[Send, Recv, Verify, Content, Exit, Block, Total, Place, Capacity, Stage, Length]
+        &[Send, Recv, Verify, Content, Exit, Block, Total, Place, Capacity, Stage, Source, Length]
     };
     const DEFAULTS: &'static [(Key, &'static str)] = &[
         (Key::Send, "splice, or write with --verify xor or full"),
         (Key::Recv, "splice, or read with --verify xor or full"),
-        (Key::Total, "256m"),
+        (Key::Total, "for each length the least with which the start takes below 5 %"),
         (Key::Place, "free"),
         (Key::Length, "0,1,2,4,8,16,32,64"),
     ];
@@ -54,9 +54,19 @@ fn plan(options: &ChainOptions) -> Result<Plan, Stop> {
     let (send, recv) = if reads { ("write", "read") } else { ("splice", "splice") };
     let lengths: Vec<String> = lengths(options.to.unwrap_or(DEFAULT_LENGTH)).map(|length| length.to_string()).collect();
     let lengths = lengths.join(",");
-    let defaults =
-        [(Key::Send, send), (Key::Recv, recv), (Key::Total, "256m"), (Key::Place, "free"), (Key::Length, &lengths)];
+    let mut defaults = vec![(Key::Place, "free"), (Key::Length, lengths.as_str())];
+    if given.values(Key::Source).is_empty() {
+        defaults.extend([(Key::Send, send), (Key::Recv, recv)]);
+    }
     let mut design = given.design("chain", "Chains of processes", &defaults);
+    design.measures_volume = given.values(Key::Total).is_empty();
+    // A single length is no axis.
+    if design.measures_volume && !design.axes.iter().any(|axis| axis.key == Key::Length) {
+        let (lengths, rest) = design.params.into_iter().partition(|setting| setting.key() == Key::Length);
+        design.params = rest;
+        let lengths: Vec<Setting> = lengths;
+        design.axes.push(DesignAxis::new(Key::Length, lengths.into_iter().map(|setting| setting.value)));
+    }
     if let [first, _, ..] = given.values(Key::Stage) {
         design.baseline = vec![first.clone().into()];
     }

@@ -139,6 +139,7 @@ pub fn prepared(plans: &[Plan], options: &EntrantOptions, quiet: bool) -> Result
         };
     }
     let mut entrants = Entrants::find(options.entrants.as_deref())?;
+    plans.iter().flat_map(|plan| &plan.against).for_each(|program| entrants.add_against(program.clone()));
     if !wanted.is_empty() && trials().any(|trial| trial.job.entrant().is_some_and(|own| own.verify.reads())) {
         entrants.languages()?;
     }

@@ -65,6 +65,13 @@ pub fn measure(
     output.targets().check_files()?;
     let mut lines = output.json_lines()?;
     let mut plans = plans.to_vec();
+    if plans.iter().any(|plan| !plan.to_measure.is_empty()) {
+        let machine = pipemark_host::survey_before_measuring();
+        let mut progress = Reporter::new(false, output.export.quiet);
+        for plan in &mut plans {
+            *plan = pipemark_run::with_volumes(plan, &machine, entrants, &interrupt, &mut progress);
+        }
+    }
     let mut documents: Vec<Document> = Vec::new();
     for session in 1..=sessions {
         if sessions > 1 && !output.export.quiet && io::stderr().is_terminal() {

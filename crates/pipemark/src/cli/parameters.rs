@@ -113,7 +113,7 @@ fn flag(key: Key, default: &str) -> Arg {
         Key::Time => arg.value_delimiter(',').conflicts_with(Key::Total.name()),
         Key::Blocks => arg.value_delimiter(',').conflicts_with_all([Key::Total, Key::Time].map(Key::name)),
         // A command may hold commas.
-        Key::Stage => arg,
+        Key::Stage | Key::Source => arg,
         _ => arg.value_delimiter(','),
     }
 }

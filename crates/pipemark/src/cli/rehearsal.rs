@@ -16,12 +16,25 @@ pub fn sheet(plans: &[Plan], sessions: u32) -> Sheet {
     };
     let table = Table::of(&trials)
         .data("experiment", |(_, trial)| Some(trial.experiment.as_str()))
-        .column(Column::words("trial", "trial").fit(Fit::Wrapped), |(_, trial)| Cell::text(&trial.id))
+        .column(Column::words("trial", "trial").fit(Fit::Wrapped), |(plan, trial)| Cell::text(id(plan, trial)))
         .grouped(title, |key| key.clone());
     let mut sheet = Sheet::of(table, []);
     let text = plans.iter().map(|plan| sentence(plan, sessions)).collect::<Vec<_>>();
     sheet.text(Style::Plain, text);
     sheet
+}
+
+/// The id of a trial, without a volume that is still to be chosen.
+fn id(plan: &Plan, trial: &Trial) -> String {
+    match plan.to_measure.contains(&trial.experiment) {
+        true => trial
+            .id
+            .split(' ')
+            .map(|word| if word.starts_with("total=") { "total=auto" } else { word })
+            .collect::<Vec<_>>()
+            .join(" "),
+        false => trial.id.clone(),
+    }
 }
 
 /// `quick: 34 trials, at least 8 runs each, about 28 s`.
@@ -94,7 +107,8 @@ mod tests {
             let terminal = Terminal { width: 500, colour: Colour::Never, characters: Characters::Unicode };
             let text = terminal.render(&sheet(std::slice::from_ref(&plan), 1));
             for trial in &plan.trials {
-                assert!(text.contains(&trial.id), "{name}: {} is not in\n{text}", trial.id);
+                let id = id(&plan, trial);
+                assert!(text.contains(&id), "{name}: {id} is not in\n{text}");
             }
             assert!(text.lines().any(|line| line.starts_with(&format!("{name}: "))), "{text}");
         }

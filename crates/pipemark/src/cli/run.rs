@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use clap::Args;
 
 use pipemark_console::{Ending, Stop, catch_interrupts};
+use pipemark_entrants::AgainstProgram;
 use pipemark_run::plan::{Plan, VolumeScale};
 
 use crate::cli::entrants::{self, EntrantOptions};
@@ -23,6 +24,17 @@ pub struct RunOptions {
     /// A run then moves F times the bytes that the suite says, in whole blocks, or takes F times as long.
     #[arg(long, value_name = "F", allow_hyphen_values = true)]
     scale: Option<VolumeScale>,
+    /// Run a program of your own as well, as a row of the suite's main table
+    ///
+    /// {blocks}, {block} and {total} are put into the command, which is run without a shell. Repeat it for several programs.
+    #[arg(long, value_name = "COMMAND", help_heading = "Programs of your own")]
+    against: Vec<String>,
+    /// What it prints: rate,MiB/s=REGEX or time,s=REGEX
+    ///
+    /// The number is the only group of REGEX. One for all programs, or one for each --against in turn. Without it the time from
+    /// the program's start to its end counts, and the row says so.
+    #[arg(long, value_name = "FIGURE", requires = "against", help_heading = "Programs of your own")]
+    figure: Vec<String>,
     /// Print the trials, their number and the time they will take, and measure nothing
     #[arg(long, conflicts_with_all = ["json", "csv", "markdown"])]
     dry_run: bool,
@@ -58,11 +70,26 @@ pub fn run(options: &RunOptions) -> Ending {
     measure::measure(&plans, &entrants, &options.output, options.schedule.sessions, interrupt)
 }
 
+/// The programs of --against, each with what it prints.
+fn against(options: &RunOptions) -> Result<Vec<AgainstProgram>, Stop> {
+    let (programs, figures) = (&options.against, &options.figure);
+    if figures.len() > 1 && figures.len() != programs.len() {
+        let sentence =
+            format!("{} figures for {} programs; give one for all, or one for each", figures.len(), programs.len());
+        return Err(Stop::usage(sentence));
+    }
+    let figure = |nth: usize| figures.get(nth).or(figures.first()).map(String::as_str);
+    let read = |(nth, command): (usize, &String)| AgainstProgram::parse(command, figure(nth));
+    programs.iter().enumerate().map(read).collect::<Result<_, _>>().map_err(Stop::usage)
+}
+
 /// One plan for each suite, in the order of the command line; the first begins with the memory-copy limit.
 fn plans(options: &RunOptions) -> Result<Vec<Plan>, Stop> {
     let mut plans = Vec::new();
+    let against = against(options)?;
     for word in &options.suites {
         let mut suite = suite_file::find(word)?;
+        against.iter().try_for_each(|program| suite.add_against(program)).map_err(Stop::usage)?;
         entrants::choose(&mut suite, word, &options.entrants, options.verify.as_deref())?;
         suite.schedule = options.schedule.choices().or(suite.schedule);
         plans.push(suite.expand(options.scale.unwrap_or(VolumeScale::ONE)).map_err(Stop::usage)?);

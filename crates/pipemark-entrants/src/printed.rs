@@ -18,6 +18,12 @@ pub struct PrintedFigure {
     regex: Regex,
 }
 
+impl std::fmt::Display for PrintedFigure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{},{}={}", self.name, self.unit, self.regex.as_str())
+    }
+}
+
 impl FromStr for PrintedFigure {
     type Err = String;
 

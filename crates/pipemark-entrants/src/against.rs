@@ -1,0 +1,168 @@
+//! `--against`: a program of someone's own, whose row stands in the table beside pipemark's. It gets blocks and bytes in its words,
+//! and what counts is the rate or the time that it prints, or else how long it took from its start to its end.
+
+use pipemark_model::{Better, Language, Stages};
+
+use crate::printed::PrintedFigure;
+
+/// The units of what such a program prints: of a rate in bytes per second, of a time in nanoseconds.
+const RATES: [(&str, f64); 7] = [
+    ("B/s", 1.0),
+    ("kB/s", 1e3),
+    ("KiB/s", 1024.0),
+    ("MB/s", 1e6),
+    ("MiB/s", 1_048_576.0),
+    ("GB/s", 1e9),
+    ("GiB/s", 1_073_741_824.0),
+];
+const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+
+/// A program and what it prints.
+#[derive(Debug, Clone)]
+pub struct AgainstProgram {
+    /// What its row is called.
+    pub name: Language,
+    /// The command; `{blocks}`, `{block}` and `{total}` are put in.
+    pub words: Vec<String>,
+    /// What it prints; without it the wall time counts, its start included.
+    pub figure: Option<AgainstFigure>,
+}
+
+/// A rate or a time that a program prints.
+#[derive(Debug, Clone)]
+pub struct AgainstFigure {
+    printed: PrintedFigure,
+    /// Bytes per second, or nanoseconds, of one of its unit.
+    unit: f64,
+}
+
+impl PartialEq for AgainstProgram {
+    fn eq(&self, other: &AgainstProgram) -> bool {
+        let figure = |own: &AgainstProgram| own.figure.as_ref().map(|figure| figure.printed.to_string());
+        self.name == other.name && self.words == other.words && figure(self) == figure(other)
+    }
+}
+
+impl AgainstProgram {
+    /// Reads a command and what it prints: `rate,UNIT=REGEX` or `time,UNIT=REGEX`.
+    ///
+    /// # Errors
+    /// A sentence, when one of them is none.
+    pub fn parse(command: &str, figure: Option<&str>) -> Result<AgainstProgram, String> {
+        let stages: Stages = command.parse().map_err(|error| format!("{error}"))?;
+        if stages.count() > 1 {
+            return Err(format!("'{command}' is several commands; give one, or sh -c '…'"));
+        }
+        let words = stages.at(0).words().to_vec();
+        let stem = words[0].rsplit('/').next().unwrap_or_default().to_lowercase();
+        let known = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() || "+-_".contains(c) { c } else { '-' };
+        let stem: String = stem.trim_start_matches(|c: char| !c.is_ascii_alphanumeric()).chars().map(known).collect();
+        // Apart from the folders of languages, which have no colon-like mark to tell them by.
+        let name = stem.chars().take(36).collect::<String>();
+        let name = name.parse().map_err(|_| format!("'{command}': the program has no name to call its row by"))?;
+        let figure = figure.map(AgainstFigure::parse).transpose()?;
+        Ok(AgainstProgram { name, words, figure })
+    }
+
+    /// Its command for `total` bytes, and how many these are in whole blocks.
+    pub fn command(&self, block: u64, total: u64) -> (Vec<String>, u64) {
+        let blocks = (total / block.max(1)).max(1);
+        let of_blocks = self.words.iter().any(|word| word.contains("{blocks}"));
+        let fill = |word: &String| {
+            word.replace("{blocks}", &blocks.to_string())
+                .replace("{block}", &block.to_string())
+                .replace("{total}", &total.to_string())
+        };
+        (self.words.iter().map(fill).collect(), if of_blocks { blocks * block } else { total })
+    }
+}
+
+impl AgainstFigure {
+    fn parse(text: &str) -> Result<AgainstFigure, String> {
+        let mut printed: PrintedFigure = text.parse()?;
+        let (rate, units): (bool, &[(&str, f64)]) = match printed.name.as_str() {
+            "rate" => (true, &RATES),
+            "time" => (false, &TIMES),
+            other => return Err(format!("'{other}' is neither rate nor time; use rate,MiB/s=REGEX or time,s=REGEX")),
+        };
+        let unit = printed.unit.as_str();
+        let Some((_, factor)) = units.iter().find(|(word, _)| *word == unit) else {
+            let all = units.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "{} is printed in a unit; write {},UNIT=REGEX with one of {all}{}",
+                printed.name,
+                printed.name,
+                if unit.is_empty() { String::new() } else { format!(", not {unit}") }
+            ));
+        };
+        printed.better = if rate { Better::Higher } else { Better::Lower };
+        Ok(AgainstFigure { printed, unit: *factor })
+    }
+
+    /// The time that `bytes` took, by what was printed, in nanoseconds.
+    ///
+    /// # Errors
+    /// When it isn't there, is no number or not above 0.
+    pub fn nanoseconds(&self, printed: [&[u8]; 2], bytes: u64) -> Result<u64, String> {
+        let figure = self.printed.find(printed)?;
+        if figure <= 0.0 {
+            return Err(format!("it printed a {} of {figure}", self.printed.name));
+        }
+        let ns = match self.printed.better {
+            Better::Higher => bytes as f64 / (figure * self.unit) * 1e9,
+            _ => figure * self.unit,
+        };
+        if (1.0..1e18).contains(&ns) {
+            Ok(ns as u64)
+        } else {
+            Err(format!("it printed a {} of {figure}, which can't be", self.printed.name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(command: &str, figure: Option<&str>) -> Result<AgainstProgram, String> {
+        AgainstProgram::parse(command, figure)
+    }
+
+    #[test]
+    fn blocks_and_bytes_are_put_into_the_words() {
+        let own = program("./pipe_bandwidth {blocks} {block}", None).unwrap();
+        assert_eq!(own.name.as_str(), "pipe_bandwidth");
+        let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+        assert_eq!(own.command(64, 1_664_000_000), (words(["./pipe_bandwidth", "26000000", "64"]), 1_664_000_000));
+        assert_eq!(own.command(1000, 4096).1, 4000, "whole blocks");
+        assert_eq!(program("x --bytes={total}", None).unwrap().command(1000, 4096).1, 4096);
+        assert_eq!(program("/a/Pipe.Test", None).unwrap().name.as_str(), "pipe-test");
+    }
+
+    #[test]
+    fn a_rate_and_a_time_are_in_a_unit() {
+        let ns = |figure: &str, text: &str| {
+            program("x", Some(figure)).unwrap().figure.unwrap().nanoseconds([text.as_bytes(), b""], 1 << 20)
+        };
+        assert_eq!(ns("rate,MiB/s=Bandwidth: ([0-9.]+)", "Bandwidth: 2.00 MB/second"), Ok(500_000_000));
+        assert_eq!(ns("time,ms=took ([0-9.]+)", "took 4641 ms"), Ok(4_641_000_000));
+        assert!(ns("time,s=took ([0-9.]+)", "nothing").unwrap_err().contains("nothing that --figure time matches"));
+        assert!(ns("rate,MB/s=([0-9.]+)", "0").unwrap_err().contains("a rate of 0"));
+        assert!(ns("time,s=(.*)", "-1").unwrap_err().contains("a time of -1"));
+    }
+
+    #[test]
+    fn what_is_no_figure_or_command_is_refused() {
+        for (command, figure, words) in [
+            ("x", Some("speed,MB/s=x"), "neither rate nor time"),
+            ("x", Some("rate=x"), "write rate,UNIT=REGEX with one of B/s"),
+            ("x", Some("time,MB/s=x"), "one of s, ms, us, ns, not MB/s"),
+            ("x | y", None, "several commands"),
+            ("", None, "is not a stage"),
+            ("./...", None, "no name"),
+        ] {
+            let error = program(command, figure).unwrap_err();
+            assert!(error.contains(words), "{command} {figure:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The total of each chain, chosen by measuring: the least with which the start of the processes takes less than 5 % of a run.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pipemark_entrants::Entrants;
+use pipemark_host::child::interrupt::Interrupt;
+use pipemark_model::{ByteSize, Chain, Host, Job, MOST_START, Nanos, Sample, Trial, Value};
+
+use crate::available;
+use crate::plan::{Plan, Runs};
+use crate::runner::Observer;
+use crate::runner::foreign_chain;
+use crate::runner::pair::{self, Conditions, RunResult};
+
+/// The share of the start that is aimed at: runs differ.
+const AIM: f64 = 0.9 * MOST_START;
+/// Runs of one chain that are made to find its volume, at most.
+const MOST_RUNS: usize = 4;
+/// From one of them to the next the volume grows by this, at most: a rate at a small volume says little of a large one.
+const MOST_GROWTH: f64 = 32.0;
+/// Where the number of runs is fixed, so long may a round of these chains take.
+const ROUND: Duration = Duration::from_secs(60);
+const LARGEST: f64 = 1e12;
+
+/// What was found of one chain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Found {
+    bytes: f64,
+    start_ns: f64,
+    transfer_ns: f64,
+}
+
+impl Found {
+    fn of(sample: &Sample) -> Found {
+        let start_ns = sample.real().saturating_sub(sample.ns) as f64;
+        Found { bytes: sample.bytes as f64, start_ns, transfer_ns: sample.ns.max(1) as f64 }
+    }
+
+    /// The bytes with which a run takes `ns` from the first start to the last end.
+    fn bytes_of(self, ns: f64) -> f64 {
+        self.bytes * (ns - self.start_ns).max(0.0) / self.transfer_ns
+    }
+
+    /// How long a run takes of which the start is the share that is aimed at.
+    fn enough_ns(self) -> f64 {
+        self.start_ns / AIM
+    }
+}
+
+/// The plan with the volumes that its chains need, multiplied by its scale. A chain that can't run keeps what it has, and its trial
+/// says why.
+pub fn with_volumes(
+    plan: &Plan,
+    machine: &Host,
+    entrants: &Entrants,
+    interrupt: &Interrupt,
+    progress: &mut dyn Observer,
+) -> Plan {
+    let mut plan = plan.clone();
+    let wanted = std::mem::take(&mut plan.to_measure);
+    let asked: Vec<usize> = (0..plan.trials.len()).filter(|at| wanted.contains(&plan.trials[*at].experiment)).collect();
+    let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    for (nth, at) in asked.iter().enumerate() {
+        let trial = &plan.trials[*at];
+        progress.update(nth as u64, asked.len() as u64, &format!("choosing the volume of {}", trial.id));
+        let limit = plan.schedule.run_limit;
+        found.extend(found_of(trial, machine, entrants, interrupt, limit).map(|one| (*at, one)));
+    }
+    let round = match plan.schedule.runs {
+        Runs::Adaptive { min, .. } => plan.schedule.budget / min.max(1),
+        Runs::Fixed(_) => ROUND,
+    };
+    let limit = limit(&found.values().map(|one| one.enough_ns()).collect::<Vec<_>>(), Nanos::from(round).0 as f64);
+    // What is compared with each other moves as much.
+    let group = |trial: &Trial| (trial.experiment.clone(), trial.baseline.clone().unwrap_or_else(|| trial.id.clone()));
+    let mut totals: BTreeMap<_, u64> = BTreeMap::new();
+    for (at, one) in &found {
+        let bytes = one.bytes_of(one.enough_ns().min(limit));
+        let own = totals.entry(group(&plan.trials[*at])).or_default();
+        *own = (*own).max(round_number(bytes));
+    }
+    let scale = plan.scale;
+    let of_trial = |trial: &Trial| {
+        let total = totals.get(&group(trial))?;
+        let block = trial.job.block().map_or(1, |block| block.0).max(1);
+        let total = scale.apply(total.div_ceil(block) * block, block);
+        let mut settings = trial.job.settings();
+        settings.set(Value::Total(ByteSize(total)));
+        Job::try_from(settings).ok()
+    };
+    let jobs: Vec<Option<Job>> = plan.trials.iter().map(of_trial).collect();
+    let ids: BTreeMap<(String, String), String> = plan
+        .trials
+        .iter()
+        .zip(&jobs)
+        .filter_map(|(trial, job)| Some(((trial.experiment.clone(), trial.id.clone()), job.as_ref()?.id())))
+        .collect();
+    for (trial, job) in plan.trials.iter_mut().zip(jobs) {
+        if let Some(job) = job {
+            (trial.id, trial.job) = (job.id(), job);
+        }
+        let renamed =
+            |id: &String| ids.get(&(trial.experiment.clone(), id.clone())).cloned().unwrap_or_else(|| id.clone());
+        trial.baseline = trial.baseline.as_ref().map(renamed);
+    }
+    plan
+}
+
+/// Runs a chain with more and more bytes, until its start is a small enough share.
+fn found_of(
+    trial: &Trial,
+    machine: &Host,
+    entrants: &Entrants,
+    interrupt: &Interrupt,
+    limit: Duration,
+) -> Option<Found> {
+    let cpus = available::check(&trial.job, machine, entrants).ok()?;
+    let conditions = Conditions { cpus, seed: 1, limit, interval: Duration::from_millis(100), interrupt };
+    let mut job = trial.job.clone();
+    let mut last = None;
+    let begin = Instant::now();
+    for _ in 0..MOST_RUNS {
+        let run = match &job {
+            Job::Chain(chain @ Chain { source: Some(source), .. }) => foreign_chain::run(chain, source, &conditions),
+            Job::Stream(ends) | Job::Chain(Chain { ends, .. }) => pair::run(&job, ends, &conditions, &mut |_| {}),
+            _ => return None,
+        };
+        // What goes wrong goes wrong again when the trial is measured, and is reported there.
+        let RunResult { sample, .. } = run.ok()?;
+        let own = Found::of(&sample);
+        last = Some(own);
+        if own.start_ns <= MOST_START * (own.start_ns + own.transfer_ns) || begin.elapsed() > ROUND {
+            break;
+        }
+        let bytes = own.bytes_of(own.enough_ns()).clamp(own.bytes, (own.bytes * MOST_GROWTH).min(LARGEST));
+        let mut settings = job.settings();
+        settings.set(Value::Total(ByteSize(bytes as u64)));
+        job = Job::try_from(settings).ok()?;
+    }
+    last
+}
+
+/// The longest that one run may take, so that all together take at most `round`.
+fn limit(each: &[f64], round: f64) -> f64 {
+    let mut each = each.to_vec();
+    each.sort_by(f64::total_cmp);
+    let mut left = round;
+    for (nth, own) in each.iter().enumerate() {
+        let share = left / (each.len() - nth) as f64;
+        if *own > share {
+            return share;
+        }
+        left -= own;
+    }
+    f64::INFINITY
+}
+
+/// Rounded up to one or one and a half times a power of two, so that two measurements of one machine mostly choose the same.
+fn round_number(bytes: f64) -> u64 {
+    let bytes = bytes.clamp(1.0, LARGEST).ceil() as u64;
+    let power = bytes.next_power_of_two();
+    let between = power / 4 * 3;
+    if bytes <= between { between } else { power }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_are_shortened_until_all_fit() {
+        assert_eq!(limit(&[1.0, 2.0, 3.0], 6.0), f64::INFINITY);
+        assert_eq!(limit(&[1.0, 20.0, 3.0], 10.0), 6.0);
+        assert_eq!(limit(&[20.0, 20.0], 10.0), 5.0);
+        assert_eq!(limit(&[], 10.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_start_is_the_share_that_is_aimed_at() {
+        let found = Found { bytes: 1e6, start_ns: 1e6, transfer_ns: 2e6 };
+        let bytes = found.bytes_of(found.enough_ns());
+        let transfer = found.transfer_ns * bytes / found.bytes;
+        assert!((found.start_ns / (found.start_ns + transfer) - AIM).abs() < 1e-9);
+        assert_eq!(found.bytes_of(0.5e6), 0.0, "there is no time to transfer anything");
+    }
+
+    #[test]
+    fn a_volume_is_rounded_up_by_half_at_most() {
+        for bytes in [1.0, 5.0, 1000.0, 3e6, 4_194_304.0, 4_194_305.0, 7.7e9] {
+            let rounded = round_number(bytes) as f64;
+            assert!(rounded >= bytes && rounded <= 1.5 * bytes + 1.0, "{bytes}: {rounded}");
+        }
+    }
+}

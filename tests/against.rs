@@ -1,0 +1,132 @@
+//! `run --against`: programs written from two published descriptions beside pipemark's rows, and programs that go wrong.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::program::{Ended, pipemark};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SUITE: &str = "name = \"own\"\ntitle = \"own\"\nheadline = \"blocks\"\n[defaults]\nplace = \"free\"\n\
+                     [[experiment]]\nname = \"blocks\"\ntitle = \"blocks\"\n\
+                     cases = [{ block = 1024, total = 1_024_000 }, { block = 65536, total = 6_553_600 }]\n\
+                     [[experiment]]\nname = \"others\"\ntitle = \"others\"\nparams = { time = \"1ms\" }\n";
+
+fn suite(folder: &TempDir, more: &str) -> String {
+    let file = folder.path().join("own.toml");
+    fs::write(&file, format!("{SUITE}{more}")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// Compiles a program of the fixtures; where it is.
+fn program(folder: &TempDir, name: &str) -> String {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/against/");
+    let out = folder.path().join(name);
+    let done = Command::new("cc").args(["-O2", "-o"]).arg(&out).arg(format!("{source}{name}.c")).status();
+    assert!(done.expect("a C compiler").success(), "{name}");
+    out.to_str().unwrap().to_owned()
+}
+
+fn run(suite: &str, words: &[&str]) -> Ended {
+    pipemark(&[&["run", suite, "--runs", "2", "--no-save", "--json", "-"], words].concat())
+}
+
+fn rows<'d>(document: &'d Value, name: &str) -> Vec<&'d Value> {
+    document["trials"].as_array().unwrap().iter().filter(|trial| trial["params"]["language"] == name).collect()
+}
+
+#[test]
+fn programs_of_two_documents_have_rows_in_the_same_table() {
+    let folder = TempDir::new().unwrap();
+    let suite = suite(&folder, "");
+    let bandwidth = format!("{} {{blocks}} {{block}}", program(&folder, "pipe_bandwidth"));
+    let xor = format!("{} {{total}}", program(&folder, "stream_xor"));
+    let figures = ["rate,MiB/s=Bandwidth: ([0-9.]+) MB/second", "time,ms=Mean Time: ([0-9.]+) ms"];
+    let words = ["--against", &bandwidth, "--figure", figures[0], "--against", &xor, "--figure", figures[1]];
+    let document = run(&suite, &words).measured();
+    for name in ["pipe_bandwidth", "stream_xor"] {
+        let rows = rows(&document, name);
+        let blocks: Vec<&Value> = rows.iter().map(|row| &row["params"]["block"]).collect();
+        assert_eq!(blocks, [1024, 65536], "{name}: only what the suite is for");
+        for row in rows {
+            assert_eq!((row["status"].as_str(), row["experiment"].as_str()), (Some("ok"), Some("blocks")), "{name}");
+            let samples = row["samples"].as_array().unwrap();
+            let bytes = if row["params"]["block"] == 1024 { 1_024_000 } else { 6_553_600 };
+            assert!(samples.len() == 2 && samples.iter().all(|own| own["bytes"] == bytes), "{name}: {samples:?}");
+            assert!(samples.iter().all(|own| own["ns"].as_u64() < own["wall_ns"].as_u64()), "{name}: what it printed");
+        }
+    }
+    let table = pipemark(&[&["run", &suite, "--runs", "2", "--no-save"], &words[..]].concat()).stdout;
+    assert!(table.contains("pipe_bandwidth") && table.contains("stream_xor"), "{table}");
+}
+
+#[test]
+fn a_program_in_a_suite_without_a_figure_has_its_wall_time() {
+    let folder = TempDir::new().unwrap();
+    let xor = program(&folder, "stream_xor");
+    let with = |figure: &str| {
+        SUITE.replacen("cases =", &format!("against = [{{ command = \"{xor} {{total}}\"{figure} }}]\ncases ="), 1)
+    };
+    let file = folder.path().join("own.toml");
+    fs::write(&file, with("")).unwrap();
+    let file = file.to_str().unwrap();
+    let document = run(file, &[]).measured();
+    let rows_of_it = rows(&document, "stream_xor");
+    assert_eq!(rows_of_it.len(), 2);
+    for row in rows_of_it {
+        assert!(row["samples"].as_array().unwrap().iter().all(|own| own["ns"] == own["wall_ns"]));
+        assert!(row["warnings"].to_string().contains("start-included"), "{}", row["warnings"]);
+    }
+    fs::write(file, with(", figure = \"time,ms=Mean Time: ([0-9.]+)\"")).unwrap();
+    let document = run(file, &[]).measured();
+    assert!(!rows(&document, "stream_xor")[0]["warnings"].to_string().contains("start-included"));
+}
+
+#[test]
+fn a_program_that_goes_wrong_has_no_figure() {
+    let folder = TempDir::new().unwrap();
+    let suite = suite(&folder, "");
+    let figure = "time,s=took ([0-9.]+) s";
+    for (command, words) in [
+        ("sh -c 'echo took 1 s; exit 3'", "status 3"),
+        ("sh -c 'echo done'", "nothing that --figure time matches"),
+        ("sh -c 'echo took 0 s'", "a time of 0"),
+        ("sh -c 'head -c 100000 /dev/zero'", "bytes, of which at most"),
+        ("sh -c 'sleep 60'", "limit"),
+        ("./no-such-program {block}", "o such file"),
+    ] {
+        let ended = run(&suite, &["--against", command, "--figure", figure, "--limit", "300ms"]);
+        assert_eq!(ended.code(), Some(1), "{command}: {}", ended.stderr);
+        let document = ended.document();
+        let name = if command.starts_with("sh") { "sh" } else { "no-such-program" };
+        let rows = rows(&document, name);
+        assert_eq!(rows.len(), 2, "{command}");
+        for row in rows {
+            let reason = row["reason"].as_str().unwrap_or_default();
+            assert!(row["status"] == "failed" && row["estimate"].is_null(), "{command}: {row}");
+            assert!(reason.contains(words), "{command}: {reason}");
+        }
+        // The other rows are measured all the same.
+        assert!(document["trials"].as_array().unwrap().iter().any(|trial| trial["status"] == "ok"), "{command}");
+    }
+}
+
+#[test]
+fn what_can_t_be_asked_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let suite = suite(&folder, "");
+    for (words, sentence) in [
+        (vec!["run", &*suite, "--against", "x", "--figure", "speed=x"], "neither rate nor time"),
+        (vec!["run", &suite, "--against", "x", "--figure", "rate=x"], "rate,UNIT=REGEX"),
+        (vec!["run", &suite, "--figure", "rate,MB/s=x"], "--against"),
+        (vec!["run", &suite, "--against", "x", "--against", "x"], "two programs are called 'x'"),
+        (vec!["run", "quick", "--against", "x"], "an experiment that moves a number of bytes"),
+        (vec!["run", &suite, "--against", "x | y"], "several commands"),
+    ] {
+        let ended = pipemark(&words);
+        assert_eq!(ended.code(), Some(2), "{words:?}");
+        assert!(ended.stderr.contains(sentence), "{words:?}: {}", ended.stderr);
+    }
+    assert!(Path::new(&suite).exists());
+}
