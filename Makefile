@@ -2,7 +2,7 @@
 #
 #   make run     build and measure this machine's pipes (about 30 seconds of measuring)
 #   make check   what to run while working: lint and the quick tests; needs no root, no browser, no network
-#   make test    lint, then every test; installs the tools that the tests need, and says at its end what was left out
+#   make test    lint, then every test; installs the tools that the tests need, and lists at its end what was skipped
 #   make real    `pipemark why` on real pipelines with known answers; installs the programs that they need
 #   make soak    the tests that take minutes each, to try what happens rarely
 #   make test-spark   the line job on Apache Spark; needs Java 17, installs pyspark (460 MB) in build/spark
@@ -10,6 +10,7 @@
 #   make fuzz    the engine of lines on noise, for ten minutes; needs Rust's nightly toolchain
 #   make bench   what pipemark promises, each as a ratio of two things measured in the same run
 #   make size    the lines of code of each crate; at most 7,000
+#   make results  the figures of docs/results.md, from this machine; an hour with nothing else running, ONLY=NAME measures one
 #   make book    docs/ as a book, in build/book; installs mdBook in build/mdbook
 #   make picture README's picture, of what 'pipemark why' prints on this machine; best with nothing else running
 #   make install PREFIX=/usr/local
@@ -28,7 +29,7 @@ PIPEMARK = target/release/pipemark
 SLOW = docs:: engines:: entrants:: extending:: faults:: history_faults:: hostile:: kills:: languages:: large_pipe:: lines_suite:: links:: \
 	links_left:: report:: restrictions:: tampering:: the_four_programs
 
-.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench size book picture install files dist test-dist test-kernels release-check msrv deny api clean
+.PHONY: all run build check test lint tests tools real test-spark bench-spark soak fuzz bench results size book picture install files dist test-dist test-kernels release-check msrv deny api clean
 
 all: build
 
@@ -47,8 +48,8 @@ test: export PIPEMARK_LEFT_OUT = $(CURDIR)/build/left-out
 # Compiled once and whole: what makes the next time quicker makes the first one slower.
 test: export CARGO_INCREMENTAL = 0
 test: tools lint tests
-	@if [ -s build/left-out ]; then echo; echo "Left out here:"; sort -u build/left-out | sed 's/^/  /'; \
-	else echo; echo "Nothing was left out."; fi
+	@if [ -s build/left-out ]; then echo; echo "Skipped here:"; sort -u build/left-out | sed 's/^/  /'; \
+	else echo; echo "Nothing was skipped."; fi
 
 # With examples and what the documentation shows.
 tests: tools lint
@@ -95,7 +96,8 @@ lint:
 		clang-format --dry-run -Werror --style=file:entrants/.clang-format entrants/c/*.[ch] entrants/cpp/*.[ch]pp bench/*.c; \
 	else echo "no clang-format: the form of C and C++ is not checked"; fi
 	tests/prose.py
-	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/spark.py \
+	bench/results.py --check
+	@if command -v black >/dev/null; then black --check --config entrants/pyproject.toml engines entrants bench/results.py bench/book_links.py bench/spark.py \
 		docs/picture.py tests/hostile.py tests/prose.py tests/wrap.py; \
 	else echo "no black: the form of Python is not checked"; fi
 
@@ -109,6 +111,10 @@ bench: build build/pair build/ceiling
 	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
 	$(CARGO) build --release --locked -p pipeio --example ways
 	@broken=0; for bench in run chain relay copy compare languages lines why; do bench/$$bench.py || broken=1; done; exit $$broken
+
+results: build build/pair build/ceiling
+	$(CARGO) build --release --locked --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
+	bench/results.py $(ONLY:%=--only %)
 
 build/pair build/ceiling: build/%: bench/%.c
 	mkdir -p build
@@ -162,7 +168,9 @@ picture: build
 
 MDBOOK = build/mdbook/bin/mdbook
 book: $(MDBOOK)
+	bench/results.py --page
 	$(MDBOOK) build
+	bench/book_links.py
 
 $(MDBOOK):
 	$(CARGO) install --locked --root build/mdbook --no-default-features --features search mdbook@0.5.4

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What pipemark promises, measured: each promise is a ratio of two things measured in turns in this run.
+"""What pipemark promises, measured: each promise is a ratio of two things measured alternately in this run.
 
     bench/run.py [--only WORD] [--rounds N]
 
@@ -53,8 +53,8 @@ def round_trip(*flags, **options):
     return bw("--mode", "latency", *flags, **options)["estimate"]["latency"]["p50"]["median"]
 
 
-def in_turns(rounds, one, other):
-    """The ratios one/other of so many rounds, the order turned round in every second one."""
+def alternating(rounds, one, other):
+    """The ratios one/other of `rounds` rounds, the order turned round in every second one."""
     ratios = []
     for n in range(rounds):
         if n % 2:
@@ -76,6 +76,11 @@ def promise(name, ratios, least=None, most=None, unit="×"):
     print(f"{word}  {median:9.3f}{unit}  [{min(ratios):.3f} – {max(ratios):.3f}]  {name} ({wanted})", flush=True)
     if not kept:
         BROKEN.append(name)
+    # For bench/results.py.
+    if results := os.environ.get("PIPEMARK_RESULTS"):
+        row = {"what": name, "promised": wanted, "unit": unit.strip(), "median": median, "low": min(ratios), "high": max(ratios)}
+        with open(results, "a") as out:
+            print(json.dumps({**row, "runs": len(ratios)}), file=out)
 
 
 def pair(block, capacity, source, sink, milliseconds=200):
@@ -91,7 +96,7 @@ def against_c(rounds):
             flags = ["--block", block, "--place", place]
             if capacity:
                 flags += ["--capacity", capacity]
-            ratios = in_turns(
+            ratios = alternating(
                 rounds, lambda: rate(*map(str, flags)), lambda: pair(block, capacity, source, sink)
             )
             what = f"write/read of {block} bytes on CPUs {place}, capacity {capacity or 65536}: pipemark / C pair"
@@ -123,7 +128,7 @@ def ceilings(rounds):
             ("make", lambda: alone("sources", block)),
             ("look", lambda: alone("sinks", block)),
         ):
-            ratios = in_turns(rounds, ours, lambda: by_hand(what, block))
+            ratios = alternating(rounds, ours, lambda: by_hand(what, block))
             promise(f"ceiling to {what} {block} bytes: pipemark / a loop in C", ratios, least=0.95, most=1.05)
 
 
@@ -132,8 +137,8 @@ def fresh(rounds):
     plain = "--block 64k --capacity 1m --verify full --place cross".split()
     small = "--block 16k --capacity 1m --verify full --place cross".split()
     promise(
-        "fresh data by vmsplice / by write at its best capacity, each byte written anew and checked",
-        in_turns(rounds, lambda: rate(*gift), lambda: max(rate(*plain), rate(*small))),
+        "fresh data by vmsplice / by write at its best capacity, each byte newly written and checked",
+        alternating(rounds, lambda: rate(*gift), lambda: max(rate(*plain), rate(*small))),
         least=1.3,
     )
 
@@ -209,19 +214,19 @@ def links(rounds):
     same = "--verify full --place cross --wait spin --capacity 1m".split()
     place = "--link shm --send in-place --recv in-place".split()
     promise(
-        "shared memory in place / write and read over a pipe, 64 KiB, 1 MiB of room, both spin, each byte written anew and checked",
-        in_turns(rounds, lambda: rate(*place, *same), lambda: rate(*same)),
+        "shared memory in place / write and read over a pipe, 64 KiB, 1 MiB of room, both spin, each byte newly written and checked",
+        alternating(rounds, lambda: rate(*place, *same), lambda: rate(*same)),
         least=2,
     )
     spin = "--wait spin --place cross --block 8".split()
     promise(
         "round trip of 8 bytes through shared memory / through a pipe, both spin, across two cores",
-        in_turns(rounds, lambda: round_trip("--link", "shm", *spin), lambda: round_trip(*spin)),
+        alternating(rounds, lambda: round_trip("--link", "shm", *spin), lambda: round_trip(*spin)),
         most=0.5,
     )
     promise(
         "a 64 KiB block through the null link / by write and read",
-        in_turns(rounds, lambda: 1 / rate("--link", "null"), lambda: 1 / rate()),
+        alternating(rounds, lambda: 1 / rate("--link", "null"), lambda: 1 / rate()),
         most=0.005,
     )
 
@@ -245,7 +250,7 @@ def perf_sched(rounds):
             "round_trips_per_second"
         ]["median"]
 
-    promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", in_turns(rounds, ours, perf), least=0.98)
+    promise("round trips per second through a pipe / perf bench sched pipe, on one CPU", alternating(rounds, ours, perf), least=0.98)
 
 
 def looking(rounds):
@@ -253,14 +258,14 @@ def looking(rounds):
     small = ["--block", "64", "--place", "0:0"]
     one = {"before": ["taskset", "-c", "0"], "time": "500ms"}
     promise(
-        "64 B blocks, looked at every 10 ms / never, all on one CPU",
-        in_turns(rounds, lambda: rate(*small, **one), lambda: rate(*small, "--interval", "1min", **one)),
+        "64 B blocks, sampled every 10 ms / never, all on one CPU",
+        alternating(rounds, lambda: rate(*small, **one), lambda: rate(*small, "--interval", "1min", **one)),
         least=0.995,
     )
 
 
 def windows(rounds):
-    """Windows of 20 ms and of 1 s agree within 3 % in the rows that don't say that they have two speeds: nine trials in turns."""
+    """Windows of 20 ms and of 1 s agree within 3 % in the rows that aren't bimodal: nine trials, alternately."""
     trials = "--block 64,4k,64k --place same,cross,free --no-save --json -".split()
     measured = {}
     for _ in range(rounds):
@@ -274,7 +279,7 @@ def windows(rounds):
         speeds = lambda rows: [s["bytes"] / s["ns"] for trial in rows for s in trial["samples"]]
         rows = [trial for own in both.values() for trial in own]
         silent = [[trial for trial in both[time] if not told(trial)] for time in ("20ms", "1s")]
-        text = f"{sum(map(told, rows))} of {len(rows)} rows say two speeds; all of them {ratio_of(*map(speeds, both.values()))[1]:.3f}"
+        text = f"{sum(map(told, rows))} of {len(rows)} rows are bimodal; all of them {ratio_of(*map(speeds, both.values()))[1]:.3f}"
         if min(map(len, silent)) < 3:
             print(f"told    windows of 20 ms / of 1 s, {name}: {text}", flush=True)
             continue
