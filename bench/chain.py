@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What chains and `pipemark relay` promise, measured: ratios of two things measured in turns in this run.
+"""What chains and `pipemark relay` promise, measured: ratios of two things measured alternately in this run.
 
     bench/chain.py [--only WORD] [--rounds N]
 
@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import run
-from run import PIPEMARK, command, in_turns, promise
+from run import PIPEMARK, command, alternating, promise
 
 
 def chain(stage, length, total, *flags):
@@ -61,7 +61,7 @@ def as_time(rounds):
 def per_hop(rounds):
     """A chain of relays against one of cats, while bytes flow."""
     for length, total in ((16, "1g"), (64, "512m")):
-        ratios = in_turns(
+        ratios = alternating(
             min(rounds, 5), lambda: chain("relay", length, total)[0], lambda: chain("cat", length, total)[0]
         )
         promise(f"throughput per hop of {length} stages: relay / cat", ratios, least=20)
@@ -71,7 +71,7 @@ def thousand(rounds):
     """The same with 1024 stages, from the start of the first process until the last is gone; and starting alone."""
     total = "128m"
     rounds = min(rounds, 3)
-    ratios = in_turns(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
+    ratios = alternating(rounds, lambda: chain("cat", 1024, total)[1], lambda: chain("relay", 1024, total)[1])
     promise("real time of 1024 stages and 128 MiB, start included: cat / relay", ratios, least=10)
     for stage in ("cat", "relay"):
         seconds = [chain(stage, 1024, "64k")[1] / 3 for _ in range(rounds)]
@@ -104,7 +104,7 @@ def one_relay(rounds):
                         lambda: chain(other, 1, "512m", *flags)[0],
                     )
                     promise(f"{send} → one stage → {recv}, place {place}: relay / {other}", ratios, least=1.0)
-                ratios = in_turns(
+                ratios = alternating(
                     rounds,
                     lambda: file_to(f"{PIPEMARK} relay", place, file.name),
                     lambda: file_to(other, place, file.name),

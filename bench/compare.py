@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import run
-from run import PIPEMARK, command, in_turns, pair, promise, rate
+from run import PIPEMARK, command, alternating, pair, promise, rate
 
 # What ends a comparison with --fail-on better,worse.
 WORSE, BETTER = 10, 13
@@ -25,7 +25,7 @@ def bw_pipe(rounds):
     for block, place in ((65536, "0:0"), (65536, "0:1"), (4096, "0:0")):
         source, sink = place.split(":")
         flags = ["--block", str(block), "--place", place, "--total", "400m"]
-        ratios = in_turns(rounds, lambda: total_rate(*flags), lambda: pair(block, 0, source, sink))
+        ratios = alternating(rounds, lambda: total_rate(*flags), lambda: pair(block, 0, source, sink))
         # Faster than the pair is no fault.
         promise(f"bw_pipe, messages of {block} bytes on CPUs {place}: pipemark / C pair", ratios, least=0.97)
 
@@ -41,12 +41,12 @@ def large_pipe(rounds):
     best = "--block 128k --capacity 1m --send vmsplice --pages huge --recv splice --place cross".split()
     promise(
         "LP+ZC (32 KiB, vmsplice and read) / base (4 KiB, write and read), 128 KiB across two CPUs",
-        in_turns(rounds, lambda: rate(*both), lambda: rate(*base)),
+        alternating(rounds, lambda: rate(*both), lambda: rate(*base)),
         least=1.5,
     )
     promise(
         "today's best (1 MiB, vmsplice of huge pages and splice) / base",
-        in_turns(rounds, lambda: rate(*best), lambda: rate(*base)),
+        alternating(rounds, lambda: rate(*best), lambda: rate(*base)),
         least=10,
     )
 

@@ -4,8 +4,8 @@
     bench/copy.py [--budget SECONDS] [--rounds N] [--only WORD] [--fresh]
     bench/copy.py --gifts [--rounds N]    # `Gift::send` against write, by block, of bytes that are made anew
 
-First: cargo build --release -p pipeio --example ways. A round runs all five once, in an order drawn anew, and the cells take
-turns; a ratio is the other's time over ours in the same round. What was measured is kept in build/copy.jsonl, and the next call
+First: cargo build --release -p pipeio --example ways. A round runs all five once, in random order, and the cells are
+interleaved; a ratio is the other's time over ours in the same round. What was measured is kept in build/copy.jsonl, and the next call
 goes on where this one stopped; --fresh forgets it. A cell's interval holds the true median in all cells together with 95 % (sign
 test, Bonferroni over cells and rivals), so before 12 rounds or so none can tell. Exits with 1 if an interval lies below 1, which
 is: if another was faster."""

@@ -3,7 +3,7 @@
 
     bench/coverage.py [--runs 1000] [--minutes 5] [--state FILE]
 
-Measures four trials in turns, a hundred runs at a time, until each has so many runs or the time is over; what was measured is
+Measures four trials interleaved, a hundred runs at a time, until each has N runs or the time is over; what was measured is
 kept in FILE, and the next call goes on there. Then it takes runs at random, runs from all over the session as the rounds of
 `pipemark run` do, and runs that followed each other, stops as `pipemark run` does, and counts how often the interval holds
 the estimate of all runs."""
@@ -26,7 +26,7 @@ PRECISION, FEWEST_TO_STOP, FARTHEST, MOST = 0.03, 12, 5, 30
 
 
 def measure():
-    """The throughput of so many runs of each trial, by its name."""
+    """The throughput of `CHUNK` runs of each trial, by its name."""
     words = [str(PIPEMARK), "bw", *TRIALS, "--runs", str(CHUNK), "--no-save", "--json", "-"]
     document = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     trials = [trial for trial in document["trials"] if trial["params"]["link"] == "pipe"]

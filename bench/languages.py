@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the entrants to what docs/languages.md promises; the two of a ratio are measured in turns in one run.
+"""Holds the entrants to what docs/languages.md promises; the two of a ratio are measured alternately in one run.
 
     bench/languages.py [--pipemark PROGRAM] [--runs N] [--scale F] [--only tuned|even]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `pipemark lines` promises, measured: ratios of two things measured in turns in this run.
+"""What `pipemark lines` promises, measured: ratios of two things measured alternately in this run.
 
     cargo build --release --manifest-path entrants/lines/Cargo.toml --target-dir build/entrants/lines
     bench/lines.py [--only WORD] [--rounds N]
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import run
-from run import PIPEMARK, ROOT, in_turns, promise
+from run import PIPEMARK, ROOT, alternating, promise
 
 BASELINE = ROOT / "build/entrants/lines/release/std-baseline"
 LONG = ("2024-01-01T00:00:00 host app[1]: " + "the quick brown fox jumps over the lazy dog " * 6)[:284]
@@ -28,7 +28,7 @@ MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
 def write(folder, piece, size):
-    """A file of at least so many bytes, of nothing but `piece`."""
+    """A file of at least `size` bytes, of nothing but `piece`."""
     path = Path(folder, "lines")
     block = piece.encode() * max(1, (1 << 20) // len(piece))
     with open(path, "wb") as file:
@@ -84,7 +84,7 @@ def files(rounds):
     for name, piece, size, flags, least in FILES:
         with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
             path = write(folder, piece, size)
-            ratios = in_turns(
+            ratios = alternating(
                 rounds, lambda: from_file([PIPEMARK, "lines", *flags], path), lambda: from_file([BASELINE], path)
             )
         promise(f"file, {name}: pipemark lines / std-baseline", ratios, least=least)
@@ -94,7 +94,7 @@ def cat(rounds):
     """8-byte lines of a file in memory with all threads, against cat, which only copies them."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = write(folder, SHORT + "\n", SIZE)
-        ratios = in_turns(
+        ratios = alternating(
             rounds, lambda: from_file([PIPEMARK, "lines"], path), lambda: from_file(["cat", str(path)], path)
         )
     promise("file, 8-byte lines, all threads: pipemark lines / cat FILE", ratios, least=0.4)
@@ -105,7 +105,7 @@ def yes(rounds):
     fall into step or out of it, anew each time they are started, so they are started often."""
     ours, sink = ([PIPEMARK, "lines", "--stats"], "stderr"), ([PIPEMARK, "sink"], "stdout")
     for name, line, times, least in (("285-byte", LONG, 10, 0.9), ("8-byte", SHORT, 10, 0.65)):
-        ratios = in_turns(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))
+        ratios = alternating(times * rounds, lambda: fed_by_yes(*ours, line), lambda: fed_by_yes(*sink, line))
         promise(f"yes, {name} lines: pipemark lines / pipemark sink", ratios, least=least)
 
 

@@ -4,11 +4,11 @@
     bench/relay.py [--budget SECONDS] [--rounds N] [--only WORD] [--list] [--fresh] [--buffer SIZE]
 
 Every source meets every sink, on one CPU, on two and free. A round runs the relay and each rival once, in an order drawn
-anew, and the cells take turns. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
+anew, and the cells are interleaved. What was measured is kept in build/relay.jsonl, and the next call goes on where this one
 stopped; --fresh forgets it. A cell's ratio is the median of its rounds; its interval holds the true median in all cells
 together with 95 % (sign test, Bonferroni over the cells, the rivals and three looks); before 16 rounds no cell can tell.
 A cell that can tell for each rival after 16 or 36 rounds is left, the others get 60. Exits with 1 if an interval lies below
-0.97, or if after 60 rounds more than a tenth of the cells can't tell. Where copying bounds, the geometric mean is printed, and
+0.97, or if after 60 rounds more than a tenth of the cells are inconclusive. Where copying bounds, the geometric mean is printed, and
 the pipeline also runs with nothing in the relay's place, once with the pipe as it comes and once with one of 1 MiB: what a
 stage that costs nothing would reach. Where there are two CPUs, free is on two, and runs once. With --buffer the relay has a
 buffer, and its rival is mbuffer with one of the same size. Needs
@@ -178,7 +178,7 @@ def verdict(took, name, error):
         return None
     part = next((part for look, part in LOOKS.items() if len(took) <= look), LOOKS[ENOUGH_ROUNDS])
     low, high = interval(ratios, error * part)
-    word = "slower" if high < LEAST else "not slower" if low >= LEAST else "can't tell"
+    word = "slower" if high < LEAST else "not slower" if low >= LEAST else "inconclusive"
     return word, statistics.median(ratios), low, high
 
 
@@ -186,7 +186,7 @@ def unfinished(cells, names, rounds, error):
     """The cells that need more rounds."""
 
     def can_tell(cell, look):
-        return all(verdict(rounds[cell][:look], name, error)[0] != "can't tell" for name in names)
+        return all(verdict(rounds[cell][:look], name, error)[0] != "inconclusive" for name in names)
 
     def finished(cell):
         return any(len(rounds[cell]) >= look and (look == ENOUGH_ROUNDS or can_tell(cell, look)) for look in LOOKS)
@@ -235,12 +235,12 @@ def show(cells, names, rounds, every, error):
                 verdicts[word].append((median, low, high, len(rounds[cell]), cell))
                 if cell[:2] in COPY_BOUND:
                     geometric[cell[2]].append(math.log(median))
-        doubtful = [entry for entry in verdicts["can't tell"] if finished]
+        doubtful = [entry for entry in verdicts["inconclusive"] if finished]
         listed = sorted(sum(verdicts.values(), []) if every else verdicts["slower"] + doubtful)
         for median, low, high, count, (source, sink, place) in listed:
             print(f"         {median:6.3f}× [{low:.3f} – {high:.3f}]  {source} → {sink}, {place}: relay / {name}, {count} rounds")
-        counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "can't tell")}
-        unsure = finished and counts["can't tell"] > UNSURE * len(cells)
+        counts = {word: len(verdicts[word]) for word in ("not slower", "slower", "inconclusive")}
+        unsure = finished and counts["inconclusive"] > UNSURE * len(cells)
         means = {place: math.exp(statistics.fmean(logs)) for place, logs in geometric.items()}
         whole = [value for logs in geometric.values() for value in logs]
         mean = math.exp(statistics.fmean(whole)) if whole else None

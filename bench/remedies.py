@@ -47,7 +47,7 @@ def main():
             print(f"{row['id']:24} is not in the table")
             failed += 1
         elif missing:
-            print(f"{row['id']:24} left out: {', '.join(missing)} isn't here")
+            print(f"{row['id']:24} skipped: {', '.join(missing)} isn't installed")
         else:
             try:
                 before, after = gain(row, options.runs)

@@ -52,7 +52,7 @@ class Bench:
         self.context, self.each, self.folder, self.out = context, lines.on(context), folder, folder / "out"
 
     def spark(self, source, split, slots):
-        """Seconds for the job on so many executors."""
+        """Seconds for the job on `executors` executors."""
 
         start = time.monotonic()
         with line_job.Job([source], self.out, ["lines"], split, PIPEMARK) as job:
@@ -77,7 +77,7 @@ class Bench:
         return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") + time.process_time()
 
     def local(self, source, split, slots):
-        """Seconds for the same ranges by so many processes at once, each writing a file."""
+        """Seconds for the same ranges by several processes at once, each writing a file."""
         self.out.mkdir()
         ranges = [f"{low}:{low + split}" for low in range(0, source.stat().st_size, split)]
         start = time.monotonic()

@@ -10,8 +10,8 @@
 What was measured is kept in build/truth (--state), one JSON line each, and the next call goes on there; --fresh starts anew,
 --pause SECONDS spreads the documents over hours. All is measured on one CPU, so with two of them two calls can go on at once, each
 under taskset -c with a state of its own; report takes several states. Equal trials are one program under the names of four languages, written in
-two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, in
-turns with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
+two ways each. One of them is planted by less work, and a slowdown by more: which amount is how much is measured first, alternating
+with nothing. No figure is edited; only for trends the time of a planted document is, so that it comes after the others."""
 
 import argparse
 import json
@@ -79,12 +79,12 @@ class Bench:
         return ended
 
     def pipeline(self, steps, blocks=160):
-        """On one CPU. So many blocks take about 40 ms with 15,000 steps."""
+        """On one CPU. This number of blocks takes about 40 ms with 15,000 steps."""
         cpu = min(os.sched_getaffinity(0))
         return f"taskset -c {cpu} {self.work} {blocks} {steps} | taskset -c {cpu} wc -c"
 
     def calibrate(self):
-        """Steps that make the pipeline by so many per cent slower, from the slope between two amounts, in turns. Found once."""
+        """Steps that make the pipeline slower by N per cent, from the slope between two amounts, measured alternately. Found once."""
         found = self.lines("steps")
         if not found:
             base, more = 15_000, 30_000
@@ -107,7 +107,7 @@ class Bench:
     # The programs that are all the same, and one that has less to do.
 
     def entrants(self, name, passes):
-        """A folder of programs, each with so many passes of known work over an eighth of each block."""
+        """A folder of programs, each with a number of passes of known work over an eighth of each block."""
         folder = self.folder / name
         source = (ROOT / "entrants/c/idiomatic.c").read_text()
         call = "        answer.bytes += length;\n"
@@ -191,7 +191,7 @@ class Bench:
             yield
 
     def keep(self, name, document, count):
-        """The last so many documents, this one among them."""
+        """The last `count` documents, this one among them."""
         self.add(name, json.loads(document))
         kept = self.lines(name)[-count:]
         self.side(kept, name)
@@ -259,9 +259,9 @@ class Bench:
             yield
 
     def all(self):
-        turns = [self.documents(), self.power(), self.power(), self.ci()]
-        while turns:
-            turns = [turn for turn in turns if next(turn, self) is None]
+        series = [self.documents(), self.power(), self.power(), self.ci()]
+        while series:
+            series = [one for one in series if next(one, self) is None]
             yield
 
     def report(self):
@@ -327,7 +327,7 @@ def upper(count, of):
 def main():
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("what", choices=["documents", "power", "ci", "all", "report"], nargs="?", default="report")
-    flags.add_argument("--budget", type=float, default=600, help="stop after so many seconds")
+    flags.add_argument("--budget", type=float, default=600, help="stop after SECONDS")
     flags.add_argument("--count", type=int, default=200, help="enough documents")
     flags.add_argument("--times", type=int, default=20, help="enough comparisons of each kind, and jobs of each kind")
     flags.add_argument("--pause", type=float, default=0)

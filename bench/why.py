@@ -64,7 +64,7 @@ def cases():
     yield "balanced", "balanced", False, line(same, same), ("balanced", None)
     burst = stage("read", "sleep", 1000, 16384, 32)
     yield "bursts", "bursts", False, line(burst, burst), ("pipe", 1)
-    # Not looked at while rules were chosen.
+    # Held out while rules were chosen.
     for wait in ("select", "epoll", "uring", "threads"):
         for margin in (1.25, 3):
             yield f"{wait} slow {margin}", wait, True, *planted(2, margin, wait=wait)
@@ -193,7 +193,7 @@ def confusion(options, folder):
         for _ in range(options.rounds):
             reports = looked_at(pipeline, folder, accesses, seconds)
             if reports is None:
-                print(f"left out: {name}: it can't be made here")
+                print(f"skipped: {name}: it can't be made here")
                 break
             for access, report in zip(accesses, reports):
                 found = judge(report, wanted)
@@ -293,7 +293,7 @@ def scale(folder):
             seconds = []
             for _ in range(9):
                 begin = time.monotonic()
-                # Such a look is too short for a verdict, which is an error.
+                # This is too short for a verdict, which is an error.
                 subprocess.run([PIPEMARK, "why", str(shell.pid), "--for", "1ms"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 between = time.monotonic()
                 subprocess.run([PIPEMARK, "--version"], stdout=subprocess.DEVNULL, check=True)

@@ -3,7 +3,7 @@
 # program, a Debian package with the ordinary one, and what it is made of (SBOM); an OCI image of the static programs; the crates in
 # the order of publishing; checksums.
 #
-#   packaging/dist.sh                both processors; one whose compiler is missing is left out, and said so
+#   packaging/dist.sh                both processors; one whose compiler is missing is skipped, with a message
 #   packaging/dist.sh x86_64         one
 #
 # Needs Rust 1.90 or newer, dpkg-deb, readelf and maturin (pip install maturin); for the .rpm rpmbuild; for aarch64 on x86-64
@@ -123,7 +123,7 @@ rpm() { # PROCESSOR
 image=
 for processor in ${*:-x86_64 aarch64}; do
 	if [ "$processor" != "$here" ] && ! command -v "$processor-linux-gnu-gcc" >/dev/null; then
-		echo "left out: $processor (no $processor-linux-gnu-gcc)" >&2
+		echo "skipped: $processor (no $processor-linux-gnu-gcc)" >&2
 		continue
 	fi
 	build "$processor"
@@ -132,7 +132,7 @@ for processor in ${*:-x86_64 aarch64}; do
 	case $processor in x86_64) architecture=amd64 ;; aarch64) architecture=arm64 ;; *) architecture=$processor ;; esac
 	tarball "$processor"
 	deb "$processor" "$architecture"
-	if command -v rpmbuild >/dev/null; then rpm "$processor"; else echo "left out: .rpm (no rpmbuild)" >&2; fi
+	if command -v rpmbuild >/dev/null; then rpm "$processor"; else echo "skipped: .rpm (no rpmbuild)" >&2; fi
 	packaging/sbom.py "$processor-unknown-linux-gnu" "$dist/pipemark-$version-$processor-linux.cdx.json"
 	image="$image $architecture=$stage/$processor-static"
 done

@@ -31,7 +31,7 @@ fn without_a_number_there_are_runs_until_a_change_would_be_seen() {
     };
     // A millionth is never seen, so the budget ends it.
     let (most, _) = runs(&["--threshold", "0.0001%", "--", "sleep 0.02", "--", "sleep 0.02"]);
-    // So large a change is told from none soon, although what is certainly past the threshold is larger still.
+    // A change as large as this is significant soon, although one that is past the threshold has to be larger still.
     let (few, seen) = runs(&["--threshold", "90%", "--", "sleep 0.02", "--", "sleep 0.02"]);
     assert!(10 <= few && few < most && seen.unwrap() > 0.9, "{few} {most} {seen:?}");
 }
@@ -425,7 +425,7 @@ fn the_shells_own_start_is_measured_in_the_same_rounds() {
     // The shell itself is all that there is of this.
     let short = ab(&["--runs", "8", "--", ":"]);
     let words: Vec<&str> = short.stdout.split_whitespace().collect();
-    assert!(words.join(" ").contains("too much to be taken off; use --shell none"), "{}", short.stdout);
+    assert!(words.join(" ").contains("too much to subtract; use --shell none"), "{}", short.stdout);
 }
 
 #[test]

@@ -32,13 +32,13 @@ fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// A measurement that goes well though the history cannot take it, which is said in a sentence.
+/// A measurement that goes well though the history cannot take it, which is reported in a sentence.
 fn measured_all_the_same(past: &Past, launcher: &[&str], expected: &str) {
     let flag = past.flag();
     let words = [&small(&["--json", "-"])[..], &[&flag[0], &flag[1]]].concat();
     let ended = run(launcher, &words);
     assert_eq!(ended.measured()["schema"], "pipemark/1");
-    assert!(ended.stderr.starts_with("pipemark: this measurement is not kept in the history: "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("pipemark: this measurement was not saved in the history: "), "{}", ended.stderr);
     assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{expected}: {}", ended.stderr);
 }
 
@@ -233,7 +233,7 @@ fn a_full_disk_loses_nothing() {
     }
     assert!(output.status.success(), "{}", said(&output));
     let sentence = fs::read_to_string(past.file("said")).unwrap();
-    assert!(sentence.contains("on a disk that is full"), "{sentence}");
+    assert!(sentence.contains("on a full disk"), "{sentence}");
     assert!(fs::read_to_string(&result).unwrap().starts_with('{'), "the measurement is there");
     assert_eq!(past.intact(), [Some("before".to_owned()), Some("after".to_owned())]);
 }

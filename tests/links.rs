@@ -27,7 +27,7 @@ fn measured(trial: &Value) -> bool {
     true
 }
 
-/// Measures all combinations, every byte compared, and looks at what each sample says of itself.
+/// Measures all combinations, every byte compared, and checks what each sample says of itself.
 fn proven(flags: &str) -> Vec<Value> {
     let document = bw(&format!("{flags} --verify full --time 2ms"));
     let trials: Vec<Value> = trials(&document).into_iter().filter(|trial| measured(trial)).cloned().collect();
@@ -209,7 +209,7 @@ fn other_ways_to_send_over_sockets() {
 
 #[test]
 fn percentiles_are_there_where_there_are_enough() {
-    // So many round trips and no more.
+    // This number of round trips and no more.
     let of = |trips: u64| {
         let document = bw(&format!("--mode latency --block 8 --total {}", 8 * trips));
         let trial = only(&document).clone();
@@ -253,7 +253,7 @@ fn a_rate_sends_when_it_is_due_and_a_gap_when_it_is_over() {
     assert!(number(&paused["min"]) < 1_000_000, "{paused}");
 }
 
-/// A stall is not left out: all that was due while the answering end was stopped counts from when it was due.
+/// A stall is not omitted: all that was due while the answering end was stopped counts from when it was due.
 #[test]
 fn an_open_loop_counts_the_stall() {
     const STALL: Duration = Duration::from_millis(300);
@@ -271,7 +271,7 @@ fn an_open_loop_counts_the_stall() {
         assert_eq!(left, Vec::<String>::new());
         let document = ended.measured();
         let latency = &samples(only(&document))[0]["latency"];
-        // A loop that waits for each answer would have seen the stall once in so many round trips.
+        // A loop that waits for each answer would have seen the stall once in all its round trips.
         if u128::from(number(&latency["p90"])) > STALL.as_nanos() / 3 {
             return;
         }

@@ -42,7 +42,7 @@ fn nth_of_next_run(started: &mut Started, seen: &mut Vec<u32>, nth: usize) -> Op
         if now.iter().any(|process| seen.contains(process)) {
             continue;
         }
-        // The next run has begun before this one had so many.
+        // The next run has begun before this one had that number.
         if run.first().is_some_and(|first| !now.contains(first)) {
             run.clear();
         }
@@ -79,7 +79,7 @@ fn ends_killed(link: &str, mode: &str) {
     assert!(killed.iter().all(|reason| reason.contains("was killed (SIGKILL)")), "{link}: {killed:#?}");
 }
 
-/// Kills so many processes, each by its place in its run and so long after it was seen, within one measurement of many short
+/// Kills `kills` processes, each by its place in its run and some time after it was seen, within one measurement of many short
 /// trials. Why those failed that did.
 fn kill(link: &str, mode: &str, kills: &[(usize, Duration)]) -> Vec<String> {
     // One trial a kill, as a trial ends with it, and two that are left in peace.

@@ -105,7 +105,7 @@ fn may_become_nobody() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// A process of that user which has so many pipes that a new one gets two pages.
+/// A process of that user with enough pipes that a new one gets two pages.
 struct PipeHolder(Child);
 
 impl PipeHolder {

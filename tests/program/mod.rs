@@ -161,7 +161,7 @@ impl Started {
         self.folder.path()
     }
 
-    /// Its ends, once so many have their links; panics if it is over before.
+    /// Its ends, once `count` of them have their links; panics if it is over before.
     pub fn ends(&mut self, count: usize) -> Vec<End> {
         let begin = Instant::now();
         // Whatever whoever started the tests left open is inherited all the way down.
@@ -384,7 +384,7 @@ impl End {
 
 /// Says what a test does not try here, and why; `make test` sums it up at its end.
 pub fn left_out(what: &str, why: impl fmt::Display) {
-    eprintln!("left out: {what}: {why}");
+    eprintln!("skipped: {what}: {why}");
     if let Some(list) = std::env::var_os("PIPEMARK_LEFT_OUT") {
         let mut list = File::options().append(true).create(true).open(list).unwrap();
         writeln!(list, "{what}: {}", why.to_string().replace('\n', " ")).unwrap();

@@ -108,7 +108,7 @@ pub fn document() -> Value {
     ended.measured()
 }
 
-/// The document as it would be from another time: began then, and every run so many times as fast.
+/// The document as it would be from another time: began then, and every run `speed` times as fast.
 pub fn at(document: &Value, started: &str, speed: f64) -> Value {
     let mut document = document.clone();
     document["started"] = started.into();

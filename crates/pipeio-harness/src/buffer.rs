@@ -70,7 +70,7 @@ impl<'a> Bytes<'a> {
 
     /// Copies as many as there are in both.
     pub fn copy_to(self, to: &mut [u8]) {
-        // SAFETY: so many are readable here and writable there. They don't overlap, for `to` is borrowed exclusively.
+        // SAFETY: as many bytes are readable here and writable there. They don't overlap, for `to` is borrowed exclusively.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr(), to.as_mut_ptr(), self.len.min(to.len())) };
     }
 }
@@ -136,14 +136,14 @@ impl<'a> BytesMut<'a> {
 
     /// Copies as many as there are in both to the start of these.
     pub fn copy_from(&mut self, from: &[u8]) {
-        // SAFETY: so many are readable there and writable here. They don't overlap, for these are borrowed exclusively, or
+        // SAFETY: as many bytes are readable there and writable here. They don't overlap, for these are borrowed exclusively, or
         // nobody has a reference to them.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.start.as_ptr(), self.len.min(from.len())) };
     }
 
     /// Makes all of them `byte`.
     pub fn fill(self, byte: u8) {
-        // SAFETY: so many are writable.
+        // SAFETY: as many bytes are writable.
         unsafe { ptr::write_bytes(self.start.as_ptr(), byte, self.len) };
     }
 }

@@ -117,7 +117,7 @@ pub(crate) struct Source<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
     head: u64,
-    /// The sink's position when last seen: looked at again only when there seems to be no room.
+    /// The sink's position when last read: read again only when there seems to be no room.
     tail: u64,
     wait: Wait,
 }
@@ -195,7 +195,7 @@ impl<L: Deref<Target = [CacheLine]>> Drop for Source<L> {
 pub(crate) struct Sink<L: Deref<Target = [CacheLine]>> {
     pub(crate) lines: L,
     capacity: u64,
-    /// The source's position when last seen: looked at again only when all before it was taken.
+    /// The source's position when last read: read again only when all before it was taken.
     head: u64,
     tail: u64,
     wait: Wait,
@@ -251,7 +251,7 @@ impl<L: Deref<Target = [CacheLine]>> Sink<L> {
         Ok((self.head - tail) as usize)
     }
 
-    /// Gives the room of the next `bytes` back, which were there and are not looked at any more.
+    /// Gives the room of the next `bytes` back, which were there and are no longer used.
     #[inline]
     pub(crate) fn release(&mut self, bytes: usize, calls: &mut u32) {
         self.tail += bytes as u64;

@@ -10,14 +10,14 @@
 //!
 //! Links that are not pipes, with the same two traits:
 //!
-//! * [`ring`]: shared memory, without the kernel; copied, or produced and looked at in place.
+//! * [`ring`]: shared memory, without the kernel; copied, or produced and read in place.
 //! * [`vm`]: the sender's memory, read from outside.
 //! * [`message`], [`mq`]: sockets and queues that carry messages of a limited size.
 //! * [`zerocopy`]: a TCP socket that takes references to pages.
 //!
 //! What an experiment is made of:
 //!
-//! * [`pattern`]: content that proves itself.
+//! * [`pattern`]: self-verifying content.
 //! * [`shared`]: counters and gates that several processes share.
 //! * [`signals`]: signals as events.
 //! * [`mod@start`]: the start of a program, and what it was given.

@@ -1,4 +1,4 @@
-//! Content that proves itself: bytes that depend on their position in the stream, made and compared at memory speed.
+//! Self-verifying content: bytes that depend on their position in the stream, made and compared at memory speed.
 //!
 //! Word `i` of a stream (8 bytes, little-endian) is `seed + i × STEP` for an odd `STEP`, so no two of the 2⁶⁴ positions
 //! share a word. A receiver compares every byte with what belongs at its position: a lost, repeated, swapped, moved,
@@ -6,7 +6,7 @@
 //! turned round, wrong bytes tell where they came from.
 //!
 //! The bytes may lie in memory that another process changes meanwhile, so they are reached through pointers, and nothing
-//! is counted on to be the same when it is looked at again.
+//! is counted on to be the same when it is read again.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{fmt, mem};
@@ -62,7 +62,7 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The inverse of [`STEP`] modulo 2⁶⁴.
 const STEP_INVERSE: u64 = 0xf1de_83e1_9937_733d;
 
-/// Wrong bytes that are looked at to find where they belong.
+/// Wrong bytes that are examined to find where they belong.
 const WRONG: usize = 24;
 
 /// What the bytes of a stream are.
@@ -112,7 +112,7 @@ impl Pattern {
     pub fn fill<'a>(&self, position: u64, bytes: impl Into<BytesMut<'a>>) {
         let mut bytes = bytes.into();
         match self.first_word(position, bytes.len()) {
-            // SAFETY: so many words are writable.
+            // SAFETY: this number of words is writable.
             Some(first) => unsafe { fill_wide(first, bytes.as_mut_ptr().cast(), bytes.len() / 8) },
             None => self.fill_pieces(position, bytes),
         }
@@ -233,7 +233,7 @@ impl Checker {
     #[inline]
     pub fn check<'a>(&mut self, bytes: impl Into<Bytes<'a>>) {
         let bytes = bytes.into();
-        // SAFETY: so many words are readable.
+        // SAFETY: this number of words is readable.
         let equal = |first| unsafe { equal_wide(first, bytes.as_ptr().cast(), bytes.len() / 8) };
         if !self.pattern.first_word(self.position, bytes.len()).is_some_and(equal) {
             self.check_pieces(bytes);
@@ -261,7 +261,7 @@ impl Checker {
         self.position = 0;
     }
 
-    /// Takes note of bytes that arrived but were not looked at.
+    /// Counts bytes that arrived but were not checked.
     #[inline]
     pub fn skip(&mut self, bytes: usize) {
         self.position += bytes as u64;
@@ -295,7 +295,7 @@ fn word(seed: u64, index: u64) -> u64 {
 }
 
 /// # Safety
-/// From `start` on so many words are writable; in those below, readable.
+/// From `start` on this number of words is writable; in those below, readable.
 #[inline(always)]
 unsafe fn fill_body(first: u64, start: *mut [u8; 8], words: usize) {
     // Added up and not multiplied: vectors of words have no multiplication that is as fast.
@@ -328,7 +328,7 @@ unsafe fn xor_body(start: *const [u8; 8], words: usize) -> u64 {
 pub fn xor<'a>(bytes: impl Into<Bytes<'a>>) -> u8 {
     let bytes = bytes.into();
     let words = bytes.len() / 8;
-    // SAFETY: so many words are readable.
+    // SAFETY: this number of words is readable.
     let folded = unsafe { xor_wide(bytes.as_ptr().cast(), words) };
     let rest = (8 * words..bytes.len()).map(|at| bytes.get(at));
     folded.to_le_bytes().into_iter().chain(rest).fold(0, |xor, byte| xor ^ byte)
@@ -356,7 +356,7 @@ fn fill_words(seed: u64, position: u64, mut bytes: BytesMut<'_>) {
     }
     let first = word(seed, (position + start as u64) / 8);
     let mut whole = bytes.part(start..end);
-    // SAFETY: so many words are writable.
+    // SAFETY: this number of words is writable.
     unsafe { fill_wide(first, whole.as_mut_ptr().cast(), whole.len() / 8) };
 }
 
@@ -367,7 +367,7 @@ fn matching_words(seed: u64, position: u64, bytes: Bytes<'_>) -> usize {
     let one_by_one = |from: usize, to: usize| (from..to).find(|&i| bytes.get(i) != byte_at(seed, position + i as u64));
     let equal = |from: usize, to: usize| {
         let words = bytes.part(from..to);
-        // SAFETY: so many words are readable.
+        // SAFETY: this number of words is readable.
         unsafe { equal_wide(word(seed, (position + from as u64) / 8), words.as_ptr().cast(), words.len() / 8) }
     };
     let start = head(position, bytes.len());

@@ -66,7 +66,7 @@ impl SharedMapping {
     /// The lines that it begins with.
     ///
     /// # Safety
-    /// So many fit, and nothing but lines is ever made of their memory.
+    /// This number fits, and nothing but lines is ever made of their memory.
     #[inline]
     pub(crate) unsafe fn lines(&self, count: usize) -> &[CacheLine] {
         // SAFETY: they fit into the mapping, as the caller says, which lives as long as `self`; its size is sealed, so it

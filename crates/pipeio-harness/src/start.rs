@@ -25,7 +25,7 @@ struct Started {
 #[macro_export]
 macro_rules! start {
     ($main:path) => {
-        // SAFETY: Rust's own function of this name is left out.
+        // SAFETY: Rust's own function of this name is not linked.
         #[unsafe(no_mangle)]
         extern "C" fn main(argc: ::core::ffi::c_int, argv: *const *const ::core::ffi::c_char) -> ::core::ffi::c_int {
             // SAFETY: they come from the system.

@@ -234,7 +234,7 @@ impl From<Unsent> for io::Error {
     }
 }
 
-/// Gathers what is written to it, and gives it to a pipe: as [`std::io::BufWriter`], with the copy into the pipe left out.
+/// Gathers what is written to it, and gives it to a pipe: as [`std::io::BufWriter`], without the copy into the pipe.
 ///
 /// What is left is sent when it is dropped, and errors are lost then: call `flush` before.
 ///
@@ -264,7 +264,7 @@ impl<W: AsFd> GiftWriter<W> {
         GiftWriter { to, gifts: Gifts::new(), gift: None, filled: 0 }
     }
 
-    /// What it writes to: to be asked for readiness, if it is non-blocking.
+    /// The descriptor that it writes to: poll it for readiness, if it is non-blocking.
     pub fn get_ref(&self) -> &W {
         &self.to
     }

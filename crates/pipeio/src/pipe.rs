@@ -113,7 +113,7 @@ pub(crate) fn parent_has_one_cpu() -> bool {
     getppid().is_some_and(|parent| sched_getaffinity(Some(parent)).is_ok_and(|cpus| cpus.count() == 1))
 }
 
-/// Makes the pipe hold so many bytes if it holds less and the system allows it. Returns what it holds.
+/// Makes the pipe hold at least `bytes` if it holds less and the system allows it. Returns what it holds.
 ///
 /// # Errors
 /// When `fd` is not a pipe.

@@ -177,7 +177,7 @@ pub fn copy(from: impl AsFd, to: impl AsFd) -> io::Result<Report> {
     }
 }
 
-/// Passes bytes on, as it is told to.
+/// Passes bytes on, by its options.
 ///
 /// ```
 /// use pipeio::relay::{Capacity, Choice, Relay};
@@ -273,7 +273,7 @@ impl Relay {
         if self.buffer.is_some() && kinds[0].has_messages() {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "the input is a socket that carries messages, which a buffer would join; leave the buffer out",
+                "the input is a socket that carries messages, which a buffer would join; omit the buffer",
             ));
         }
         let mut passage = Passage::new([input, output], kinds, capacities, one_cpu);

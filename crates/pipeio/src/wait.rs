@@ -39,7 +39,7 @@ pub fn until_ready(fd: impl AsFd, direction: Direction) -> io::Result<()> {
     }
 }
 
-/// How often an input is looked at before the process sleeps: ten microseconds or so.
+/// How often an input is polled before the process sleeps: ten microseconds or so.
 pub(crate) const LOOKS: u32 = 16;
 
 /// Waits for input without sleeping, about as long as going to sleep and being woken takes. A writer on the same CPU goes on

@@ -46,7 +46,7 @@ fn the_interface_is_the_snapshot() {
 /// `make test` prints these at its end.
 fn left_out(what: &str) {
     use std::io::Write;
-    eprintln!("left out: {what}");
+    eprintln!("skipped: {what}");
     if let Some(file) = std::env::var_os("PIPEMARK_LEFT_OUT") {
         let _ = fs::File::options().append(true).create(true).open(file).and_then(|mut file| writeln!(file, "{what}"));
     }

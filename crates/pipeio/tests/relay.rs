@@ -145,7 +145,7 @@ fn feed(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     })
 }
 
-/// The same in messages of many lengths, some longer than what is usual; and an empty one at the end.
+/// The same in messages of many lengths, some longer than the default; and an empty one at the end.
 fn feed_messages(fd: impl Into<OwnedFd>, text: Vec<u8>) -> Feeder {
     let fd = fd.into();
     thread::spawn(move || {

@@ -55,7 +55,7 @@ pub struct AbOptions {
 struct ChoiceOptions {
     /// Replace {NAME} in commands, hooks and names by each of the values: threads=1,2,4 or size=1..10:3
     ///
-    /// Ranges include both ends and have a step behind the colon. Several parameters are combined. Only names given so are
+    /// Ranges include both ends and have a step behind the colon. Several parameters are combined. Only these names are
     /// replaced: awk '{print}' and ${NAME} stay.
     #[arg(long, short = 'P', value_name = "NAME=VALUES")]
     parameter: Vec<Parameter>,
@@ -67,7 +67,7 @@ struct ChoiceOptions {
     reference: Option<String>,
     /// Capacity of the pipes between the stages, or one for each command: default, or a size
     ///
-    /// The pipeline is then taken apart at its bars, and each stage is a shell of its own.
+    /// The pipeline is then split at each |, and each stage gets a shell of its own.
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     capacity: Vec<Capacity>,
     /// Measure more than 256 commands
@@ -82,10 +82,10 @@ struct AroundOptions {
     /// Run this once, before the first run; once for all commands, or once for each
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// Run this before each run, which is not timed
+    /// Run this before each run, untimed
     #[arg(long, value_name = "COMMAND")]
     prepare: Vec<String>,
-    /// Run this after each run, which is not timed
+    /// Run this after each run, untimed
     #[arg(long, value_name = "COMMAND")]
     conclude: Vec<String>,
     /// Run this once, after the last run
@@ -126,11 +126,11 @@ struct AroundOptions {
 struct RoundOptions {
     /// Run each command N times in each session
     ///
-    /// Without it at least 10 times in a single session, and until a change of --threshold (3 %) would be seen or --budget is
-    /// spent; in each of several sessions up to 10 times, as many as --budget has room for.
+    /// Without it at least 10 times in a single session, until a change of --threshold (3 %) is detectable or --budget is
+    /// spent; in each of several sessions up to 10 times, as --budget allows.
     #[arg(long, short, value_name = "N", value_parser = count::<u32>(1, MOST_RUNS as u64))]
     runs: Option<u32>,
-    /// Do it in N sessions, each a fresh start, and compare by session; five or more give a verdict
+    /// Measure in N sessions, each a fresh start, and compare by session; a verdict needs five
     #[arg(long, value_name = "N", value_parser = count::<u32>(1, 1000), default_value_t = 1)]
     sessions: u32,
     /// Add no rounds after this time [default: 1min, and 2min for several sessions]
@@ -147,8 +147,8 @@ struct RoundOptions {
 struct JudgingOptions {
     /// Read a figure from what the command prints: 'NAME=REGEX', the number in the first ( )
     ///
-    /// NAME,UNIT=REGEX has a unit, and NAME,UNIT,higher says which way is better; without that more is better of what ends in
-    /// /s, and less of all else. A run that prints no such figure has failed.
+    /// NAME,UNIT=REGEX has a unit, and NAME,UNIT,higher says which way is better; without it, more is better for units that
+    /// end in /s, otherwise less. A run that prints no such figure has failed.
     #[arg(long, value_name = "NAME=REGEX")]
     figure: Vec<PrintedFigure>,
     /// Sample the memory of all processes of a command together, every 5 ms: the figure pipeline-memory
@@ -185,7 +185,7 @@ struct AbOutputOptions {
     /// Write all figures as Bencher reads them (Bencher Metric Format)
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     bencher_json: Option<Destination>,
-    /// Print every figure of more than two commands
+    /// Print every figure for more than two commands
     #[arg(long)]
     all: bool,
 }

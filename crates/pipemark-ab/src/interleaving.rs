@@ -117,7 +117,7 @@ impl CommandRuns {
     }
 }
 
-/// What is told of each run as it ends: its command, the run, and whether it warmed up.
+/// Receives each run as it ends: its command, the run, and whether it warmed up.
 pub type OnRun<'a> = dyn FnMut(&CommandEntry, &RunRecord) -> Result<(), Stop> + 'a;
 
 /// Runs all rounds.
@@ -358,8 +358,7 @@ impl Runner<'_> {
             return Ok(());
         }
         let (name, other, output) = (&entries[at].label, &entries[model].label, ran.output);
-        let not_compared =
-            "they don't do the same work, so their times are not compared; --ignore-output compares them";
+        let not_compared = "outputs differ; not comparing (--ignore-output compares times anyway)";
         let sentence = if output != expected.output {
             format!("{name} wrote {output} bytes and the first run of {other} {}: {not_compared}", expected.output)
         } else if ran.hash.is_some() && expected.hash.is_some() && ran.hash != expected.hash {

@@ -14,7 +14,7 @@ use crate::run_figures::{FigureKind, FigureUnit, TIME};
 
 /// Below this a time is mostly that of starting a process.
 const SHORT: f64 = 5e6;
-/// A chart takes so many values of a parameter.
+/// A chart needs this many values of a parameter.
 const FEWEST_POINTS: usize = 3;
 
 /// The result for people. With `all`, every figure of every command.
@@ -309,7 +309,7 @@ fn confidence(result: &AbResult) -> &'static str {
     }
 }
 
-/// What is said of the shell's start, and how far short times can be trusted.
+/// The shell's start time, and how far short times can be trusted.
 fn start_note(result: &AbResult) -> Option<Note> {
     let start = result.shell_start?;
     let error = (start.high? - start.low?) / 2.0;
@@ -321,13 +321,13 @@ fn start_note(result: &AbResult) -> Option<Note> {
             "!",
             Style::Caution,
             &format!(
-                "The shell takes {} of these times by itself, too much to be taken off; use --shell none.",
+                "The shell takes {} of these times itself, too much to subtract; use --shell none.",
                 ns(start.median)
             ),
         ));
     }
     let taken =
-        format!("The shell's own {} ({} – {}) is taken off.", ns(start.median), ns(start.low?), ns(start.high?));
+        format!("The shell's own {} ({} – {}) is subtracted.", ns(start.median), ns(start.low?), ns(start.high?));
     if shortest >= SHORT {
         return Some(Note::plain(taken));
     }

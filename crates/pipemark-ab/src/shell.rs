@@ -8,7 +8,7 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Shell {
-    /// None: the command is split at its blanks, and quotes and backslashes are all that is understood
+    /// None: the command is split at blanks; only quotes and backslashes are special
     None,
     /// /bin/sh
     #[default]

@@ -1,5 +1,5 @@
 //! A shell pipeline taken apart at its own bars, so that the pipes between its stages can be ours. It knows as much of the
-//! shell's grammar as it takes to find these bars for certain, and refuses the rest.
+//! shell's grammar as it takes to find these bars reliably, and refuses the rest.
 
 /// The most stages of a pipeline: as many processes, and two descriptors each.
 pub const MAX_STAGES: usize = 64;
@@ -15,9 +15,7 @@ pub fn stages(pipeline: &str) -> Result<Vec<String>, String> {
     let mut letters = pipeline.chars().peekable();
     let mut before = ' ';
     let wrap = |what: &str| {
-        format!(
-            "{what} cannot be taken apart into stages; put it in ( ) so that it is one stage, or leave out --capacity"
-        )
+        format!("{what} cannot be split into stages; put it in ( ) to make it one stage, or omit --capacity")
     };
     while let Some(letter) = letters.next() {
         let stage = stages.last_mut().expect("never empty");

@@ -154,7 +154,7 @@ impl ExportOptions {
     /// Writes a sheet wherever it is wanted. `json` is the record that it was made of.
     ///
     /// # Errors
-    /// When one of them can't be written, which is said.
+    /// When one of them can't be written, which is reported.
     pub fn write(&self, sheet: &Sheet, json: &str) -> Ending {
         self.targets().write(|format| format.of_sheet(sheet, Some(json)))
     }
@@ -243,7 +243,7 @@ impl<'a> Targets<'a> {
         self.all().try_for_each(|(destination, format)| destination.check(format.name()))
     }
 
-    /// Writes what `content` makes in each format. What can't be written is said, and the others are written all the same.
+    /// Writes what `content` makes in each format. What can't be written is reported; the others are written all the same.
     ///
     /// # Errors
     /// When one of them can't be written.

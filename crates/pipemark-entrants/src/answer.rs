@@ -48,22 +48,19 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
     }
     let answer: ProgramAnswer = match serde_json::from_str(line) {
         Ok(answer) => answer,
-        Err(error) => return broken(format!("its answer is not that of the contract ({error}): {}", quoted(line))),
+        Err(error) => return broken(format!("its answer breaks the contract ({error}): {}", quoted(line))),
     };
     if answer.language != name {
-        return broken(format!("it says that it is {} and not {name}", quoted(&answer.language)));
+        return broken(format!("it reports that it is {}, not {name}", quoted(&answer.language)));
     }
     if answer.runtime.trim().is_empty() || answer.runtime.chars().count() > MAX_RUNTIME {
-        return broken("it does not say in a few words what runs it".to_owned());
+        return broken("it does not name its runtime in a few words".to_owned());
     }
     if answer.capacity == Some(0) {
-        return broken("it says that its pipe had a capacity of 0".to_owned());
+        return broken("it reports a pipe capacity of 0".to_owned());
     }
     if answer.bytes != stream.bytes {
-        return Err(RunError::Unverified(format!(
-            "{} bytes were to be streamed, and it counted {}",
-            stream.bytes, answer.bytes
-        )));
+        return Err(RunError::Unverified(format!("it counted {} of {} bytes", answer.bytes, stream.bytes)));
     }
     let expected = format!("{:016x}", checksum(stream));
     if answer.checksum != expected {
@@ -73,7 +70,7 @@ pub fn judge(output: &str, name: &str, stream: &ByteStream, wall_ns: u64) -> Res
         )));
     }
     if answer.ns == 0 || answer.ns > wall_ns {
-        return broken(format!("its clock says {} ns, and it ran for {wall_ns} ns in all", answer.ns));
+        return broken(format!("it reports {} ns, but ran for only {wall_ns} ns", answer.ns));
     }
     Ok(answer)
 }
@@ -105,14 +102,14 @@ mod tests {
             (line, "\n", "printed no answer"),
             ("{\"l", "hello\n{\"l", "2 lines"),
             ("null}", "null}\nbye", "2 lines"),
-            ("null}", "null", "not that of the contract"),
+            ("null}", "null", "breaks the contract"),
             ("\"ns\": 5, ", "", "missing field `ns`"),
-            ("\"C\"", "\"D\"", "'D' and not C"),
-            ("gcc 12", "", "what runs it"),
+            ("\"C\"", "\"D\"", "'D', not C"),
+            ("gcc 12", "", "its runtime"),
             ("null", "0", "capacity of 0"),
-            ("\"ns\": 5", "\"ns\": 0", "clock says 0 ns"),
-            ("\"ns\": 5", "\"ns\": 11", "ran for 10 ns"),
-            ("\"ns\": 5", "\"ns\": -1", "not that of the contract"),
+            ("\"ns\": 5", "\"ns\": 0", "reports 0 ns"),
+            ("\"ns\": 5", "\"ns\": 11", "ran for only 10 ns"),
+            ("\"ns\": 5", "\"ns\": -1", "breaks the contract"),
         ] {
             match judge(&line.replace(from, to)) {
                 Err(RunError::Failed(sentence)) => assert!(sentence.contains(words), "{sentence}"),

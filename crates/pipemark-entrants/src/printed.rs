@@ -45,7 +45,7 @@ impl FromStr for PrintedFigure {
         let (name, unit) = match parts.as_slice() {
             [name] => (*name, ""),
             [name, unit] => (*name, *unit),
-            _ => return Err(format!("'{shown}': before the = stands NAME, NAME,UNIT or NAME,UNIT,higher")),
+            _ => return Err(format!("'{shown}': expected NAME, NAME,UNIT or NAME,UNIT,higher before the =")),
         };
         if name.is_empty() {
             return Err(format!("'{shown}': the figure has no name"));

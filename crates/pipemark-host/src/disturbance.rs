@@ -11,7 +11,7 @@ use crate::limits::ControlGroups;
 
 /// Steal from this share on is worth a word, in per cent.
 const STEAL: f64 = 1.0;
-/// So many CPUs used by others are.
+/// CPUs used by others, from which on they are.
 const LOAD: f64 = 0.1;
 /// The kernel counts in ticks of 10 ms, and our processes' in another way than the machine's: so few say nothing.
 const LOAD_TICKS: u64 = 10;

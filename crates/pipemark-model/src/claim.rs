@@ -29,7 +29,7 @@ pub struct Claim {
     /// Runs that moved fewer bytes don't answer it. Without it, those of which more than 5 % were start-up don't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<u64>,
-    /// The figure is asked of so many, such as of all calls of a run; 1 if not given.
+    /// The figure is multiplied by this number, such as the calls of a run; 1 if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
     /// The experiments that answer it.
@@ -54,7 +54,7 @@ pub struct Claim {
     /// The claim holds up to here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
-    /// What was found.
+    /// The result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
 }
@@ -114,11 +114,11 @@ word_enum! {
 word_enum! {
     /// What measurements say of a claim.
     pub enum ClaimVerdict {
-        /// All that was asked lies in the claimed range for certain.
+        /// All intervals lie within the claimed range.
         Holds,
-        /// The difference goes the other way for certain.
+        /// An interval lies on the other side of no difference.
         Reversed,
-        /// What was asked lies outside of the claimed range for certain.
+        /// An interval lies outside of the claimed range.
         DoesntHold,
         /// Neither is certain: the answer says what would decide it.
         CantTell,

@@ -138,7 +138,7 @@ impl schemars::JsonSchema for Estimates {
         }
         schemars::json_schema!({
             "type": "object",
-            "description": "The quantities estimated for each trial; those that it does not have are left out.",
+            "description": "The quantities estimated for each trial; those that it does not have are omitted.",
             "properties": properties,
             "required": ["throughput", "cpu_seconds_per_gib"],
         })

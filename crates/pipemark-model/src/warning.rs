@@ -28,9 +28,9 @@ pub enum Warning {
         runs: u32,
     },
     /// The harness took much of the time.
-    #[error("pipemark's own loop took {percent:.0} % of the time, so the link itself is faster than this")]
+    #[error("pipemark's own loop took {percent:.0} % of the time: the link itself is faster")]
     Harness { percent: f64 },
-    /// The trial is bimodal: it alternates between two speeds, bytes per second.
+    /// The trial is bimodal: it alternates between a slow and a fast mode, bytes per second.
     #[error("bimodal: {} {slow_percent:.0} % of the time, {} {:.0} %{}", Throughput(*slow), Throughput(*fast), 100.0 - slow_percent, cause.as_ref().map_or_else(String::new, |cause| format!(": {cause}")))]
     Regimes { slow: f64, slow_percent: f64, fast: f64, cause: Option<String> },
     /// A fixed rate was not reached.
@@ -38,8 +38,8 @@ pub enum Warning {
     Behind { sent: u64, due: u64 },
     /// A filter kept lines until the end of its input.
     #[error(
-        "{held} of {lines} lines came out only when the input ended: it holds lines back until more come, so their times are left \
-         out; raise --rate or --time"
+        "{held} of {lines} lines came out only when the input ended: it holds lines back until more come, so their times \
+         are omitted; raise --rate or --time"
     )]
     Held { held: u64, lines: u64 },
     /// Some runs are outliers.
@@ -49,7 +49,7 @@ pub enum Warning {
     #[error("the runs drifted by {:+.0} % from first to last; the machine was not in a steady state, measure again", change * 100.0)]
     Drift { change: f64 },
     /// The interval is still wider than asked when the budget was spent.
-    #[error("the interval is still ±{:.0} % wide; raise --budget or --time", relative * 100.0)]
+    #[error("the interval is still ±{:.0} %; raise --budget or --time", relative * 100.0)]
     Wide { relative: f64 },
     /// The kernel granted another capacity than was asked for.
     #[error("the kernel granted a capacity of {granted} bytes where {asked} were asked for; read the row as {granted}")]
@@ -69,16 +69,16 @@ pub enum Warning {
     )]
     CapacityChanged { before: u64, after: u64 },
     /// An end was seen on a CPU that it was not placed on.
-    #[error("an end was seen on CPU {cpu}, which it was not placed on")]
+    #[error("an end ran on CPU {cpu}, where it was not placed")]
     Misplaced { cpu: u16 },
     /// Huge pages were asked for and the system did not give them.
     #[error("no huge pages here ({reason}); base pages were used")]
     NoHugePages { reason: String },
     /// The hypervisor took CPU time away.
-    #[error("the hypervisor took {percent:.1} % of the CPU time away; measure when the host is quieter")]
+    #[error("the hypervisor took {percent:.1} % of the CPU time (steal); measure when the host is quieter")]
     Steal { percent: f64 },
     /// Other processes wanted the CPUs.
-    #[error("other processes used {busy:.2} CPUs meanwhile; stop them or measure again later")]
+    #[error("other processes used {busy:.2} CPUs during the measurement; stop them or measure again later")]
     Load { busy: f64 },
     /// The kernel saw tasks wait for a CPU.
     #[error("the CPUs were overloaded at the start (pressure {percent:.0} %); wait for idle CPUs")]
@@ -95,7 +95,7 @@ pub enum Warning {
     },
     /// Reading the clock takes long.
     #[error(
-        "the kernel tells the time by '{clock}', which takes a microsecond or more to ask: short round trips hold as much; use tsc"
+        "the clock source '{clock}' takes a microsecond or more to read, which is part of short round trips; use tsc"
     )]
     SlowClock { clock: String },
     /// The ends ran on different NUMA nodes.

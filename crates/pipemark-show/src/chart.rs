@@ -89,7 +89,7 @@ pub enum SeriesRole {
     Fit,
     /// Measured by others on other hardware.
     Published,
-    /// So many points that they are joined and not marked.
+    /// Points so dense that they are joined and not marked.
     Distribution,
     /// What bars are held against; its one point's `x` is where.
     Limit,

@@ -16,7 +16,7 @@ use crate::{Axis, Chart, ChartKind, Colouring, Point, Scale, Series, SeriesRole}
 static FORMS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("page/charts.json")).expect("each page is made of it"));
 
-/// The specification, and the names that its legend tells apart: none where there is nothing to tell.
+/// The specification, and the names in its legend: none where one series needs none.
 pub(super) fn spec(chart: &Chart) -> (Value, Vec<String>) {
     let chart = &with_drawable_names(chart);
     let names = |published: bool| {

@@ -21,7 +21,7 @@ const FEWEST: usize = 3;
 /// With fewer sessions no cut can be beyond chance.
 pub const FEWEST_SESSIONS: usize = 9;
 
-/// The newest so many are looked at.
+/// At most this number of the newest are searched.
 const MOST_SESSIONS: usize = 200;
 
 /// A change: which session is the first of the new ones, and what they are against those between it and the cut before.
@@ -31,7 +31,7 @@ pub struct ChangePoint {
     pub change: Comparison,
 }
 
-/// The changes of one of so many series that are looked at together, oldest first.
+/// The changes of one of `series` series that are tested together, oldest first.
 pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) -> Vec<ChangePoint> {
     let skipped = sessions.len().saturating_sub(MOST_SESSIONS);
     let sessions = &sessions[skipped..];
@@ -52,7 +52,7 @@ pub fn change_points(sessions: &[Session], series: usize, criterion: Criterion) 
                     [base, new].map(|side| side.iter().map(Session::figure).collect::<Vec<_>>());
                 let change = compare(&base_figures, &new_figures, Pairing::None, criterion).ok()?;
                 let both = Sessions { base: base.to_vec(), new: new.to_vec(), others: Vec::new() };
-                let beyond_neighbours = both.compare(Together { comparisons: series, usual: None }, criterion)?;
+                let beyond_neighbours = both.compare(Together { comparisons: series, prior: None }, criterion)?;
                 let verdict = match beyond_neighbours.verdict == change.verdict {
                     true => change.verdict,
                     false => Verdict::Inconclusive,

@@ -28,7 +28,7 @@ use crate::estimate::{CONFIDENCE, geometric, middle_of_sorted, middles};
 use crate::ranks::NullDistribution;
 use crate::verdict::{Criterion, Verdict};
 
-/// The most runs of one side: all pairs of runs are looked at, here a million, in 8 MiB.
+/// The most runs of one side: all pairs of runs are compared, here a million, in 8 MiB.
 pub const MOST_RUNS: usize = 1000;
 
 /// How often a change must be seen to count as one that could be: 9 times of 10.
@@ -160,7 +160,7 @@ impl Comparison {
 /// A change that is nearer to a limit, as a logarithm, is at it.
 const NO_ROOM: f64 = 1e-9;
 
-/// More than so many times as many rounds or sessions are no advice.
+/// More than this factor in rounds or sessions is no advice.
 pub const MOST_MORE: f64 = 1000.0;
 
 /// What a comparison with so wide an interval of the ratio sees.

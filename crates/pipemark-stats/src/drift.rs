@@ -3,7 +3,7 @@
 use crate::estimate::{FEWEST_RUNS, median};
 use crate::ranks::NullDistribution;
 
-/// The most runs that are looked at one by one against each other: a million pairs or so.
+/// The most runs that are compared one by one with each other: a million pairs or so.
 const MOST_RUNS: usize = 1500;
 
 /// A trend of the figures over the order of the runs.
@@ -20,7 +20,7 @@ impl Drift {
     /// no number above zero.
     ///
     /// The p-value is counted out for up to 45 runs (with five, only a strictly rising or falling order is below 5 %,
-    /// at 1.7 %). Ties speak against a trend, so many of them make the test miss rather than cry.
+    /// at 1.7 %). Ties speak against a trend, so a lot of them makes the test miss rather than cry.
     pub fn of(figures: &[f64]) -> Option<Drift> {
         let n = figures.len();
         let figures: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();

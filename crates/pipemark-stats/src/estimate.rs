@@ -10,7 +10,7 @@ use crate::ranks::NullDistribution;
 /// the least to the greatest is then an interval of 95 %.
 pub const FEWEST_RUNS: usize = 5;
 
-/// The fewest runs after which a trial may stop because its interval is narrow: of two speeds that a coin decides between, fewer
+/// The fewest runs after which a trial may stop because its interval is narrow: if each run is randomly in one of two modes, fewer
 /// runs may have met only one.
 pub const FEWEST_TO_STOP: u32 = 12;
 
@@ -21,7 +21,7 @@ const FARTHEST: f64 = 5.0;
 /// The level of every interval in this program.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// About so many pairs of runs are looked at, all up to 1024 runs; of more runs only those near each other make pairs.
+/// About the number of pairs of runs that are averaged: all up to 1024 runs; of more runs only those near each other make pairs.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// The estimate from one figure per run; `None` without runs or if a figure is not finite.

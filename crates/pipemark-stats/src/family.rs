@@ -9,24 +9,24 @@ use pipemark_model::Estimate;
 use crate::estimate::{self, CONFIDENCE, median};
 use crate::sessions::mean;
 
-/// No ratio is known better than to so much of what is usual in its document: of two speeds that a coin decides between, few
+/// No ratio is known better than to this share of its document's default: if each run is randomly in one of two modes, few
 /// rounds may have met only one.
 const LEAST_NOISE: f64 = 0.5;
 
-/// The fewest independent runs from which a spread can be told.
+/// The fewest independent runs that give a spread.
 const FEWEST_INDEPENDENT: f64 = 2.0;
 
-/// All comparisons between the trials of a document, of which some are chosen to be told.
+/// All comparisons between the trials of a document, of which some are reported.
 ///
 /// With intervals that hold one by one, one of twenty equal pairs is called different. So the interval that decides whether
-/// a thing is said is stretched until all hold together (Bonferroni, with Student's t), and stretched again where runs are
+/// a thing is reported is stretched until all hold together (Bonferroni, with Student's t), and stretched again where runs are
 /// like those before them. The figure and the interval that are shown stay those of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     comparisons: f64,
     /// From a run to the next, 0 to 0.9.
     correlation: f64,
-    /// Half of a usual interval of a trial, as a logarithm.
+    /// Half of a typical interval of a trial, as a logarithm.
     noise: f64,
 }
 
@@ -37,7 +37,7 @@ impl Family {
         Family::from_series(&residuals(trials), pairs)
     }
 
-    /// The family of ratios of which each is told by itself; of each one figure, above zero, by round.
+    /// The family of ratios of which each is reported by itself; of each one figure, above zero, by round.
     pub fn of_ratios(ratios: &[Vec<f64>]) -> Family {
         let own = |ratios: &Vec<f64>| {
             let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
@@ -59,12 +59,12 @@ impl Family {
         }
     }
 
-    /// As noisy, with so many comparisons, at least 1.
+    /// As noisy, with this number of comparisons, at least 1.
     pub fn with(self, comparisons: f64) -> Family {
         Family { comparisons, ..self }
     }
 
-    /// With no more correlation than leaves so many runs this number of independent ones: of few runs it is hardly known.
+    /// With no more correlation than leaves `runs` runs this number of independent ones: of few runs it is hardly known.
     pub fn with_independent(self, independent: f64, runs: f64) -> Family {
         let most = ((runs - independent) / (runs + independent)).clamp(0.0, 0.9);
         Family { correlation: self.correlation.min(most), ..self }
@@ -75,7 +75,7 @@ impl Family {
         self.comparisons
     }
 
-    /// The family of so many ratios of which nothing else is known.
+    /// The family of this number of ratios of which nothing else is known.
     pub fn among(comparisons: usize) -> Family {
         Family { comparisons: comparisons.max(1) as f64, correlation: 0.0, noise: 0.0 }
     }
@@ -86,7 +86,7 @@ impl Family {
         Some((ratio.median / half, ratio.median * half))
     }
 
-    /// How many times as wide an interval from so many runs has to be.
+    /// How many times as wide an interval from `runs` runs has to be.
     fn stretch(&self, runs: f64) -> Option<f64> {
         let alike = (1.0 + self.correlation) / (1.0 - self.correlation);
         let independent = runs / alike;

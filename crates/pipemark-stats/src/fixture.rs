@@ -18,7 +18,7 @@ pub fn outcome(experiment: &str, params: &[(&str, &str)], throughput: f64, runs:
     ran(Trial { id, experiment: experiment.to_owned(), job, baseline: None, published: None }, throughput, runs)
 }
 
-/// What comes of a trial that has runs as those of [`outcome`], or of [`conversation`] where it is told by times.
+/// What comes of a trial that has runs as those of [`outcome`], or of [`conversation`] where it is reported by times.
 pub fn ran(trial: Trial, throughput: f64, runs: &[f64]) -> Outcome {
     let samples = runs.iter().zip(0..).map(|(factor, round)| sample(round, throughput * factor * GIB)).collect();
     let verified = (trial.job.verify() != Verify::None).then_some(true);

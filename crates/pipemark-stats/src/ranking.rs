@@ -82,7 +82,7 @@ impl Pairs {
         Pairs {
             // A family of more at its own level is one of these at the level of sessions.
             family: family.with(comparisons as f64 * (1.0 - CONFIDENCE) / (1.0 - SURE)),
-            together: Together { comparisons, usual: None },
+            together: Together { comparisons, prior: None },
             criterion,
         }
     }

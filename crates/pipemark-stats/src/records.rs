@@ -8,8 +8,7 @@ use crate::estimate;
 use crate::warnings::warnings_of;
 
 /// Why a trial that ran has no figure.
-const IDLE: &str =
-    "no byte arrived in one of the runs, so there is no throughput to tell; raise --time or lower --block";
+const IDLE: &str = "no byte arrived in one of the runs, so there is no throughput; raise --time or lower --block";
 
 /// One record per outcome, in their order.
 ///
@@ -76,7 +75,7 @@ fn measured(outcome: &Outcome) -> bool {
 }
 
 /// `None` when a run moved nothing or took no time: such a run has no CPU time per GiB and no ratio to another, and to
-/// leave it out would make the others look better than they are. A figure that one run does not have is told by none.
+/// leave it out would make the others look better than they are. A figure that one run does not have is reported by none.
 fn estimates(samples: &[Sample]) -> Option<Estimates> {
     let of = |figure: Figure| {
         let figures: Vec<f64> = samples.iter().map(|sample| figure.of_sample(sample)).collect::<Option<_>>()?;

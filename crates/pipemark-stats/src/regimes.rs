@@ -1,11 +1,10 @@
-//! Whether a trial has two speeds, and how much of the time each.
+//! Whether a trial is bimodal, and the share of time in each mode.
 //!
-//! The pieces of all runs are pooled. That their speeds have more than one peak is asked by the dip test (Hartigan and
-//! Hartigan, 1985: the distance of what was seen from the nearest distribution with one peak). Pieces of one run are alike,
-//! so they count as no more than they are worth: fewer by how much runs differ from each other (the intraclass
-//! correlation) and by how much a piece says of the next (the first autocorrelation). Where the test says so, or where some
-//! runs are far from the others, the two speeds are told apart where their spread within is least (Otsu, 1979). Nothing from
-//! outside makes a link faster, so a speed far above the usual one is told however rare, if it moves the mean.
+//! The pieces of all runs are pooled. The dip test asks whether their speeds have more than one peak (Hartigan and Hartigan,
+//! 1985: the distance from the nearest distribution with one peak). Pieces of one run are correlated, so their number is
+//! reduced by the intraclass correlation of runs and by the first autocorrelation of pieces. If the test says so, or if some
+//! runs are outliers, the modes are separated where the spread within them is least (Otsu, 1979). Nothing from outside makes
+//! a link faster, so a mode far above the main one is reported however rare, if it moves the mean.
 
 use pipemark_model::{Cpu, EndStats, Nanos, Pieces, Sample, Warning};
 
@@ -15,18 +14,18 @@ use crate::sessions::mean;
 /// flattest with one peak, have in one case of a hundred.
 const CRITICAL: f64 = 0.65;
 
-/// Pieces below which nothing is said.
+/// Fewer pieces than this give no answer.
 const LEAST: usize = 20;
 
 /// The least share of the time of either speed, and how far they have to be apart.
 const LEAST_SHARE: f64 = 0.1;
 const LEAST_RATIO: f64 = 1.25;
 
-/// How many times the spread within lies between two speeds that runs are in, and how many runs have to be in each.
+/// Distance between two modes in spreads within a mode, and how many runs have to be in each.
 const APART: f64 = 7.0;
 const LEAST_RUNS: usize = 3;
 
-/// A rare speed is so many times the usual one, and times the spread above it, and takes the mean so far off.
+/// A rare mode is this ratio above the main one, this number of spreads above it, and shifts the mean this far.
 const RARE_RATIO: f64 = 1.3;
 const RARE_SPREADS: f64 = 4.0;
 const RARE_EFFECT: f64 = 0.03;
@@ -34,7 +33,7 @@ const RARE_EFFECT: f64 = 0.03;
 /// Ends that are off the CPU for less of the time than this are not slow because they sleep.
 const AWAKE: f64 = 0.1;
 
-/// One of two speeds.
+/// One of two modes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Regime {
     ns: f64,
@@ -69,7 +68,7 @@ impl Regime {
     }
 }
 
-/// The two speeds of a stream of blocks of this size, if it has two.
+/// The two modes of a stream of blocks of this size, if it is bimodal.
 pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
     let runs: Vec<&Pieces> = samples.iter().filter_map(|sample| sample.pieces.as_ref()).collect();
     let pieces: Vec<Vec<(usize, f64)>> = runs.iter().map(|pieces| log_speeds(pieces)).collect();
@@ -101,11 +100,11 @@ pub(super) fn regimes(samples: &[Sample], block: u64) -> Option<Warning> {
         (told && apart && (LEAST_SHARE..=1.0 - LEAST_SHARE).contains(&share)).then_some([slow, fast])
     };
     let rare = || {
-        let usual = pooled[pooled.len() / 2];
-        let mut off: Vec<f64> = pooled.iter().map(|speed| (speed - usual).abs()).collect();
+        let median = pooled[pooled.len() / 2];
+        let mut off: Vec<f64> = pooled.iter().map(|speed| (speed - median).abs()).collect();
         off.sort_unstable_by(f64::total_cmp);
         let spread = 1.4826 * off[off.len() / 2];
-        let [slow, fast] = parted(usual + RARE_RATIO.ln().max(RARE_SPREADS * spread));
+        let [slow, fast] = parted(median + RARE_RATIO.ln().max(RARE_SPREADS * spread));
         let mean = (slow.bytes + fast.bytes) * 1e9 / (slow.ns + fast.ns);
         // A run that stands alone is an outlier.
         let often = fast.pieces >= 3 && (runs.len() == 1 || 3 * fast.most <= 2 * fast.pieces);

@@ -5,7 +5,7 @@
 //! Variance Components, 1992, chapter 3) on the scale of logarithms: a figure is that of the trial, plus what its session
 //! has as a whole, plus what its runs leave open. The variance of a session's figure is taken from sessions of one trial,
 //! pooled within groups that should not differ, and is never less than what the runs alone leave open. Where several
-//! trials are compared, each variance is moved towards what is usual (Smyth, 2004: a moderated t), as a few sessions that
+//! trials are compared, each variance is moved towards a prior (Smyth, 2004: a moderated t), as a few sessions that
 //! happen to agree say little. Sessions that follow each other can share a state of the host, so the mean of several
 //! varies more than their number promises: by how much is estimated from the correlation of neighbours (Bartlett, 1946).
 //! Student's t does the rest, with a quantile for all comparisons together (Bonferroni).
@@ -16,17 +16,17 @@ use crate::compare::{CompareError, Comparison, POWER, Pairing, check};
 use crate::estimate::{self, CONFIDENCE};
 use crate::verdict::{Criterion, Verdict};
 
-/// A verdict needs a spread from so many sessions more than there are groups: of two states that are as likely, fewer
+/// A verdict needs a spread from this many sessions more than there are groups: of two equally likely states, fewer
 /// have met only one in over 3 % of cases.
 pub const FEWEST_FREEDOM: usize = 4;
 
 /// How sure all verdicts of a family are together. More than the intervals that are shown: a verdict may fail a build.
 pub(crate) const SURE: f64 = 0.98;
 
-/// What is usual in a document counts as much as so many sessions.
-const USUAL_COUNTS: f64 = 4.0;
+/// The prior variance of a document weighs as much as this number of sessions.
+const PRIOR_WEIGHT: f64 = 4.0;
 
-/// The correlation of neighbours is taken from series of at least so many sessions, ...
+/// The correlation of neighbours is taken from series of at least this length, ...
 const FEWEST_NEIGHBOURS: usize = 12;
 
 /// ... and between sessions that are at most so far apart.
@@ -77,16 +77,16 @@ impl Spread {
         (freedom > 0).then(|| Spread { variance: squares / freedom as f64, freedom })
     }
 
-    /// What is usual where there are several: their mean variance.
-    pub fn usual(spreads: &[Spread]) -> Option<f64> {
+    /// The prior variance where there are several: their mean.
+    pub fn prior(spreads: &[Spread]) -> Option<f64> {
         let all: Vec<f64> = spreads.iter().map(|spread| spread.variance).collect();
         (all.len() > 1).then(|| mean(&all))
     }
 
-    fn moderated(self, usual: Option<f64>) -> Spread {
+    fn moderated(self, prior: Option<f64>) -> Spread {
         let freedom = self.freedom as f64;
-        let towards = |usual: f64| (self.variance * freedom + usual * USUAL_COUNTS) / (freedom + USUAL_COUNTS);
-        Spread { variance: usual.map_or(self.variance, towards), ..self }
+        let towards = |prior: f64| (self.variance * freedom + prior * PRIOR_WEIGHT) / (freedom + PRIOR_WEIGHT);
+        Spread { variance: prior.map_or(self.variance, towards), ..self }
     }
 }
 
@@ -103,13 +103,13 @@ pub struct Sessions {
 pub struct Together {
     /// How many there are.
     pub comparisons: usize,
-    /// The variance that is usual in them.
-    pub usual: Option<f64>,
+    /// The variance that is prior in them.
+    pub prior: Option<f64>,
 }
 
 impl Together {
     /// One comparison by itself.
-    pub const ALONE: Together = Together { comparisons: 1, usual: None };
+    pub const ALONE: Together = Together { comparisons: 1, prior: None };
 }
 
 impl Sessions {
@@ -124,7 +124,7 @@ impl Sessions {
 
     /// NEW against BASE; `None` where nothing is known of how much sessions differ.
     pub fn compare(&self, together: Together, criterion: Criterion) -> Option<Comparison> {
-        let spread = self.spread()?.moderated(together.usual);
+        let spread = self.spread()?.moderated(together.prior);
         let [base, new] = [&self.base, &self.new].map(|side| figures(side));
         let groups = self.groups();
         let share: f64 =
@@ -136,7 +136,7 @@ impl Sessions {
     }
 }
 
-/// How many times as much the mean of so many sessions in a row varies as that of as many that have nothing in common; never
+/// How many times as much the mean of consecutive sessions varies as that of as many independent ones; never
 /// less than once. The groups are in the order of time.
 fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
     let apart = 1..count.min(FARTHEST_NEIGHBOUR + 1);
@@ -158,7 +158,7 @@ fn neighbours_share(groups: &[Vec<f64>], count: usize) -> f64 {
     (1.0 + 2.0 * shared.sum::<f64>()).max(1.0)
 }
 
-/// NEW against BASE where both ran in turns in each session: of each session the ratios of its rounds.
+/// NEW against BASE where both alternated in each session: of each session the ratios of its rounds.
 ///
 /// # Errors
 /// When there are fewer than two sessions, or one has no rounds or figures that have no ratio.
@@ -172,7 +172,7 @@ pub fn compare_in_turns(
     }
     let known = Session::all(sessions).ok_or_else(CompareError::no_runs)?;
     let ratios = figures(&known);
-    let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(together.usual);
+    let spread = Spread::within([ratios.as_slice()]).ok_or_else(CompareError::no_runs)?.moderated(together.prior);
     let open = mean(&known.iter().map(|session| session.open).collect::<Vec<_>>());
     let error = (spread.variance.max(open) / ratios.len() as f64).sqrt();
     let comparison = judge(mean(&ratios), error, spread.freedom, together.comparisons, criterion);
@@ -220,7 +220,7 @@ pub fn smallest_change(error: f64, freedom: usize, comparisons: usize, criterion
     (criterion.threshold.ln_1p() + error * (sure_quantile(freedom, comparisons) + seen)).exp_m1()
 }
 
-/// How often one of so many may err, for all to be as sure as they should.
+/// The error rate of one of several comparisons, for all together to keep the level.
 pub(super) fn level(comparisons: usize) -> f64 {
     (1.0 - SURE) / comparisons.max(1) as f64
 }

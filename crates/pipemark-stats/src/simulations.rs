@@ -197,7 +197,7 @@ fn stopped(dice: &mut Dice, noise: Noise) -> Estimate {
     }
 }
 
-/// The share of `trials` whose interval covers, after so many runs or, if there is no number, when the trial stops.
+/// The share of `trials` whose interval covers, after `runs` runs or, if there is no number, when the trial stops.
 fn coverage(noise: Noise, truth: f64, runs: Option<usize>, trials: usize) -> f64 {
     let mut dice = Dice::new(11);
     share(trials, || {
@@ -331,7 +331,7 @@ fn by_sessions(dice: &mut Dice, states: bool, sides: usize, history: usize, by: 
     };
     let trials: Vec<Sessions> = (0..8).map(|at| trial((at, dice))).collect();
     let spreads: Vec<Spread> = trials.iter().filter_map(Sessions::spread).collect();
-    let together = Together { comparisons: trials.len(), usual: Spread::usual(&spreads) };
+    let together = Together { comparisons: trials.len(), prior: Spread::prior(&spreads) };
     let criterion = Criterion::new(Better::Higher);
     let verdicts = trials.iter().map(|trial| differs(trial.compare(together, criterion).unwrap().verdict));
     let verdicts: Vec<bool> = verdicts.collect();
@@ -366,7 +366,7 @@ fn neighbours_that_are_alike_are_seldom_a_difference() {
                 Sessions { base, new, others: vec![series] }
             })
             .collect();
-        let together = Together { comparisons: 8, usual: None };
+        let together = Together { comparisons: 8, prior: None };
         let compare = |trial: &Sessions| trial.compare(together, Criterion::new(Better::Higher)).unwrap().verdict;
         trials.iter().any(|trial| differs(compare(trial)))
     });
@@ -382,7 +382,7 @@ fn a_planted_half_is_found_by_sessions() {
     }
 }
 
-/// In turns, with whole sessions in which one side is in another state than the other by 3 %.
+/// Interleaved, with whole sessions in which one side is in another state than the other by 3 %.
 #[test]
 fn in_turns_errs_seldom_and_finds_five_per_cent() {
     let verdict = |dice: &mut Dice, sessions: usize, by: f64| {

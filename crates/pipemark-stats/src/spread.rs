@@ -6,7 +6,7 @@ use pipemark_model::{Estimate, Sample};
 
 use crate::sessions::Spread;
 
-/// The standard deviation of the runs' speeds in per cent of the speed (of their logarithms, so that two speeds of a trial
+/// The standard deviation of the runs' speeds in per cent of the speed (of their logarithms, so that two modes of a trial
 /// count alike), or with `base` how many times that of the base it is; the interval is that of the chi-square or the F
 /// distribution. `None` with fewer than three runs, or where runs are all the same.
 pub fn of(samples: &[Sample], base: Option<&[Sample]>, confidence: f64) -> Option<Estimate> {

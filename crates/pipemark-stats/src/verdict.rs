@@ -17,13 +17,13 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// What holds if the user says nothing: a difference is one of over 0.5 % for certain; the same is under 3 % for
-    /// certain, as an estimate's interval of ±3 % is narrow enough.
+    /// The default: the whole interval past 0.5 % is a difference; the whole interval within 3 % is the same,
+    /// as an estimate's interval of ±3 % is narrow enough.
     pub fn new(better: Better) -> Criterion {
         Criterion { better, threshold: 0.005, same_within: 0.03 }
     }
 
-    /// One threshold for both: past it for certain is a difference, within it for certain is none.
+    /// One threshold for both: an interval past it is a difference, one within it is none.
     pub fn with_threshold(better: Better, threshold: f64) -> Criterion {
         Criterion { better, threshold, same_within: threshold }
     }

@@ -40,7 +40,7 @@ pub(super) fn warnings_of(outcome: &Outcome, estimates: Option<&Estimates>, page
     warnings.extend(capacity_changed(samples));
     warnings.extend(misplaced(samples));
     if let Some(estimates) = estimates {
-        // Ends that take turns do not work side by side, so what each could do alone is no limit of a round trip.
+        // Ends that alternate do not work side by side, so what each could do alone is no limit of a round trip.
         if let Some(ends) = ends.filter(|_| !job.is_round_trip()) {
             warnings.extend(near_ceiling(ends, samples));
         }

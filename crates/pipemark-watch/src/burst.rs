@@ -8,8 +8,8 @@ use crate::report::PipeFigures;
 /// A pipe holds no more, unless an administrator has allowed it (/proc/sys/fs/pipe-max-size).
 const LARGEST_PIPE: f64 = (1 << 20) as f64;
 
-/// Bytes of a burst: what the writer would have written while it waited at a stretch. `None` where that is too short to be
-/// seen by samples, or no rate is known.
+/// Bytes of a burst: what the writer would have written while it waited. `None` where that is too short for samples, or no
+/// rate is known.
 pub fn size(pipe: &PipeFigures) -> Option<f64> {
     let flowing = pipe.bytes_per_second? / (1.0 - pipe.writer_waits).max(0.05);
     Some(flowing * pipe.stretch?)
@@ -39,7 +39,7 @@ mod tests {
     use crate::verdict::tests::{line, stage};
     use crate::verdict::verdict;
 
-    /// The reader takes so many MiB, and works for a time without reading.
+    /// The reader takes a burst of some MiB, and works for a time without reading.
     fn bursts(stretch: Option<f64>, rate: f64) -> PipelineFigures {
         let mut figures = line(vec![stage(1, 55, 0, 45), stage(2, 60, 40, 0)]);
         figures.pipes[0].stretch = stretch;

@@ -4,7 +4,7 @@ use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, BUSY, busy, name};
 
-/// A call that moves so many bytes or fewer costs about as much as what it moves. Programs that buffer write 4096 or more.
+/// A call that moves at most this number of bytes costs about as much as what it moves. Programs that buffer write 4096 or more.
 const SMALL: f64 = 2048.0;
 /// The share of its CPU time that a stage spends in the kernel where calls are what limits it.
 const MOSTLY: f64 = 0.25;

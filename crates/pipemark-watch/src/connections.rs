@@ -150,7 +150,7 @@ fn messages(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     found
 }
 
-/// An attribute of a message, after a fixed part of so many bytes.
+/// An attribute of a message, after a fixed part of `fixed` bytes.
 fn attribute(message: &[u8], fixed: usize, wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(fixed..)?;
     while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {

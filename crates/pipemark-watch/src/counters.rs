@@ -14,7 +14,7 @@ const TICK: u64 = 10_000_000;
 /// For so long a program may read its own libraries, which is not what it reads of the pipeline.
 const LOADED: Duration = Duration::from_millis(15);
 
-/// A process that is started, and ends, has at least so many page faults.
+/// A process that is started, and ends, has at least this number of page faults.
 const FAULTS: u64 = 50;
 
 /// Sums over the processes of a stage.

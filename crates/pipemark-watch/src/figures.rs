@@ -25,7 +25,7 @@ pub struct Counts {
     /// Nanoseconds on a CPU in the kernel, in steps of a clock tick; and of children that were reaped.
     pub kernel: Option<u64>,
     pub children: Option<u64>,
-    /// Processes that it started, as far as that can be told.
+    /// Processes that it started, as far as is known.
     pub starts: u64,
     pub switches: Option<u64>,
     /// Threads or children came and went, so that not all of their time is counted.
@@ -52,7 +52,8 @@ pub struct PipeCounts {
 }
 
 impl PipeCounts {
-    /// For how many seconds the writer waited at a stretch, weighted by length, where such stretches are clearly longer than
+    /// For how many seconds the writer waited at a stretch, weighted by length, where such stretches are clearly longer
+    /// than
     /// the time between two samples and than chance makes them. `step` is the time between two samples.
     fn stretch(&self, step: f64) -> Option<f64> {
         const FEWEST: u32 = 10;
@@ -139,7 +140,7 @@ impl Interval {
 pub struct PipelineFigures {
     /// When it was, in seconds from when the watching began.
     pub begin: f64,
-    /// For how long anything of it was there, and how often it was looked at then.
+    /// For how long any of its processes existed, and how often it was sampled then.
     pub seconds: f64,
     pub samples: u32,
     pub stages: Vec<StageFigures>,
@@ -173,7 +174,7 @@ impl Default for WatchLimits {
 
 impl PipelineFigures {
     /// Of what a watcher counted. Stages that were there for a moment only, such as a shell that was about to become
-    /// something else, are left out.
+    /// something else, are skipped.
     pub fn of(watcher: &Watcher, interval: &Interval) -> PipelineFigures {
         let seen = |place: usize| interval.stages.get(place).map_or(0, |counts| counts.states.iter().sum::<u32>());
         let longest = (0..watcher.stages.len()).map(seen).max().unwrap_or(0);
@@ -206,7 +207,7 @@ impl PipelineFigures {
                 });
             }
         }
-        // What was given back to the waits of a stage belongs to those of its pipes.
+        // Time that is added to the waits of a stage is added to those of its pipes.
         for pipe in &mut pipes {
             let seen = |number: usize, state: ThreadState| {
                 let counts = &interval.stages[kept[number - 1]];
@@ -235,7 +236,7 @@ impl PipelineFigures {
     }
 }
 
-/// The shares of the states. A thread that is woken while it is looked at waits for the CPU that the looking takes, and so
+/// The shares of the states. A thread that is woken while it is sampled waits for the CPU that sampling takes, and so
 /// seems to run: what exceeds the exact time on a CPU and waiting for one is given back to the waits. A stage runs at least
 /// for as long as its `threads` did in the mean: what is missing to that is taken from the waits.
 fn corrected(
@@ -244,7 +245,7 @@ fn corrected(
     threads: usize,
     (reads, writes): (bool, bool),
 ) -> [f64; ThreadState::COUNT] {
-    /// So many switches a second mean that waits are short: those for pipes.
+    /// More switches a second than this mean that waits are short: those for pipes.
     const SHORT: f64 = 1000.0;
     let seen: u32 = counts.states.iter().sum();
     let mut shares = counts.states.map(|count| f64::from(count) / f64::from(seen.max(1)));
@@ -281,7 +282,8 @@ fn corrected(
     shares
 }
 
-/// Which part of the time that a stage runs it waits for a CPU, to the nanosecond as the kernel counts. Threads that wait for
+/// Which part of the time that a stage runs it waits for a CPU, to the nanosecond as the kernel counts. Threads that wait
+/// for
 /// CPUs which their own stage fills do not count.
 fn waiting(counts: &Counts, seconds: f64, cpus: usize) -> f64 {
     match (counts.cpu, counts.cpu_wait) {
@@ -440,8 +442,8 @@ mod tests {
     fn what_was_looked_at_after_its_end_does_not_count() {
         let counts = counts(10, 0, 10);
         let one = Interval { seconds: 2.0, samples: 80, alive: 20, stages: vec![counts], ..Interval::default() };
-        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
         watcher.stages = vec![WatchedStage::default()];
         let figures = PipelineFigures::of(&watcher, &one);
         assert_eq!((figures.samples, figures.seconds, figures.stages[0].present), (20, 0.5, 1.0));
@@ -451,8 +453,8 @@ mod tests {
     fn no_rate_comes_from_a_stage_that_also_splices() {
         let counts = Counts { read: Some(1), wrote: Some(1), counted_bytes: 10, ..counts(10, 0, 0) };
         let one = Interval { seconds: 1.0, samples: 10, alive: 10, stages: vec![counts], ..Interval::default() };
-        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::ZERO };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
         for uncounted in [false, true] {
             watcher.stages = vec![WatchedStage { uncounted, ..WatchedStage::default() }];
             let figures = &PipelineFigures::of(&watcher, &one).stages[0];

@@ -39,7 +39,7 @@ fn holds(figures: &PipelineFigures, stage: &StageFigures) -> bool {
         && !programs::writes_at_once(&stage.words)
 }
 
-/// A program at the source that works now and then, and whose output doesn't come: it may be its buffer.
+/// A source that works now and then without output: its buffer may hold it.
 fn may_hold(figures: &PipelineFigures, stage: &StageFigures) -> bool {
     let first = !figures.pipes.iter().any(|pipe| pipe.to == stage.number);
     let reader_waits =

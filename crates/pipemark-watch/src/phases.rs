@@ -8,7 +8,7 @@ use crate::verdict::verdict;
 /// Intervals that are kept, and counts of stages in all of them; when there are more, each two intervals become one.
 const MOST: usize = 720;
 const MOST_COUNTS: usize = 72_000;
-/// A stretch is at least so many seconds long, and this share of the whole.
+/// A phase is at least this number of seconds long, and this share of the whole.
 const SHORTEST: f64 = 1.0;
 const SHORTEST_SHARE: f64 = 0.1;
 /// By so much the stages that lead two stretches change.
@@ -104,12 +104,12 @@ mod tests {
     use crate::sampler::{Moment, SamplingOptions, Subject, WatchedPipe, WatchedStage};
     use crate::state::ThreadState;
 
-    /// What is kept of an hour of so many stages, of which so many samples were taken in half a second: the report, the bytes
+    /// What is kept of an hour of `stages` stages, with `samples` samples in each half second: the report, the bytes
     /// that the timeline takes, and how many intervals were kept at most.
     fn an_hour(stages: usize, samples: usize) -> (PipelineReport, usize, usize) {
         const HALF_SECOND: Duration = Duration::from_millis(500);
-        let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };
-        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), manner);
+        let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: HALF_SECOND };
+        let mut watcher = Watcher::new(Subject::Processes(Vec::new()), options);
         let stage =
             |n: usize| WatchedStage { name: format!("stage{n}"), command: "c".repeat(200), ..WatchedStage::default() };
         watcher.stages = (0..stages).map(|n| WatchedStage { alive: true, ..stage(n) }).collect();

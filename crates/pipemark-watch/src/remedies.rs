@@ -12,7 +12,7 @@ use crate::verdict::kind_name;
 
 /// CPUs that nobody uses, from which on parallel work has room.
 const IDLE_CPUS: f64 = 0.3;
-/// Rows for any program come after those for this one; so many are shown in all.
+/// Rows for any program come after those for this one; at most this number is shown.
 const MOST: usize = 4;
 
 /// A row of the table: see the head of remedies.toml.

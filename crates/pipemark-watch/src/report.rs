@@ -1,4 +1,4 @@
-//! What was found out about a running pipeline: what `why --json` writes, and what a record keeps.
+//! The result of sampling a pipeline: what `why --json` writes, and what a record keeps.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::phases::Timeline;
 use crate::sampler::{self, Subject, Watcher};
 use crate::{state, verdict};
 
-/// What was found out about a pipeline: what `--json` writes.
+/// The result of sampling a pipeline: what `--json` writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PipelineReport {
@@ -57,7 +57,7 @@ pub enum VerdictKind {
     Peer,
     /// Starting processes.
     Starts,
-    /// Two candidates that can't be told apart.
+    /// Two candidates that are statistically tied.
     Inconclusive,
     #[default]
     Unknown,
@@ -74,7 +74,7 @@ pub struct PipelineVerdict {
     /// In a word or two, such as `computing`.
     pub reason: String,
     pub text: String,
-    /// How many times as fast the pipeline gets at most if this is mended; `None` where nothing bounds it that can be seen.
+    /// How many times as fast the pipeline gets at most if this is fixed; `None` if no bound is known.
     pub bound: Option<f64>,
     /// The stage that limits it then.
     pub next: Option<usize>,
@@ -170,7 +170,7 @@ pub struct StageFigures {
     /// CPUs that it used in the kernel: of `cpu`, in steps of 10 ms.
     #[serde(default)]
     pub kernel: Option<f64>,
-    /// Processes that it started, as far as that can be told: from the machine's count, and from what it reaped.
+    /// Processes that it started, as far as is known: from the machine's count, and from what it reaped.
     #[serde(default)]
     pub starts_per_second: Option<f64>,
     /// CPUs that processes used which it started and reaped.
@@ -190,7 +190,7 @@ pub struct StageFigures {
     pub progress: Option<f64>,
     /// Until it is through, at the rate of this time.
     pub seconds_left: Option<f64>,
-    /// By how much the share of samples in which it ran differs from what the kernel counted, to which the shares above are
+    /// The difference between the share of samples in which it ran and the kernel's count, to which the shares above are
     /// corrected; null where that isn't counted.
     #[serde(default)]
     pub sampling_error: Option<f64>,
@@ -245,7 +245,7 @@ pub struct PipeFigures {
     pub writer_waits: f64,
     pub reader_waits: f64,
     pub bytes_per_second: Option<f64>,
-    /// For how many seconds the writer waits at a stretch; null where that is too short to be seen.
+    /// For how many seconds the writer waits at a time; null where that is too short for samples.
     #[serde(default)]
     pub stretch: Option<f64>,
     /// It is a pair of sockets, which has no capacity that could be changed.
@@ -279,7 +279,7 @@ pub struct PeerFigures {
 pub enum ProcFile {
     /// The system call that it waits in, with the descriptor.
     Syscall,
-    /// The kernel's function that it waits in.
+    /// The kernel function that it waits in.
     Wchan,
     /// Only whether it runs or sleeps.
     Stat,
@@ -315,7 +315,7 @@ impl PipelineReport {
             _ if figures.stages.is_empty() && !std::path::Path::new("/proc/self/stat").exists() => {
                 PipelineVerdict::unknown(
                     "no /proc",
-                    "Nothing can be seen: /proc isn't mounted here; 'mount -t proc proc /proc', as root, makes it so.",
+                    "Nothing to sample: /proc isn't mounted here; 'mount -t proc proc /proc', as root, makes it so.",
                 )
             }
             _ if figures.stages.is_empty() && watcher.is_alive() => verdict::too_short(figures.samples),
@@ -368,13 +368,11 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     match watcher.access() {
         ProcFile::Syscall => {}
         ProcFile::Wchan => notes.push(
-            "/proc/PID/syscall can't be read here, so waits are told by /proc/PID/wchan, which knows poll and splice less \
-             well: to see all, run the pipeline by 'pipemark why', or as root (kernel.yama.ptrace_scope)"
+            "/proc/PID/syscall can't be read here, so waits are read from /proc/PID/wchan, which shows less of poll and splice; to see all, start the pipeline with 'pipemark why', or run as root (kernel.yama.ptrace_scope)"
                 .to_owned(),
         ),
         ProcFile::Stat => notes.push(
-            "only whether threads run or sleep can be seen here, and the rest is inferred: to see more, run pipemark as \
-             the pipeline's user, or as root"
+            "only running or sleeping is visible here, the rest is inferred; to see more, run pipemark as the pipeline's user, or as root"
                 .to_owned(),
         ),
     }
@@ -388,7 +386,7 @@ fn notes(watcher: &Watcher, figures: &PipelineFigures) -> Vec<String> {
     let hidden: Vec<String> = hidden.map(|stage| verdict::name(figures, stage.number)).collect();
     if !hidden.is_empty() {
         notes.push(format!(
-            "{}: another user's, so only whether it runs or sleeps can be seen; as root pipemark sees more",
+            "{}: another user's process, so only running or sleeping is visible; run pipemark as root to see more",
             hidden.join(", ")
         ));
     }

@@ -1,4 +1,4 @@
-//! Looks at a pipeline again and again, and counts what it saw.
+//! Samples a pipeline repeatedly, and counts its states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::state::{self, ThreadState, ThreadWait, WaitTarget};
 use crate::thread::Thread;
 use crate::waits::SocketWait;
 
-/// Of one CPU, to look at states, where there is more to see than fits into the usual rate.
+/// Of one CPU, spent on sampling, where there is more to sample than fits into the default rate.
 const SHARE: f64 = 0.01;
 
 /// What to watch.
@@ -35,7 +35,7 @@ pub struct SamplingOptions {
     pub touch: bool,
     /// The best that is used of what may be read.
     pub access: ProcFile,
-    /// The usual time between two samples.
+    /// The default time between two samples.
     pub period: Duration,
 }
 
@@ -56,7 +56,7 @@ pub struct WatchedStage {
     pub threads: usize,
     /// It was seen in calls that no counter of bytes counts.
     pub uncounted: bool,
-    /// Its processes' files may not be looked at.
+    /// Its processes' files may not be read.
     pub hidden: bool,
     pub alive: bool,
     /// Since when.
@@ -104,7 +104,7 @@ pub struct WatchedPipe {
 /// A pipeline that is being watched.
 pub struct Watcher {
     pub(super) subject: Subject,
-    pub(super) manner: SamplingOptions,
+    pub(super) options: SamplingOptions,
     pub(super) begin: Instant,
     pub(super) known: BTreeMap<u32, Known>,
     pub stages: Vec<WatchedStage>,
@@ -138,13 +138,13 @@ pub(super) struct Moment {
 
 impl Watcher {
     /// Begins to watch. Nothing is opened but files of /proc.
-    pub fn new(subject: Subject, manner: SamplingOptions) -> Watcher {
+    pub fn new(subject: Subject, options: SamplingOptions) -> Watcher {
         let now = Instant::now();
         let own = Process::read(std::process::id());
         let typed = scan::typed_text(&subject);
         let mut watcher = Watcher {
             subject,
-            manner,
+            options,
             begin: now,
             known: BTreeMap::new(),
             stages: Vec::new(),
@@ -194,17 +194,18 @@ impl Watcher {
     /// The worst access to a thread, and whether processes are hidden altogether.
     pub fn access(&self) -> ProcFile {
         let threads = self.known.values().flat_map(|known| &known.threads);
-        threads.map(Thread::access).max().unwrap_or(self.manner.access)
+        threads.map(Thread::access).max().unwrap_or(self.options.access)
     }
 
-    /// How long to wait until the next sample: about the usual period, never in step with what is watched.
+    /// How long to wait until the next sample: about the default period, never in step with what is watched.
     pub fn pause(&mut self) -> Duration {
         // xorshift: any will do.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         let jitter = 0.5 + (self.random >> 11) as f64 / (1u64 << 53) as f64;
-        let period = self.manner.period.max(self.cost.div_f64(SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
+        let period =
+            self.options.period.max(self.cost.div_f64(SHARE).min(Duration::from_millis(50))).max(self.cost * 4);
         period.mul_f64(jitter)
     }
 
@@ -230,7 +231,7 @@ impl Watcher {
         }
         self.resolve(&mut moments);
         self.record(&moments);
-        // Smoothed: one interruption is not the price of a look.
+        // Smoothed: one interruption is not the price of a sample.
         self.cost = (self.cost * 7 + own_time().saturating_sub(begin)) / 8;
         // Only now: what wakes on this CPU while it is busy with that would seem to run.
         if now >= self.found.next {
@@ -239,7 +240,7 @@ impl Watcher {
         self.ask_capacities(now);
     }
 
-    /// Decides what could not be told of a stage alone by what its neighbours do.
+    /// Decides by its neighbours what a stage's own state leaves open.
     fn resolve(&self, moments: &mut [Moment]) {
         let state = |moments: &[Moment], stage: usize| moments[stage].state;
         for stage in 0..moments.len() {
@@ -258,7 +259,7 @@ impl Watcher {
                 (true, true) if self.runs_beyond(moments, stage, |pipe| (pipe.to, pipe.from)) => ThreadState::Starved,
                 (true, true) => otherwise,
             };
-            // What one thread does for certain counts if it comes first.
+            // The known state of a thread counts if it comes first.
             let moment = &mut moments[stage];
             moment.state = Some(moment.state.map_or(decided, |known| known.min(decided)));
             match decided {
@@ -379,7 +380,7 @@ fn look(stage: &mut WatchedStage, known: &mut BTreeMap<u32, Known>, moment: &mut
             }
         }
     }
-    // What it waits for may be a pipe to what it has started since all was looked at.
+    // What it waits for may be a pipe to what it has started since the last full scan.
     if let Some(ThreadState::Children | ThreadState::Other) = moment.state {
         let threads = |of: &Known| of.threads.iter().map(|thread| thread.id).collect::<Vec<_>>();
         let own = stage.pids.iter().filter_map(|pid| known.get(pid));
@@ -406,7 +407,7 @@ impl WatchedStage {
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if self.inner.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Other)
             }
-            // Opened since all was looked at: likely to what it has started.
+            // Opened since the last full scan: likely to what it has started.
             ThreadWait::In(Some(pipe)) | ThreadWait::Out(Some(pipe)) if !self.outer.contains(&pipe) => {
                 ThreadWait::Is(ThreadState::Children)
             }
@@ -423,7 +424,7 @@ impl WatchedStage {
 }
 
 /// What the processes do that this one waits for and that aren't known yet, such as the next command of a loop; or what those
-/// wait for in turn, so many steps down.
+/// wait for in turn, `depth` steps down.
 fn young(
     stage: &WatchedStage,
     known: &BTreeMap<u32, Known>,

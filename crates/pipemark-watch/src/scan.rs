@@ -28,7 +28,7 @@ const ASK_FIRST: Duration = Duration::from_millis(20);
 const STARTING: Duration = Duration::from_millis(300);
 /// For so long a stage's counters are read whenever it is asked for changes.
 const YOUNG: Duration = Duration::from_secs(1);
-/// How often all is looked at anew where no change was seen, and where a thread waits for what isn't known.
+/// How often all is scanned again where no change was seen, and where a thread waits for what isn't known.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_STRANGE: Duration = Duration::from_millis(400);
 /// How often all processes of the machine are, where something has just changed, and else.
@@ -36,7 +36,7 @@ const SEARCH: Duration = Duration::from_secs(1);
 const SEARCH_QUIET: Duration = Duration::from_secs(4);
 /// For so long a pipe has to be there before it is opened: a pipeline may be about to end.
 const UNTOUCHED: Duration = Duration::from_millis(200);
-/// Stages that are told apart. What comes after, such as more rounds of a loop, counts with the last.
+/// Stages that are distinguished. What comes after, such as more rounds of a loop, counts with the last.
 const MOST_STAGES: usize = 400;
 
 /// What the last look found, and when the next is due.
@@ -174,7 +174,7 @@ fn collates(pid: u32) -> bool {
 impl Watcher {
     /// Looks for processes, threads and pipes, if it seems that they have changed.
     pub(super) fn scan(&mut self) {
-        // By CPU time: on a busy machine waiting for a CPU would put the next look off, and a short pipeline would be missed.
+        // By CPU time: on a busy machine waiting for a CPU would delay the next scan, and a short pipeline would be missed.
         let (began, cpu) = (Instant::now(), own_time());
         let changed = self.known.values_mut().filter_map(|known| known.has_changed().then_some(())).count() > 0;
         let strange = std::mem::take(&mut self.found.strange) && began >= self.found.looked + LOOK_STRANGE;
@@ -285,7 +285,7 @@ impl Watcher {
         all
     }
 
-    /// Makes what was found known: which stage of before each one is, or that it is new.
+    /// Merges the scan with the last one: which stage of before each one is, or that it is new.
     fn adopt(&mut self, processes: Vec<Process>, shapes: &[StageShape], hidden: &[u32]) {
         // Up to four files of each thread, and as many of its process, may take half of the descriptors.
         let most = getrlimit(Resource::Nofile).current.unwrap_or(1024).min(8192) / 16;
@@ -312,7 +312,7 @@ impl Watcher {
             for id in ids {
                 if !known.threads.iter().any(|thread| thread.id == id) {
                     open += 1;
-                    known.threads.push(Thread::new(pid, id, self.manner.access, open < most));
+                    known.threads.push(Thread::new(pid, id, self.options.access, open < most));
                 }
             }
             known.ends = targets(process.ends.as_deref().unwrap_or_default());
@@ -467,7 +467,7 @@ impl Watcher {
     /// Asks pipes that have been there for a while for their capacities, each once.
     pub(super) fn ask_capacities(&mut self, now: Instant) {
         let due = |pipe: &&mut WatchedPipe| pipe.unasked.is_some_and(|since| now >= since + UNTOUCHED);
-        for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.manner.touch && pipe.capacity.is_none()) {
+        for pipe in self.pipes.iter_mut().filter(due).filter(|pipe| self.options.touch && pipe.capacity.is_none()) {
             pipe.unasked = None;
             let holders = self.stages[pipe.to].pids.iter().filter_map(|pid| self.known.get(pid));
             let ask = |end: &OwnedFd| rustix::pipe::fcntl_getpipe_size(end).ok().map(|size| size as u64);

@@ -17,7 +17,7 @@ use crate::sheet;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// So many columns take all that is shown of a stage.
+/// Columns that fit all that is shown of a stage.
 const WIDE: usize = 78;
 
 /// What the person asked for.
@@ -31,7 +31,7 @@ pub enum Key {
     Next,
 }
 
-/// How a picture is shown.
+/// How a frame is drawn.
 #[derive(Debug, Clone, Copy, Default)]
 struct ScreenOptions {
     busiest_first: bool,
@@ -43,7 +43,7 @@ pub struct Screen {
     terminal: Terminal,
     keyboard: File,
     before: Termios,
-    manner: ScreenOptions,
+    options: ScreenOptions,
     /// The figures, and how busy each stage was from moment to moment.
     last: Option<(PipelineReport, Vec<Vec<f64>>)>,
 }
@@ -61,12 +61,12 @@ impl Screen {
         raw.make_raw();
         // What was typed before the screen came is for the screen.
         tcsetattr(&keyboard, OptionalActions::Now, &raw)?;
-        let screen = Screen { terminal, keyboard, before, manner: ScreenOptions::default(), last: None };
+        let screen = Screen { terminal, keyboard, before, options: ScreenOptions::default(), last: None };
         stderr().write_all(ENTER.as_bytes())?;
         Ok(screen)
     }
 
-    /// Draws what was found out, or what was on the screen when it was frozen.
+    /// Draws the report, or what was on the screen when it was frozen.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -88,7 +88,7 @@ impl Screen {
     pub fn key(&mut self) -> Option<Key> {
         let mut pressed = [0; 64];
         let count = self.keyboard.read(&mut pressed).unwrap_or(0);
-        self.manner.take(&pressed[..count])
+        self.options.take(&pressed[..count])
     }
 }
 
@@ -127,10 +127,10 @@ fn known_size([columns, lines]: [u16; 2]) -> [usize; 2] {
 }
 
 /// As many lines as there is room for: about it, the stages, what holds them back, the keys.
-fn picture(
+fn frame(
     report: &PipelineReport,
     history: &[Vec<f64>],
-    manner: ScreenOptions,
+    options: ScreenOptions,
     terminal: Terminal,
     height: usize,
 ) -> Vec<String> {
@@ -143,7 +143,7 @@ fn picture(
     // The terminal would write what is longer over its last character.
     let cut = |line: String| line.chars().take(terminal.width).collect::<String>();
     let rendered = |sheet: Sheet| terminal.render(&sheet).lines().map(str::to_owned).collect::<Vec<_>>();
-    let screen = |narrow| sheet::screen(report, history, manner.busiest_first, narrow).map(rendered);
+    let screen = |narrow| sheet::screen(report, history, options.busiest_first, narrow).map(rendered);
     let [mut stages, mut verdict] = screen(terminal.width < WIDE);
     verdict.truncate(height / 2);
     let room = height.saturating_sub(verdict.len() + 3);
@@ -156,7 +156,7 @@ fn picture(
         stages.push(cut(format!("… {more} more lines")));
     }
     stages.resize(room + 1, String::new());
-    let frozen = if manner.frozen { "frozen · " } else { "" };
+    let frozen = if options.frozen { "frozen · " } else { "" };
     let keys = cut(format!("{frozen}q quit   space freeze   s sort   n next pipeline"));
     let mut lines = [vec![format!("\x1b[7m{}\x1b[0m", cut(about))], stages, verdict].concat();
     lines.truncate(height.saturating_sub(1));

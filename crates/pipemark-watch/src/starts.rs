@@ -4,7 +4,7 @@ use crate::figures::PipelineFigures;
 use crate::report::{PipelineVerdict, StageFigures, VerdictKind};
 use crate::verdict::{BALANCED, busy, name, percent};
 
-/// So many a second are work. Fewer may take as long in all, and then each does something.
+/// From this rate on starting is the work. Fewer may take as long in all, and then each does something.
 const FEWEST: f64 = 20.0;
 /// CPU time in seconds of one that does little but start and end: the start of an interpreter takes 5 to 20 ms.
 const LONGEST: f64 = 0.012;

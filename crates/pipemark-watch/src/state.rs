@@ -107,7 +107,7 @@ pub trait ThreadView {
     fn memory(&self, address: u64, length: usize) -> Option<Vec<u8>>;
     /// The descriptors that an epoll descriptor watches, with their events.
     fn watched(&self, epoll: u64) -> Vec<(u64, u32)>;
-    /// The kernel's function that it waits in.
+    /// The kernel function that it waits in.
     fn function(&self) -> Option<String>;
 }
 
@@ -195,7 +195,8 @@ fn descriptors(call: &SystemCall, thread: &dyn ThreadView) -> Descriptors {
     }
 }
 
-/// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time limit.
+/// To read or write, also bytes of other priorities, which pipes don't have: that is to wait for the other end with a time
+/// limit.
 const IN: u32 = (libc::POLLIN | libc::POLLRDNORM | libc::POLLRDBAND) as u32;
 const OUT: u32 = (libc::POLLOUT | libc::POLLWRNORM | libc::POLLWRBAND) as u32;
 const RDBAND: u32 = libc::POLLRDBAND as u32;
@@ -443,7 +444,8 @@ pub fn named(function: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this machine,
+    /// Descriptor 0 is a pipe it reads, 1 one that it writes, 2 a terminal, 3 a socket, 4 a file, 5 a socket of this
+    /// machine,
     /// 6 an eventfd, 7 a timer.
     struct Fake {
         memory: Vec<u8>,
@@ -519,7 +521,7 @@ mod tests {
         let fifo = Fake { function: "wait_for_partner", ..fake() };
         assert_eq!(wait(libc::SYS_openat, &[0], &fifo), ThreadWait::Is(ThreadState::Other));
         assert_eq!(wait(libc::SYS_flock, &[4], &fake()), ThreadWait::Is(ThreadState::Lock));
-        // A call that isn't known is told by the function.
+        // A call that isn't known is reported by the function.
         let asleep = Fake { function: "do_nanosleep", ..fake() };
         assert_eq!(wait(i64::MAX, &[], &asleep), ThreadWait::Is(ThreadState::Sleep));
         assert_eq!(wait(i64::MAX, &[], &fake()), ThreadWait::Is(ThreadState::Other));

@@ -101,7 +101,7 @@ impl Thread {
         !fs::exists(self.stat.path().trim_end_matches("/stat")).unwrap_or(true)
     }
 
-    /// The kernel's function that it waits in.
+    /// The kernel function that it waits in.
     pub fn function(&mut self) -> Option<String> {
         self.wchan.read(&mut [0; 128]).ok().map(str::to_owned)
     }
@@ -188,7 +188,7 @@ fn target_of(pid: u32, fd: u64) -> WaitTarget {
         let length = rustix::fs::getxattr(path, "system.sockprotoname", &mut protocol).unwrap_or(0);
         if protocol[..length].starts_with(b"UNIX") { WaitTarget::Local } else { WaitTarget::Socket }
     } else if let Some((pipe, way)) = process::end_of(&path) {
-        // One that was opened since all was looked at.
+        // One that was opened since the last full scan.
         match way {
             Way::In => WaitTarget::In(pipe),
             Way::Out => WaitTarget::Out(pipe),

@@ -122,7 +122,7 @@ pub fn uses_own_family(processes: &[Process], root: u32) -> bool {
 }
 
 /// Gives the one process of a group that can't be looked into the ends that its group lacks: the pipes that nobody else
-/// of it reads or writes. With several such processes it can't be told which has which.
+/// of it reads or writes. With several such processes it isn't known which has which.
 pub fn fill_gaps(processes: &mut [Process]) {
     let is_hidden = |process: &Process| process.ends.is_none() && process.state != 'Z';
     let hidden: Vec<(u32, u32)> = processes

@@ -1,4 +1,4 @@
-//! An experiment on a running pipeline: larger pipes in turns with the old ones, and what that did to its rate.
+//! An experiment on a running pipeline: larger pipes alternating with the old ones, and what that did to its rate.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::sampler::Watcher;
 pub const LOOKS: usize = 4;
 /// Fewer rounds compare nothing.
 pub const FEWEST: usize = 3;
-/// So many turns may pass in wait for a pipe to be empty enough to be made small again.
+/// Half-second slots to wait for a pipe to be empty enough to be made small again.
 const WAITS: usize = 4;
 
 /// A pipe that the experiment changes.
@@ -87,7 +87,7 @@ pub struct TuneOutcome {
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
-    /// In turns; otherwise only before and after.
+    /// Alternating; otherwise only before and after.
     in_turns: bool,
     rounds: usize,
     counted: Option<Counted>,
@@ -143,7 +143,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With so large pipes, and so many rounds of two turns; of all pipes or `only` the one with this number.
+    /// With pipes of `capacity`, in `rounds` rounds of two slots; of all pipes or `only` the one with this number.
     pub fn new(capacity: u64, rounds: usize, only: Option<usize>) -> Tuning {
         Tuning { capacity, rounds, only, ..Tuning::default() }
     }
@@ -197,7 +197,7 @@ impl Tuning {
         let live = |place: usize| watcher.stages[place].alive;
         let found: Vec<_> = watcher.pipes.iter().filter(|pipe| live(pipe.from) && live(pipe.to)).collect();
         if found.is_empty() {
-            return Err("this is not a pipeline: no pipe joins it to another process that may be looked at".to_owned());
+            return Err("this is not a pipeline: no pipe joins it to another process that may be sampled".to_owned());
         }
         // As the figures number them.
         let mut order: Vec<(usize, usize)> =

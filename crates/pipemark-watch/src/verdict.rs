@@ -9,7 +9,7 @@ use crate::{burst, calls, held, peer, starts};
 const FEWEST_SAMPLES: u32 = 20;
 /// Of the time that a control group was held back.
 const THROTTLED: f64 = 0.10;
-/// Stages that want so many times the CPUs that they may use share them.
+/// Stages that want over this multiple of the CPUs that they may use share them.
 const CPUS_WANTED: f64 = 1.25;
 /// A stage that runs for less than this isn't one that wants a CPU.
 const RUNS: f64 = 0.15;
@@ -21,13 +21,13 @@ const MOSTLY_BUSY: f64 = 0.70;
 pub(super) const BOTH_WAIT: f64 = 0.12;
 /// Fewer looks that saw an end wait say nothing of it: that share of the fewest samples would be two.
 const FEWEST_WAITS: f64 = 10.0;
-/// A stage that is switched so many times a second spends part of its time on that.
+/// A stage that is switched more often a second than this spends part of its time on that.
 const OFTEN_SWITCHED: f64 = 1000.0;
 /// Two stages that are busy for as long, within this, are balanced.
 pub(crate) const BALANCED: f64 = 0.10;
 /// So few samples don't tell stages that are nearly as busy.
 const FEW_SAMPLES: u32 = 60;
-/// What a stage does for longer than this is said beside what it does for longest.
+/// A state that takes a larger share than this is named beside the longest one.
 pub(super) const ALSO: f64 = 0.2;
 /// All stages together are busy for less than this where nothing moves.
 const IDLE: f64 = 0.1;
@@ -42,7 +42,7 @@ impl PipelineVerdict {
         PipelineVerdict { kind, reason: reason.to_owned(), cause, text, ..PipelineVerdict::default() }
     }
 
-    /// Nothing can be told.
+    /// No verdict.
     pub fn unknown(reason: &str, text: impl Into<String>) -> PipelineVerdict {
         PipelineVerdict::new(VerdictKind::Unknown, reason, text.into())
     }
@@ -112,15 +112,15 @@ pub fn percent(share: f64) -> String {
 
 /// It was seen too seldom.
 pub(super) fn too_short(samples: u32) -> PipelineVerdict {
-    let looked = if samples == 0 { "never looked at".to_owned() } else { format!("looked at {samples} times") };
-    let text = format!("Too short to tell: it was {looked}, and {FEWEST_SAMPLES} looks are needed (0.2 s).");
+    let sampled = if samples == 0 { "never sampled".to_owned() } else { format!("sampled {samples} times") };
+    let text = format!("Too short for a verdict: {sampled}, and {FEWEST_SAMPLES} samples are needed (0.2 s).");
     PipelineVerdict::unknown("short", text)
 }
 
 /// The verdict on a stretch of time.
 pub fn verdict(figures: &PipelineFigures) -> PipelineVerdict {
     if figures.stages.is_empty() {
-        return PipelineVerdict::unknown("ended", "There was nothing to look at: it had ended.");
+        return PipelineVerdict::unknown("ended", "There was nothing to sample: it had ended.");
     }
     if figures.samples < FEWEST_SAMPLES {
         return too_short(figures.samples);
@@ -278,10 +278,7 @@ fn cpus(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 
 fn hidden(figures: &PipelineFigures, busiest: &StageFigures) -> Option<PipelineVerdict> {
     let text = || {
-        format!(
-            "What {} does can't be seen from here, and nothing else holds the pipeline back for longer.",
-            name(figures, busiest.number)
-        )
+        format!("{} can't be sampled from here, and no other stage is busy for longer.", name(figures, busiest.number))
     };
     // Where neighbours don't tell either, what a hidden stage waits for is anything else.
     let unseen = busiest.unknown + if busiest.hidden { busiest.other } else { 0.0 };
@@ -336,7 +333,7 @@ fn pipe(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVe
     let seen = (both * f64::from(figures.samples)).round();
     if seen < FEWEST_WAITS {
         let text = format!(
-            "Too short to tell: an end of the pipe from {from} to {to} was seen to wait {seen} times, and {FEWEST_WAITS} are needed."
+            "Too short for a verdict: {seen} waits at the ends of the pipe from {from} to {to}; {FEWEST_WAITS} are needed."
         );
         return Some(PipelineVerdict::unknown("short", text));
     }

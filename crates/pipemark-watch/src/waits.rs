@@ -28,7 +28,7 @@ pub(super) struct SocketWait {
 }
 
 impl Watcher {
-    /// Looks at what waits where that tells more than samples do. Called at the end of an interval.
+    /// Reads all waits at one moment, where that shows more than samples do. Called at the end of an interval.
     pub(super) fn look_at_waits(&mut self) {
         if self.current.samples > 0 && self.is_alive() {
             self.look_for_cycle();

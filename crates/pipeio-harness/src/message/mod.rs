@@ -92,7 +92,7 @@ impl Channel for Socket {
         self.wait.retry(self.fd.as_fd(), Direction::In, calls, || {
             match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::TRUNC) {
                 Ok((_, len)) => Ok(len),
-                // The sender left without having read all that we sent to it. It is said once, before what it sent to us.
+                // The sender left without having read all that we sent to it. The kernel reports it once, before what it sent to us.
                 Err(Errno::CONNRESET) => Err(Errno::INTR),
                 Err(error) => Err(error),
             }

@@ -36,7 +36,7 @@ pub enum RingAccess {
     /// The end has a buffer of its own, and one copy is made between it and the ring: as with read(2) and write(2),
     /// without the system call.
     Copy,
-    /// Blocks are made and looked at where they lie in the ring. `align` and `pages` do not apply.
+    /// Blocks are made and read where they lie in the ring. `align` and `pages` do not apply.
     InPlace,
 }
 

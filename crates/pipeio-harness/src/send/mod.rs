@@ -42,7 +42,7 @@ pub enum Method {
 pub enum Content {
     /// The same prepared bytes over and over.
     Prepared,
-    /// Bytes written anew for each block.
+    /// Bytes newly written for each block.
     Fresh,
 }
 

@@ -1,4 +1,4 @@
-//! What a run is told, what it tells, and the run itself on one thread.
+//! A run's options, its result, and the run itself on one thread.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -60,12 +60,12 @@ impl Engine {
     /// The number of threads which is fastest for a transform that does little, on the CPUs this process may use: up to
     /// four for a file, one for anything else.
     ///
-    /// Of a file each thread reads its own parts, until memory is as fast as it can be. Of anything else threads take
-    /// turns to read, and a pipe is written to by someone who wants the second CPU. A transform that works longer on a
+    /// Of a file each thread reads its own parts, until memory is as fast as it can be. Anything else is read by one thread at a
+    /// time, and a pipe is written to by someone who wants the second CPU. A transform that works longer on a
     /// batch than it takes to read it is faster with more.
     ///
     /// # Errors
-    /// When `input` can't be looked at.
+    /// When `input` can't be inspected (fstat).
     pub fn suggested_threads(input: impl AsFd) -> Result<NonZeroUsize, Error> {
         let cpus = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let most = NonZeroUsize::MIN.saturating_add(3);
@@ -135,7 +135,7 @@ impl Engine {
             let extent = match reader.next(&mut buffer, when_idle) {
                 Ok(Next::Batch(extent)) => extent,
                 other => {
-                    // Before anything is waited for or told, what was held back goes out.
+                    // Before waiting or returning, what was held back goes out.
                     let mut output = Output::new(store);
                     let readers = writer.write(&mut output)?;
                     match (other?, readers) {
@@ -169,7 +169,7 @@ impl Engine {
     /// batches in their order of input. One thread is the calling one.
     ///
     /// Of a regular file each thread reads parts of its own by pread(2), unless the transform is
-    /// [numbered](Transform::numbered); of anything else they take turns to read. They take turns to write, and transform
+    /// [numbered](Transform::numbered); anything else is read by one at a time. One writes at a time, and they transform
     /// at the same time. There are no queues: who has to wait for its turn to write isn't reading, so a slow reader slows
     /// the whole run.
     ///
@@ -244,7 +244,7 @@ impl Engine {
             return Ok(size..size);
         }
         let start = line_start(input, self.terminator, low, high)?.unwrap_or(high);
-        // The line that goes on beyond the range starts in it, if any does, and is looked at as far as it may be long.
+        // The line that goes on beyond the range starts in it, if any does, and is read up to the longest line's length.
         let far = high.saturating_add(self.max_line as u64).saturating_add(2);
         let end = match start < high {
             true if is_beyond(high) => far,

@@ -20,7 +20,7 @@ pub enum Error {
     SameFile,
     /// A range is wanted of what is not a regular file.
     RangeOfNoFile,
-    /// A line is longer than the engine was told to accept.
+    /// A line is longer than the engine's limit.
     LineTooLong {
         /// Where in the input the line starts, in bytes since the run began, or in a file of which a range is read.
         offset: u64,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     /// Of 150 KB of lines, what comes of a run of which all but the first `before` calls fail, up to `failures` of them;
-    /// and whether it had so many calls.
+    /// and whether it had that many calls.
     fn run<T: Transform + Clone + Send>(
         engine: &Engine,
         input: &OwnedFd,

@@ -10,7 +10,7 @@
 //!   few reads of it.
 //! - **All is bounded.** Memory grows with the longest line only, which is bounded by [`Engine::max_line`].
 //! - **Messages are whole.** Of a socket that keeps messages apart each is read with room for all of it.
-//! - **What is short is said.** No memory is an error, never a panic; where threads can't be started there are fewer.
+//! - **Shortage is reported.** No memory is an error, never a panic; where threads can't be started there are fewer.
 //! - **Interrupted calls** are repeated, **non-blocking descriptors** waited for, a **reader which went away** ends the
 //!   run without an error.
 //!

@@ -191,7 +191,7 @@ impl Drop for EndIfUnwinding<'_, '_, '_> {
     }
 }
 
-/// A panicking transform holds no lock, and what a panicking engine held is only looked at to end the run.
+/// A panicking transform holds no lock, and what a panicking engine held is only read to end the run.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

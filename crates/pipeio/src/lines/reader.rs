@@ -58,14 +58,15 @@ pub(super) struct Reader<'fd> {
     input: BorrowedFd<'fd>,
     /// Readable when reading is to end, for what can be waited for beside it.
     cancel: Option<BorrowedFd<'fd>>,
-    /// Whether a read of it waits. Then what cancels is looked at before, else only where there is nothing to read: a FIFO that
+    /// Whether a read of it waits. Then what cancels is checked before, else only where there is nothing to read: a FIFO
+    /// that
     /// nobody ever opened for writing is at its end, and would be waited for.
     waits: bool,
     kind: FileType,
     /// Whether it is a socket that keeps messages apart, and drops what of one there is no room for.
     messages: bool,
     plan: Plan,
-    /// The start of a line whose end hasn't been read: so many bytes, from here on.
+    /// The start of a line whose end hasn't been read.
     pending: Region,
     start: usize,
     filled: usize,
@@ -85,7 +86,7 @@ pub(super) struct Reader<'fd> {
 #[derive(Debug)]
 enum State {
     Open,
-    /// The input ended, or so we were told.
+    /// The input ended, or a read reported so.
     Ended,
     /// A batch had to be cut before this.
     Failed(Error),
@@ -172,7 +173,7 @@ impl<'fd> Reader<'fd> {
         self.kind == FileType::RegularFile
     }
 
-    /// Goes on behind what others have read: so many bytes of whole lines, by so many calls.
+    /// Goes on behind what others have read: `bytes` of whole lines, by `reads` calls.
     pub(super) fn go_on_after(&mut self, bytes: u64, reads: u64) {
         self.offset += bytes;
         self.reads += reads;
@@ -328,7 +329,8 @@ impl<'fd> Reader<'fd> {
         Some(read)
     }
 
-    /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that than the
+    /// Reads what is there or comes at once: a writer that has to wake a reader for each write may take longer for that
+    /// than the
     /// reader for the bytes. After a vain attempt the next waits skip it: 1, 3, 7, up to 63.
     fn read_without_sleeping(&mut self, space: &mut [u8]) -> Option<usize> {
         let mut read = self.look(space);
@@ -372,7 +374,7 @@ impl<'fd> Reader<'fd> {
             if len != Some(0) || self.peer_is_gone().map_err(|errno| Error::Read(errno.into()))? {
                 return Ok(len.filter(|&len| len > 0));
             }
-            // One without bytes, which a read can't tell from the end.
+            // One without bytes, which a read reports like the end.
             self.call(|input| recv(input, &mut [0; 1], RecvFlags::DONTWAIT))?;
         }
     }
@@ -414,8 +416,10 @@ impl<'fd> Reader<'fd> {
 /// How many bytes to ask a pipe for.
 ///
 /// A pipe keeps two of the pages that were emptied for its writer to fill again and gives the rest back to the kernel
-/// (`tmp_page` in fs/pipe.c). Where a writer writes no more than that at once, and finds it taken before it writes again, the same
-/// two go to and fro: `yes` got rid of 1.2 times as much so as with reads of 64 KiB. A writer of 16 KiB and more is faster when all
+/// (`tmp_page` in fs/pipe.c). Where a writer writes no more than that at once, and finds it taken before it writes again,
+/// the same
+/// two go to and fro: `yes` got rid of 1.2 times as much so as with reads of 64 KiB. A writer of 16 KiB and more is faster
+/// when all
 /// is read that is there. So each is tried, and the faster goes on for a while.
 #[derive(Debug)]
 struct ReadSize {
@@ -427,7 +431,8 @@ struct ReadSize {
 
 #[derive(Debug)]
 struct ReadTrial {
-    /// Reads until it is decided what to ask for next, what they brought so far, and since when: the first has been waited for.
+    /// Reads until it is decided what to ask for next, what they brought so far, and since when: the first has been waited
+    /// for.
     left: u32,
     read: usize,
     since: Option<Instant>,
@@ -441,7 +446,7 @@ impl ReadSize {
     /// Reads of all there is, and of two pages, to see which is faster, and reads of either before the next trial.
     const TRIAL: [u32; 2] = [64, 256];
     const SETTLED: [u32; 2] = [2 << 10, 8 << 10];
-    /// How much faster two pages have to be: a writer of more may be slow just while all is asked for.
+    /// How much faster two pages have to be: a writer of more may be slow just while a full read is tried.
     const GAIN: f64 = 1.1;
 
     /// Bytes of the two pages that a pipe keeps.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes looked at in one step: one bit each in a `u64`.
+/// Bytes compared in one step: one bit each in a `u64`.
 pub(super) const WORD: usize = 64;
 
 /// The instructions the engine works with. All give the same result.
@@ -379,7 +379,7 @@ pub(super) struct Ends<'b> {
     bytes: &'b [u8],
     byte: u8,
     simd: Simd,
-    /// Bytes looked at, and what was found of the last 64 of them and isn't returned yet.
+    /// Bytes compared, and the matches in the last 64 of them that are not yet returned.
     seen: usize,
     found: u64,
 }

@@ -32,7 +32,7 @@ pub(super) struct Stretches<'fd> {
 }
 
 impl<'fd> Stretches<'fd> {
-    /// None if `input` is not a file, or too little of it, or if lines have to be looked at in their order.
+    /// None if `input` is not a file, or too little of it, or if lines have to be read in their order.
     pub(super) fn of(input: BorrowedFd<'fd>, plan: Plan) -> Option<Self> {
         let stat = fstat(input).ok()?;
         let start = seek(input, SeekFrom::Current(0)).ok()?;

@@ -40,7 +40,7 @@ pub(super) fn run<F: FnOnce() + Send>(own: F, others: impl ExactSizeIterator<Ite
     for work in others.take(most).map_while(|work| work) {
         tasks.push(Task { work: Some(work), panic: None });
         let task = tasks.as_mut_ptr().wrapping_add(tasks.len() - 1);
-        // SAFETY: the task stays where it is, for there is room for all of them, and nobody else looks at it until its
+        // SAFETY: the task stays where it is, for there is room for all of them, and nobody else reads it until its
         // thread has been joined.
         match unsafe { start(task) } {
             Some(thread) => threads.0.push(thread),
@@ -83,7 +83,7 @@ unsafe fn start<F: FnOnce() + Send>(task: *mut Task<F>) -> Option<libc::pthread_
         return None;
     }
     let mut thread = MaybeUninit::uninit();
-    // SAFETY: they were filled in. A size that is refused leaves the usual one.
+    // SAFETY: they were filled in. A size that is refused leaves the default.
     unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK) };
     // SAFETY: `enter` gets the task, which the caller keeps for it; the attributes were filled in.
     let refused = unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), enter::<F>, task.cast()) };

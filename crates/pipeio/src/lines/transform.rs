@@ -13,7 +13,7 @@ pub enum Fate {
     Drop,
     /// As `Keep`, and this is the last line: see [`Flow::Stop`].
     KeepAndStop,
-    /// As `Drop`, and no further line is looked at: see [`Flow::Stop`].
+    /// As `Drop`, and no further line is read: see [`Flow::Stop`].
     DropAndStop,
 }
 
@@ -22,7 +22,7 @@ pub enum Fate {
 pub enum Flow {
     /// The next batch, please.
     Continue,
-    /// Enough: what is in the output is written, and the rest of the input is not looked at. Some of it has been read
+    /// Enough: what is in the output is written, and the rest of the input is ignored. Some of it has been read
     /// already, so it is lost to whoever reads the same descriptor next.
     Stop,
 }

@@ -1,4 +1,4 @@
-//! From a pipe: large pieces are spliced, small ones read and written. In which manner a fast writer of small pieces is waited for
+//! From a pipe: large pieces are spliced, small ones read and written. In which strategy a fast writer of small pieces is waited for
 //! is found by trying.
 //!
 //! A writer of 8 KiB or of single lines wakes this process at every write, if it waits for each. That can cost both more than
@@ -54,7 +54,7 @@ const IN_A_ROW: u32 = 4;
 /// How long a slow reader is left alone, at least and at most. The system adds some 50 µs.
 const NAPS: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(2)];
 
-/// How long it is watched how fast the bytes go in one manner: this time, or so many moves, the second number with pauses. On one
+/// How long it is watched how fast the bytes go in one strategy: this time, or this number of moves, the second number with pauses. On one
 /// CPU, where pipes fill and empty by turns, as long as takes many turns.
 const WINDOW: Duration = Duration::from_millis(1);
 const MOVES: [u32; 2] = [64, 6];
@@ -63,10 +63,10 @@ const WINDOW_OF_TURNS: Duration = Duration::from_millis(8);
 /// After a longer gap the window is discarded.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// The fewest and the most windows before the other manners are tried for one each.
+/// The fewest and the most windows before the other strategies are tried for one each.
 const STAY: [u32; 2] = [64, 1024];
 
-/// How much faster a manner has to be than one that takes less CPU time: more with large pieces, because there the writer's own speed
+/// How much faster a strategy has to be than one that takes less CPU time: more with large pieces, because there the writer's own speed
 /// varies.
 const GAIN: f64 = 1.05;
 const GAIN_OF_MANY: f64 = 1.25;
@@ -81,10 +81,10 @@ impl Passage<'_> {
         let mut batch_policy = self.one_cpu.then(BatchPolicy::new);
         let discards = self.kinds[1] == Kind::Null;
         let (mut many, mut packets, mut used) = (false, !discards, Method::ReadWrite);
-        let (mut looks, mut manner) = (0, Manner::Sleep);
+        let (mut looks, mut strategy) = (0, IdleStrategy::Sleep);
         loop {
             if let Some(batch_policy) = &mut batch_policy {
-                batch_policy.set(manner == Manner::Batch);
+                batch_policy.set(strategy == IdleStrategy::Batch);
             }
             let moved = if (many || discards) && !packets {
                 used = method;
@@ -117,17 +117,17 @@ impl Passage<'_> {
                 continue;
             }
             many = moved >= MANY;
-            manner = pace.after(moved, Instant::now());
-            match manner {
-                Manner::Pause if moved >= MANY => pause(self.input, LONG_PAUSE),
-                Manner::Pause => {
+            strategy = pace.after(moved, Instant::now());
+            match strategy {
+                IdleStrategy::Pause if moved >= MANY => pause(self.input, LONG_PAUSE),
+                IdleStrategy::Pause => {
                     look_for_more(self.input);
                     pause(self.input, PAUSE);
                     many = true;
                 }
-                Manner::Look if (many || discards) && !packets => looks = LOOKS,
-                Manner::Look => look_for_more(self.input),
-                Manner::Sleep | Manner::Batch => {}
+                IdleStrategy::Poll if (many || discards) && !packets => looks = LOOKS,
+                IdleStrategy::Poll => look_for_more(self.input),
+                IdleStrategy::Sleep | IdleStrategy::Batch => {}
             }
         }
     }
@@ -152,7 +152,7 @@ impl Passage<'_> {
         self.nap_if(moved, || ioctl_fionread(input).is_ok_and(|bytes| bytes > 0))
     }
 
-    /// The same where there are more for certain.
+    /// The same where more are known to follow.
     pub(super) fn nap_before_more(&mut self, moved: usize) -> bool {
         self.nap_if(moved, || true)
     }
@@ -186,25 +186,25 @@ fn pause(pipe: BorrowedFd<'_>, time: Duration) {
 
 /// What to do before more is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum IdleStrategy {
     /// Let the pipe fill.
     Pause,
     /// Ask at once, and sleep if there is nothing. The pipe's lock keeps reader and writer in step.
     Sleep,
-    /// Look for more for a while before sleeping.
-    Look,
+    /// Poll for a while before sleeping.
+    Poll,
     /// Sleep, and let the writer go on when it wakes this process.
     Batch,
 }
 
 /// What takes less CPU time comes first.
-const MANNERS: &[Manner] = &[Manner::Pause, Manner::Sleep, Manner::Look];
-const MANNERS_ON_ONE_CPU: &[Manner] = &[Manner::Batch, Manner::Look];
+const STRATEGIES: &[IdleStrategy] = &[IdleStrategy::Pause, IdleStrategy::Sleep, IdleStrategy::Poll];
+const STRATEGIES_ON_ONE_CPU: &[IdleStrategy] = &[IdleStrategy::Batch, IdleStrategy::Poll];
 
-/// Decides in which manner a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
+/// Decides in which strategy a fast writer of little is read: each is tried for a window, and what is fastest goes on for a while.
 pub(super) struct Pace {
     /// Those that there are: without room in the pipes there are no pauses.
-    manners: &'static [Manner],
+    strategies: &'static [IdleStrategy],
     one_cpu: bool,
     /// Half of the input's capacity.
     half: usize,
@@ -215,12 +215,12 @@ pub(super) struct Pace {
     begin: Instant,
     bytes: usize,
     moves: u32,
-    /// The manner of this window, and the fastest by what is known.
-    manner: Manner,
-    best: Manner,
-    /// The speeds that were seen, in bytes a second, by manner.
-    speeds: [f64; Manner::Batch as usize + 1],
-    untried: &'static [Manner],
+    /// The strategy of this window, and the fastest by what is known.
+    strategy: IdleStrategy,
+    best: IdleStrategy,
+    /// The speeds that were seen, in bytes a second, by strategy.
+    speeds: [f64; IdleStrategy::Batch as usize + 1],
+    untried: &'static [IdleStrategy],
     /// Windows left before the others are tried again, and how many there will be after that.
     left: u32,
     stay: u32,
@@ -230,13 +230,13 @@ impl Pace {
     /// With the capacity of the input, if there are pauses.
     pub(super) fn new(one_cpu: bool, capacity: Option<usize>) -> Pace {
         let now = Instant::now();
-        let manners = match (one_cpu, capacity) {
-            (true, _) => MANNERS_ON_ONE_CPU,
-            (false, Some(_)) => MANNERS,
-            (false, None) => &MANNERS[1..],
+        let strategies = match (one_cpu, capacity) {
+            (true, _) => STRATEGIES_ON_ONE_CPU,
+            (false, Some(_)) => STRATEGIES,
+            (false, None) => &STRATEGIES[1..],
         };
         Pace {
-            manners,
+            strategies,
             one_cpu,
             half: capacity.unwrap_or(MANY) / 2,
             last: now,
@@ -245,34 +245,34 @@ impl Pace {
             begin: now,
             bytes: 0,
             moves: 0,
-            manner: manners[0],
-            best: manners[0],
-            speeds: [0.0; Manner::Batch as usize + 1],
-            untried: &manners[1..],
+            strategy: strategies[0],
+            best: strategies[0],
+            speeds: [0.0; IdleStrategy::Batch as usize + 1],
+            untried: &strategies[1..],
             left: 0,
             stay: STAY[0],
         }
     }
 
-    /// After so many bytes were read from `pipe`: rests in the manner that is fastest.
+    /// After `moved` bytes were read from `pipe`: rests in the strategy that is fastest.
     pub(super) fn rest(&mut self, pipe: BorrowedFd<'_>, moved: usize, batch_policy: Option<&mut BatchPolicy>) {
-        let manner = self.after(moved, Instant::now());
+        let strategy = self.after(moved, Instant::now());
         if let Some(batch_policy) = batch_policy {
-            batch_policy.set(manner == Manner::Batch);
+            batch_policy.set(strategy == IdleStrategy::Batch);
         }
-        match manner {
-            Manner::Pause if moved >= MANY => pause(pipe, LONG_PAUSE),
-            Manner::Pause => {
+        match strategy {
+            IdleStrategy::Pause if moved >= MANY => pause(pipe, LONG_PAUSE),
+            IdleStrategy::Pause => {
                 look_for_more(pipe);
                 pause(pipe, PAUSE);
             }
-            Manner::Look => look_for_more(pipe),
-            Manner::Sleep | Manner::Batch => {}
+            IdleStrategy::Poll => look_for_more(pipe),
+            IdleStrategy::Sleep | IdleStrategy::Batch => {}
         }
     }
 
     /// Takes note of a move, after which everything has been passed on, and says what to do next.
-    fn after(&mut self, moved: usize, now: Instant) -> Manner {
+    fn after(&mut self, moved: usize, now: Instant) -> IdleStrategy {
         let took = now - std::mem::replace(&mut self.last, now);
         let (large, paused) = (moved >= MANY, std::mem::take(&mut self.paused));
         let steady = if large { moved <= self.half && (PAUSE..=STEADY).contains(&took) } else { took < PAUSE };
@@ -281,28 +281,28 @@ impl Pace {
         if self.one_cpu {
             if now - self.begin >= WINDOW_OF_TURNS {
                 // Where the pipe was filled each time there is nothing to gain, and where nothing came for long nothing to see.
-                let filled = self.manner == Manner::Batch && self.bytes / self.moves as usize >= self.half;
+                let filled = self.strategy == IdleStrategy::Batch && self.bytes / self.moves as usize >= self.half;
                 if filled || took > IDLE {
                     self.begin_window(now);
                 } else {
                     self.end_window(now, false);
                 }
             }
-            return if took > ALONE { Manner::Sleep } else { self.manner };
+            return if took > ALONE { IdleStrategy::Sleep } else { self.strategy };
         }
         if !paused && (steady || !large) {
             self.in_a_row = if steady { IN_A_ROW.min(self.in_a_row + 1) } else { 0 };
         }
         if self.in_a_row < IN_A_ROW {
             self.begin_window(now);
-        } else if now - self.begin >= WINDOW || self.moves >= MOVES[usize::from(self.manner == Manner::Pause)] {
+        } else if now - self.begin >= WINDOW || self.moves >= MOVES[usize::from(self.strategy == IdleStrategy::Pause)] {
             self.end_window(now, large);
         }
         if self.in_a_row < IN_A_ROW || (large && !steady) {
-            return if took > ALONE { Manner::Sleep } else { Manner::Look };
+            return if took > ALONE { IdleStrategy::Sleep } else { IdleStrategy::Poll };
         }
-        self.paused = self.manner == Manner::Pause;
-        self.manner
+        self.paused = self.strategy == IdleStrategy::Pause;
+        self.strategy
     }
 
     fn begin_window(&mut self, now: Instant) {
@@ -311,7 +311,7 @@ impl Pace {
 
     fn end_window(&mut self, now: Instant, large: bool) {
         let seen = self.bytes as f64 / (now - self.begin).as_secs_f64();
-        let speed = &mut self.speeds[self.manner as usize];
+        let speed = &mut self.speeds[self.strategy as usize];
         *speed = if *speed == 0.0 { seen } else { (*speed + seen) / 2.0 };
         self.begin_window(now);
         if self.left > 0 {
@@ -319,12 +319,12 @@ impl Pace {
             if self.left > 0 {
                 return;
             }
-            self.untried = self.manners;
+            self.untried = self.strategies;
         }
-        while let Some((&manner, rest)) = self.untried.split_first() {
+        while let Some((&strategy, rest)) = self.untried.split_first() {
             self.untried = rest;
-            if manner != self.manner {
-                self.manner = manner;
+            if strategy != self.strategy {
+                self.strategy = strategy;
                 return;
             }
         }
@@ -333,14 +333,14 @@ impl Pace {
 
     fn choose(&mut self, gain: f64) {
         let fastest = self.speeds.iter().copied().fold(0.0, f64::max);
-        let good = |manner: &Manner| self.speeds[*manner as usize] * gain >= fastest;
-        let best = self.manners.iter().copied().find(good).unwrap_or(Manner::Look);
+        let good = |strategy: &IdleStrategy| self.speeds[*strategy as usize] * gain >= fastest;
+        let best = self.strategies.iter().copied().find(good).unwrap_or(IdleStrategy::Poll);
         self.stay = if best == self.best { STAY[1].min(self.stay * 4) } else { STAY[0] };
-        (self.best, self.manner, self.left) = (best, best, self.stay);
+        (self.best, self.strategy, self.left) = (best, best, self.stay);
     }
 }
 
-/// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the usual one.
+/// The calling thread's scheduling policy, which is SCHED_BATCH for a while: no other process's, and only if it was the default one.
 pub(super) struct BatchPolicy {
     set: bool,
     possible: bool,
@@ -355,8 +355,8 @@ impl BatchPolicy {
         if !self.possible || set == self.set {
             return;
         }
-        let [usual, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
-        let (from, to) = if set { (usual, batch) } else { (batch, usual) };
+        let [default, batch] = [libc::SCHED_OTHER, libc::SCHED_BATCH];
+        let (from, to) = if set { (default, batch) } else { (batch, default) };
         // Unless somebody else has set another one since.
         self.possible = policy() == from.into() && set_policy(to);
         self.set = set;
@@ -434,7 +434,7 @@ mod tests {
     use super::*;
 
     /// The share of naps in the time of 1000 moves to a pipe of 1 MiB, and the most bytes that were taken from it in one, where a
-    /// reader takes 64 KiB at a time, at each move so many bytes a second.
+    /// reader takes 64 KiB at a time, at each move `speed` bytes a second.
     fn naps(speed: impl Fn(u32) -> f64) -> (f64, f64) {
         const CAPACITY: usize = 1 << 20;
         let mut naps = Naps::new(CAPACITY);
@@ -481,7 +481,7 @@ mod tests {
         }
     }
 
-    /// How many of so many moves, each so long after the one before, are followed by a pause, and what share of the time the
+    /// The share of moves, each a fixed time after the one before, which, are followed by a pause, and what share of the time the
     /// pauses take. A move brings `moved` bytes, or `gathered` after a pause.
     fn pauses(moves: u32, apart: Duration, moved: usize, gathered: usize) -> (u32, f64) {
         let mut pace = Pace::new(false, Some(1 << 20));
@@ -489,7 +489,7 @@ mod tests {
         let (mut now, mut paused, mut count) = (begin, false, 0);
         for _ in 0..moves {
             now += if paused { apart + pause } else { apart };
-            paused = pace.after(if paused { gathered } else { moved }, now) == Manner::Pause;
+            paused = pace.after(if paused { gathered } else { moved }, now) == IdleStrategy::Pause;
             count += u32::from(paused);
         }
         (count, (pause * count).as_secs_f64() / (now - begin).as_secs_f64())
@@ -499,15 +499,15 @@ mod tests {
     /// long after it has looked.
     fn asked_at_once(room: bool, asked: Duration, looked: Duration) -> f64 {
         let mut pace = Pace::new(false, room.then_some(1 << 20));
-        let (mut now, mut manner, mut count) = (pace.last, Manner::Look, 0);
+        let (mut now, mut strategy, mut count) = (pace.last, IdleStrategy::Poll, 0);
         for _ in 0..100_000 {
-            now += match manner {
-                Manner::Pause => PAUSE * 2,
-                Manner::Sleep => asked,
-                Manner::Look | Manner::Batch => looked,
+            now += match strategy {
+                IdleStrategy::Pause => PAUSE * 2,
+                IdleStrategy::Sleep => asked,
+                IdleStrategy::Poll | IdleStrategy::Batch => looked,
             };
-            manner = pace.after(8000, now);
-            count += u32::from(manner == Manner::Sleep);
+            strategy = pace.after(8000, now);
+            count += u32::from(strategy == IdleStrategy::Sleep);
         }
         f64::from(count) / 100_000.0
     }
@@ -547,13 +547,13 @@ mod tests {
         .unwrap();
     }
 
-    /// The share of a second on one CPU in which the writer is let go on, where moves then bring so many bytes in such a time,
+    /// The share of a second on one CPU in which the writer is let go on, where moves then bring `bytes` in `time`,
     /// and else 100 bytes in 20 microseconds.
     fn deferred(moved: usize, took: Duration) -> f64 {
         let mut pace = Pace::new(true, Some(1 << 20));
         let (begin, mut now, mut share) = (pace.last, pace.last, Duration::ZERO);
         while now - begin < Duration::from_secs(1) {
-            let deferring = pace.manner == Manner::Batch;
+            let deferring = pace.strategy == IdleStrategy::Batch;
             let (moved, took) = if deferring { (moved, took) } else { (100, Duration::from_micros(20)) };
             now += took;
             share += if deferring { took } else { Duration::ZERO };
@@ -592,7 +592,7 @@ mod tests {
             let mut now = pace.last;
             for took in [ALONE * 5, PAUSE * 10].into_iter().cycle().take(1000) {
                 now += took;
-                assert_eq!(pace.after(100, now) == Manner::Sleep, took > ALONE, "{one_cpu} {took:?}");
+                assert_eq!(pace.after(100, now) == IdleStrategy::Sleep, took > ALONE, "{one_cpu} {took:?}");
             }
         }
     }
@@ -606,13 +606,13 @@ mod tests {
     fn a_writer_that_is_slower_is_left_alone_for_longer() {
         let mut pace = Pace::new(false, Some(1 << 20));
         let (begin, mut now, mut paused) = (pace.last, pace.last, Duration::ZERO);
-        let mut manner = Manner::Look;
+        let mut strategy = IdleStrategy::Poll;
         for _ in 0..10_000 {
-            let writes = if manner == Manner::Pause { 3 } else { 1 };
+            let writes = if strategy == IdleStrategy::Pause { 3 } else { 1 };
             let took = Duration::from_micros(90) * writes;
-            paused += if manner == Manner::Pause { took } else { Duration::ZERO };
+            paused += if strategy == IdleStrategy::Pause { took } else { Duration::ZERO };
             now += took;
-            manner = pace.after(MANY * writes as usize, now);
+            strategy = pace.after(MANY * writes as usize, now);
         }
         assert!(paused.div_duration_f64(now - begin) > 0.9);
     }

@@ -1,4 +1,4 @@
-//! Pages given to a pipe stay as they are, however late and wherever the reader looks at them.
+//! Pages given to a pipe stay as they are, however late and wherever the reader reads them.
 
 use std::io::{PipeReader, Read, Write, pipe};
 use std::thread;

@@ -106,7 +106,7 @@ fn after_the_greatest_number_comes_zero() {
     }
 }
 
-/// Elsewhere the two take turns at its lock, and a larger one only takes more of the cache.
+/// Elsewhere the two exclude each other by its lock, and a larger one only takes more of the cache.
 #[test]
 fn a_pipe_is_enlarged_on_one_cpu_only() {
     let capacities = |engine: Engine| {

@@ -56,7 +56,7 @@ impl Chain {
         );
         refuse_if!(
             chain.exit != 0 && chain.length == 0,
-            "--exit is what the stages of a chain have to end with; use --length as well"
+            "--exit is the expected exit code of a chain's stages; use it with --length"
         );
         Ok(chain)
     }

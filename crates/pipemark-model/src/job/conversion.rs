@@ -41,13 +41,11 @@ fn kind_of(settings: &Settings) -> Result<JobKind, BadValue> {
     match settings {
         Settings { language: Some(_), program: Some(_), .. } => Ok(JobKind::Entrant),
         Settings { language: Some(language), .. } => {
-            refuse(format!("{language} has two programs; give program idiomatic or tuned as well"))
+            refuse(format!("{language} has two programs; give program idiomatic or tuned too"))
         }
         Settings { program: Some(_), .. } => refuse("a program belongs to a language; give a language as well"),
         Settings { feed: Some(_), filter: Some(_), .. } => Ok(JobKind::Lines),
-        Settings { filter: Some(filter), .. } => {
-            refuse(format!("the filter {filter} needs lines; give a feed as well"))
-        }
+        Settings { filter: Some(filter), .. } => refuse(format!("the filter {filter} needs lines; give a feed too")),
         Settings { feed: Some(feed), .. } => refuse(format!("the feed {feed} needs a filter; give one as well")),
         Settings { mode: Some(Mode::Latency), .. } if chained => {
             refuse("a chain passes a stream on; use --mode throughput with --length")

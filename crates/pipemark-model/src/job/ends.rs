@@ -166,11 +166,11 @@ impl Ends {
             self.writers
         );
         if let Some(size) = self.buffer {
-            refuse_if!(!link.is_socket(), "--buffer {size} is of sockets, and --link {link} is none; leave it out");
+            refuse_if!(!link.is_socket(), "--buffer {size} is for sockets, and --link {link} isn't one; omit it");
         }
         refuse_if!(
             reads && !link.transfers(),
-            "--link {link} moves no bytes that --verify {verify} could see; use --verify count"
+            "--link {link} moves no bytes that --verify {verify} could check; use --verify count"
         );
         refuse_if!(
             reads && self.content == Content::Text,
@@ -182,7 +182,7 @@ impl Ends {
         );
         refuse_if!(
             reads && !recv.touches(),
-            "--recv {recv} never sees the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
+            "--recv {recv} never reads the bytes, so --verify {verify} is impossible; use --verify count or another receive method"
         );
         refuse_if!(
             *send == SendMethod::Tee && *verify == Verify::Full,

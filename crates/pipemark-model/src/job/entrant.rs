@@ -38,8 +38,7 @@ impl Entrant {
         let verify = settings.verify.unwrap_or(Verify::Count);
         if verify == Verify::Count {
             return refuse(
-                "checks all that arrives or nothing; use verify full for the pattern 'position', xor for 'document', or none for a \
-             benchmark of others",
+                "checks everything or nothing; use verify full for the pattern 'position', xor for 'document', or none for other benchmarks",
             );
         }
         let place = settings.place.unwrap_or(Place::Cross);

@@ -12,7 +12,7 @@ use crate::units::Nanos;
 pub enum MessagePace {
     /// So long after the last one ended; 0 is at once.
     Gap(Nanos),
-    /// So many times per second, each timed from when it was due.
+    /// This many times per second, each timed from when it was due.
     Rate(u32),
 }
 
@@ -30,7 +30,7 @@ impl RoundTrip {
         let pace = match (settings.rate.unwrap_or_default().0, settings.gap.unwrap_or_default()) {
             (Some(rate), Nanos(0)) => MessagePace::Rate(rate),
             (None, gap) => MessagePace::Gap(gap),
-            _ => return refuse("--rate already says when the next message is due; leave out --gap"),
+            _ => return refuse("--rate already says when the next message is due; omit --gap"),
         };
         let ends = Ends::new(settings, volume)?;
         let Ends { link, send, recv, verify, .. } = ends;

@@ -48,9 +48,9 @@ impl Volume {
         let blocks = settings.blocks.map(|blocks| settings.total_of(blocks));
         Ok(match (settings.total.or(blocks), settings.time) {
             _ if settings.total.is_some() && blocks.is_some() => {
-                return refuse("a run has a total or a number of blocks, not both; leave out one");
+                return refuse("a run has a total or a number of blocks, not both; omit one");
             }
-            (Some(_), Some(_)) => return refuse("a run has a total or a time, not both; leave out one"),
+            (Some(_), Some(_)) => return refuse("a run has a total or a time, not both; omit one"),
             (Some(total), None) => Volume::Total(total),
             (None, time) => Volume::Time(time.unwrap_or(DEFAULT_TIME)),
         })

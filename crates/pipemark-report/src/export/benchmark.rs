@@ -18,7 +18,7 @@ struct Benchmark {
     extra: String,
 }
 
-/// A list of benchmarks in which more is better. Latency is told by round trips per second.
+/// A list of benchmarks in which more is better. Latency is reported by round trips per second.
 ///
 /// # Errors
 /// `InvalidData` when a figure is not a number, as JSON has no word for that.

@@ -258,7 +258,7 @@ fn verdict(claim: &Claim, (low, high): (f64, f64)) -> ClaimVerdict {
     }
 }
 
-/// All have to hold; one that doesn't for certain is enough to refute, and where all that is certain goes the other way the
+/// All have to hold; one that is refuted is enough to refute, and where all that is decided goes the other way the
 /// whole is reversed.
 fn verdict_of_all(evidence: &[Evidence]) -> ClaimVerdict {
     let count = |verdict: ClaimVerdict| evidence.iter().filter(|one| one.verdict == verdict).count();
@@ -285,7 +285,7 @@ fn in_words(claim: &Claim, evidence: &[Evidence], records: &[Record], asked: usi
     let record =
         |one: &Evidence| records.iter().find(|record| record.experiment == one.experiment && record.id == one.trial);
     let several = evidence.iter().any(|one| one.experiment != evidence[0].experiment);
-    // Each is told from the others of its experiment: other experiments have other parameters.
+    // Each is compared with the others of its experiment: other experiments have other parameters.
     let name = |one: &Evidence| {
         let alike: Vec<_> = evidence.iter().filter(|other| other.experiment == one.experiment).collect();
         let jobs: Vec<_> = alike.iter().filter_map(|other| record(other)).map(|record| &record.job).collect();
@@ -378,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    /// Trials at four block sizes on two cores, and on one with so many times the speed.
+    /// Trials at four block sizes on two cores, and on one with `faster` times the speed.
     fn measured(times: [f64; 4], runs: &[f64]) -> Vec<Record> {
         let sizes = ["4k", "8k", "16k", "32k"].into_iter().zip(times);
         let pair = |(block, times): (&str, f64)| {

@@ -52,17 +52,17 @@ impl<'a> Contrast<'a> {
         Some(Contrast { base, new, ratio, low, high, sure: base.family.interval(&estimate)? })
     }
 
-    /// Whether it is more by over 3 % for certain.
+    /// Whether it is more by over 3 %, over the whole interval.
     pub fn more(&self) -> bool {
         self.sure.0 > 1.0 + TOLERANCE
     }
 
-    /// Whether it is less by over 3 % for certain.
+    /// Whether it is less by over 3 %, over the whole interval.
     pub fn less(&self) -> bool {
         self.sure.1 < 1.0 - TOLERANCE
     }
 
-    /// Whether it is the same, within 3 %, for certain.
+    /// Whether it is the same: the whole interval lies within 3 %.
     pub fn same(&self) -> bool {
         self.sure.0 >= 1.0 - TOLERANCE && self.sure.1 <= 1.0 + TOLERANCE
     }

@@ -10,10 +10,10 @@ use crate::findings::measured::{groups, in_common, once_each};
 use crate::findings::words::{setting, situation, time};
 use crate::findings::{Candidate, MeasuredTrial};
 
-/// The fewest sizes from which two costs can be told: with three, one stray makes a line.
+/// The fewest sizes that give two costs: with three, one stray makes a line.
 const FEWEST_FITTED: usize = 4;
 /// The share of the time that calls have to take at the smallest size, and bytes at the largest: a sweep that never
-/// comes to where a cost matters cannot tell it.
+/// comes to where a cost matters is inconclusive.
 const LEAST_SHARE: f64 = 0.1;
 /// The share of variance a line has to explain.
 const LEAST_R_SQUARED: f64 = 0.95;
@@ -61,7 +61,7 @@ impl Cost {
         (self.from..=self.to).contains(&size).then_some(size)
     }
 
-    /// The unit that the cost of bytes is told for, in bytes and by its name.
+    /// The unit that the cost of bytes is given for, in bytes and by its name.
     fn unit(&self) -> (f64, &'static str) {
         if self.line.slope.value * 1024.0 >= 10.0 { (1024.0, "KiB") } else { (1024.0 * 1024.0, "MiB") }
     }
@@ -80,7 +80,7 @@ impl Cost {
 }
 
 /// What a call costs and what a byte costs, for each sweep whose time per block is a straight line of the block size.
-/// Links that have rivals are told together, by [`message_costs`].
+/// Links that have rivals are reported together, by [`message_costs`].
 pub(super) fn call_costs(parts: &[Vec<MeasuredTrial>], rivals: &[Rivals]) -> Vec<Candidate> {
     let has_rivals = |sweep: &[MeasuredTrial]| {
         let sweeps = rivals.iter().flat_map(|rivals| rivals.names.iter().flat_map(|name| rivals.sweep(name)));
@@ -215,7 +215,7 @@ mod tests {
              307 ns per KiB (R² 0.999)."
         );
         assert!((found[0].evidence["by_link"]["shm"]["ns_per_call"]["value"].as_f64().unwrap() - 90.0).abs() < 0.1);
-        assert_eq!(texts(&records), [""; 0], "no link is told twice");
+        assert_eq!(texts(&records), [""; 0], "no link is reported twice");
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn by_throughput(filter: &Filter, finding: &FindingForm, group: &[MeasuredTrial]
     let (base, new) = (find(group, &finding.to)?, find(group, filter)?);
     let contrast = Contrast::throughput(base, new)?;
     let doubt = contrast.sure.0 <= 1.0 && contrast.sure.1 >= 1.0 && !contrast.same();
-    let doubt = if doubt { ", which too few runs tell for certain" } else { "" };
+    let doubt = if doubt { " (inconclusive: too few runs)" } else { "" };
     let throughput = format!("{contrast} the throughput of {}{doubt}", finding.to);
     let figures = format!(
         "{throughput}, with {} s of its own CPU time per GiB instead of {} s, and {} context switches per MiB instead of {}",
@@ -264,7 +264,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with so many switches.
+    /// A filter at `throughput` GiB/s for a second, which took `own` seconds of CPU time in each, with `switches` switches.
     fn filter(feed: &str, filter: &str, throughput: f64, own: f64, switches: u64) -> Outcome {
         let volume = if feed.starts_with("yes") { ("time", "1s") } else { ("total", "1g") };
         let words = [("feed", feed), ("filter", filter), ("place", "free"), volume];

@@ -83,8 +83,8 @@ fn gap(plain: &MeasuredTrial, group: &[MeasuredTrial], records: &[Record]) -> Op
     let [a, b, c] = [*plain, tuned, base].map(seconds_per_gib);
     let way = ((a - b) / (a - c)).clamp(0.0, 1.0);
     let share = match (way * 100.0).round() {
-        _ if way > 0.995 => "all of the difference is the way it is written".to_owned(),
-        _ if way < 0.005 => "none of the difference is the way it is written, all of it the language".to_owned(),
+        _ if way > 0.995 => "all of the difference comes from the way it is written".to_owned(),
+        _ if way < 0.005 => "all of the difference comes from the language".to_owned(),
         way => format!("{way:.0} % of the difference is the way it is written, {:.0} % the language", 100.0 - way),
     };
     let [a, b, c] = [a, b, c].map(three_digits);
@@ -112,8 +112,7 @@ fn start_up<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         three_digits(ns / (ns + seconds * total.0 as f64 / GIB * 1e9) * 100.0)
     };
     let text = format!(
-        "Starting and ending takes {} ({}) to {} ({}) besides the time inside; of a whole run of {total} that is {} % and \
-         {} %.",
+        "Start and end take {} ({}) to {} ({}) outside the timed part: {} % and {} % of a run of {total}.",
         time(least.0),
         name(least.1),
         time(most.0),
@@ -268,7 +267,7 @@ mod tests {
         let tuning = &text(&found, "tuning")[0];
         assert!(tuning.starts_with("Tuned against idiomatic: java 2.00× (") && tuning.ends_with("for c."), "{tuning}");
         assert_eq!(text(&found, "start-up").len(), 1);
-        // Entrants tell of languages; what else varies is told by pipemark's own ends.
+        // Entrants tell of languages; what else varies is reported by pipemark's own ends.
         assert!(text(&found, "best-block").is_empty() && text(&found, "recommended").is_empty());
     }
 

@@ -12,9 +12,9 @@ use crate::findings::{Candidate, MeasuredTrial, fastest, groups};
 
 /// What rivals differ in.
 pub(super) const VARIES: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Block];
-/// Of more than so many that are tied it is not said that they win.
+/// More tied links than this aren't reported as winners.
 const MOST_LEADERS: usize = 3;
-/// The most pairs of links whose crossover is told in one sentence.
+/// The most pairs of links whose crossover is reported in one sentence.
 const MOST_PAIRS: usize = 3;
 
 /// Two links or more, measured in one situation at the same sizes.
@@ -148,7 +148,7 @@ fn lead<'a>(rivals: &Rivals<'a>, size: ByteSize) -> Option<(Vec<String>, Contras
     (leaders.len() <= MOST_LEADERS).then_some((leaders, next))
 }
 
-/// Two links that cross: the one is faster for certain at the sizes of `ahead`, the other at those of `behind`, and no size
+/// Two links that cross: one is significantly faster at the sizes of `ahead`, the other at those of `behind`, and no size
 /// between says the reverse.
 struct Crossover<'a> {
     names: [&'a str; 2],
@@ -282,9 +282,9 @@ mod tests {
         assert_eq!(
             texts("best-link", &three(&STEADY)),
             [
-                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place (not copied, written anew and read), \
+                "Fastest across two cores: with blocks of 64 B to 64 KiB shm in-place (not copied, newly written and read), \
                  2.00 GiB/s at 64 B, 5.00× (5.00–5.00) as fast as pipe (copied twice); with blocks of 1 MiB tcp (copied twice) \
-                 and shm in-place (not copied, written anew and read) (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe \
+                 and shm in-place (not copied, newly written and read) (tied), 4.00 GiB/s, 2.00× (2.00–2.00) as fast as pipe \
                  (copied twice)."
             ]
         );
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(
             texts("shared-memory", &records),
             [
-                "Shared memory against a pipe (copied twice), across two cores: shm in-place (not copied, written anew and read) faster with blocks of 64 B to 1 MiB, up to 6.00× \
+                "Shared memory against a pipe (copied twice), across two cores: shm in-place (not copied, newly written and read) faster with blocks of 64 B to 1 MiB, up to 6.00× \
                  (6.00–6.00) at 64 KiB; shm slower with blocks of 64 B, 0.50× (0.50–0.50); faster with blocks of 64 KiB to 1 MiB, \
                  up to 1.50× (1.50–1.50) at 1 MiB."
             ]

@@ -56,12 +56,12 @@ impl<'a> MeasuredTrial<'a> {
         self.estimates.round_trip().map_or(self.throughput(), |trip| 1e9 / trip.median)
     }
 
-    /// The figure it is told by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
+    /// The figure it is reported by: `3.05 GiB/s`, or the median round trip `4.56 µs`.
     pub fn headline(self) -> String {
         self.estimates.headline_figure().unit().show(self.estimates.headline().median)
     }
 
-    /// The CPU time that it is told with.
+    /// The CPU time that is reported with it.
     pub fn cost(self) -> Figure {
         if self.job.is_latency() { Figure::CpuSecondsPerMillion } else { Figure::CpuSecondsPerGib }
     }

@@ -1,6 +1,6 @@
 //! Sentences computed from records, each with the figures it rests on.
 //!
-//! A rule looks at groups of trials that differ in some parameters only, never at the names of suites, so any user's suite
+//! A rule reads groups of trials that differ in some parameters only, never at the names of suites, so any user's suite
 //! gets the findings that its trials support. A rule says nothing where intervals leave the answer open, and these hold for
 //! all comparisons of a document together, see [`Family`].
 

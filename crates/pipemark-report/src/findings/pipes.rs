@@ -13,7 +13,7 @@ const FEWEST_SIZES: usize = 3;
 /// As good as the best: at most this much slower.
 const NEARLY: f64 = 0.05;
 
-/// The best block size of those that differ in nothing else, and the sizes that are as good or can't be told from it.
+/// The best block size of those that differ in nothing else, and the sizes that are as good or statistically tied with it.
 pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
     let mut sweep = group.to_vec();
     sweep.sort_by_key(|one| one.ends().block);
@@ -35,14 +35,14 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
         let (from, to) = (all[0], all[all.len() - 1]);
         format!("Block size hardly matters from {from} to {to} for {setting}: all are within 5 % of {rate}.")
     } else if near.len() > sweep.len().div_ceil(2) {
-        // One of many that can't be told apart is not the best.
+        // One of many that are statistically tied is not the best.
         return None;
     } else {
         let those = spans(&sizes(&near), &all);
         let rest = match &near[..] {
             [_] => "no other size comes within 5 % of it".to_owned(),
             _ if near.iter().all(within) => format!("{those} are within 5 % of it"),
-            _ => format!("{those} are within 5 % of it or can't be told from it"),
+            _ => format!("{those} are within 5 % of it or statistically tied"),
         };
         format!("Blocks of {size} are best for {setting}: {rate}; {rest}.")
     };
@@ -54,8 +54,8 @@ pub(super) fn best_block<'a>(group: &[MeasuredTrial<'a>]) -> Option<Candidate> {
 
 /// Each capacity against the default one, or the smallest where there is no default.
 pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
-    let usual = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
-    let Some(base) = usual.or_else(|| group.iter().min_by_key(|one| granted(**one))).copied() else {
+    let default = group.iter().find(|one| one.ends().capacity == Capacity::DEFAULT);
+    let Some(base) = default.or_else(|| group.iter().min_by_key(|one| granted(**one))).copied() else {
         return Vec::new();
     };
     // What the kernel did not grant was not measured.
@@ -95,12 +95,12 @@ pub(super) fn capacity_worth(group: &[MeasuredTrial]) -> Vec<Candidate> {
     gain.into_iter().chain(loss).map(candidate).collect()
 }
 
-/// What the reader saw of the bytes, by whether they reached its memory and whether it looked at them; moving a page
+/// What the reader saw of the bytes, by whether they reached its memory and whether it read them; moving a page
 /// reference is not reading a page.
 const SEEN: [(bool, bool, &str); 3] = [
     (false, false, "the bytes never reached the reader's memory"),
-    (true, false, "the bytes reached the reader's memory, and it did not look at them"),
-    (true, true, "the reader looked at every byte"),
+    (true, false, "the bytes reached the reader's memory, but were not checked"),
+    (true, true, "the reader checked every byte"),
 ];
 
 /// The fastest way that copies less against write → read, once for each number of copies and each level of what the reader saw
@@ -133,7 +133,7 @@ pub(super) fn zero_copy(group: &[MeasuredTrial]) -> Vec<Candidate> {
     [0, 1].into_iter().flat_map(|copies| SEEN.into_iter().filter_map(move |seen| at_level(copies, seen))).collect()
 }
 
-/// Data written anew and compared by the reader: by references against by copies, each at its own best capacity.
+/// Newly written data, compared by the reader: by references against by copies, each at its own best capacity.
 pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
     let fresh = |copying: bool| {
         fastest(group.iter().copied().filter(|one| one.ends().fresh() && one.ends().send.copies() == copying))
@@ -147,7 +147,7 @@ pub(super) fn fresh(group: &[MeasuredTrial]) -> Option<Candidate> {
         false => "",
     };
     let text = format!(
-        "Fresh data, each byte written anew and checked by the reader: {} is {} as {} ({} against {}), {}{ceiling}.",
+        "Fresh data, each byte newly written and checked by the reader: {} is {} as {} ({} against {}), {}{ceiling}.",
         methods(contrast.new.ends()),
         contrast.as_fast()?,
         methods(contrast.base.ends()),
@@ -188,7 +188,7 @@ mod tests {
             );
         }
 
-        /// A size that is not next to the best one was not looked at: "no other size comes within 5 %" beside one that did.
+        /// A size that is not next to the best one was not considered: "no other size comes within 5 %" beside one that did.
         #[test]
         fn sizes_far_from_the_best_one_are_looked_at() {
             let figures = [("1k", 2.98), ("4k", 2.0), ("64k", 3.0), ("1m", 2.5)];
@@ -202,7 +202,7 @@ mod tests {
             let mut records = sweep(&[("4k", 0.7), ("64k", 3.0)], &STEADY);
             records.extend(sweep(&[("1m", 2.7)], &noisy));
             let text = &texts("best-block", &records)[0];
-            assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or can't be told from it."), "{text}");
+            assert!(text.ends_with("64 KiB to 1 MiB are within 5 % of it or statistically tied."), "{text}");
             // Each with a noise of its own: nothing to say.
             let turned = |by: usize| [&noisy[by..], &noisy[..by]].concat();
             let mut records = sweep(&[("4k", 2.8)], &turned(1));
@@ -345,7 +345,7 @@ mod tests {
                     "Zero copy by vmsplice → splice from huge pages is 25.0× (25.0–25.0) as fast as write → read (50.0 GiB/s \
                      against 2.00 GiB/s) across two cores (blocks of 64 KiB); the bytes never reached the reader's memory.",
                     "One copy instead of two by vmsplice → read is 1.50× (1.50–1.50) as fast as write → read (3.00 GiB/s against 2.00 \
-                     GiB/s) across two cores (blocks of 64 KiB); the bytes reached the reader's memory, and it did not look at them.",
+                     GiB/s) across two cores (blocks of 64 KiB); the bytes reached the reader's memory, but were not checked.",
                 ]
             );
         }
@@ -363,7 +363,7 @@ mod tests {
             let xor = [("verify", "xor")];
             let text =
                 &texts("zero-copy", &[way_of("write", "read", &xor, 2.0), way_of("splice", "read", &xor, 3.0)])[0];
-            assert!(text.ends_with("; the reader looked at every byte."), "{text}");
+            assert!(text.ends_with("; the reader checked every byte."), "{text}");
         }
 
         #[test]
@@ -396,9 +396,11 @@ mod tests {
             assert_eq!(texts("zero-copy", &records), [""; 0]);
             assert_eq!(
                 texts("fresh-data", &records),
-                ["Fresh data, each byte written anew and checked by the reader: vmsplice → read is 1.60× (1.60–1.60) \
+                [
+                    "Fresh data, each byte newly written and checked by the reader: vmsplice → read is 1.60× (1.60–1.60) \
                   as fast as write → read (4.00 GiB/s at capacity 1 MiB against 2.50 GiB/s at capacity 64 KiB), across two cores \
-                  (blocks of 64 KiB)."]
+                  (blocks of 64 KiB)."
+                ]
             );
             records[3].warnings.push(Warning::NearCeiling { end: "sink".to_owned(), ceiling: 4.1e9 });
             assert!(texts("fresh-data", &records)[0].ends_with("the pipe itself may do more."));

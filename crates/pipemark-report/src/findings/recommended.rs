@@ -13,7 +13,7 @@ const NEARLY: f64 = 0.05;
 
 /// Best for data that must be read, for data that is only passed on, and for programs that write and read as ever.
 ///
-/// Of settings that cannot be told from the fastest and are within 5 % of it, the one that takes the least CPU time.
+/// Of settings that are tied with the fastest and within 5 % of it, the one that takes the least CPU time.
 /// Spinning is not advised: it takes a whole CPU from everyone else.
 ///
 /// Of several volumes the largest counts that has an answer.
@@ -67,7 +67,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     let candidate = |(effect, choice, purpose, those): (f64, Option<MeasuredTrial>, &str, &Vec<MeasuredTrial>)| {
         let choice = choice?;
         let proof = match choice.ends().verify {
-            Verify::Full => ", each byte written anew and checked",
+            Verify::Full => ", each byte newly written and checked",
             Verify::Xor => ", each byte checked",
             Verify::None | Verify::Count => "",
         };
@@ -81,7 +81,7 @@ fn of_volume<'a>(streams: &[MeasuredTrial<'a>]) -> Vec<Candidate> {
     advice.into_iter().filter_map(candidate).collect()
 }
 
-/// The best of `those`; `None` when it cannot be told from any other.
+/// The best of `those`; `None` when it is tied with every other.
 fn choose<'a>(those: &[MeasuredTrial<'a>]) -> Option<MeasuredTrial<'a>> {
     let best = fastest(those.iter().copied())?;
     let those: Vec<MeasuredTrial> = those.iter().copied().filter(|other| other.is_beside(best)).collect();
@@ -118,7 +118,7 @@ mod tests {
             texts(&all),
             [
                 "Best for data that must be read: vmsplice → read across two cores (blocks of 64 KiB, capacity 1 MiB), 4.00 GiB/s, copied \
-                 once, each byte written anew and checked.",
+                 once, each byte newly written and checked.",
                 "Best for passing data on untouched: vmsplice → splice across two cores (blocks of 64 KiB, huge pages), 50.0 GiB/s, not copied.",
                 "Best with plain write and read: write → read across two cores (blocks of 64 KiB), 3.00 GiB/s, copied twice.",
             ]
@@ -132,7 +132,7 @@ mod tests {
             "{:?}",
             texts(&proven)
         );
-        // One setting is not told twice.
+        // One setting is not reported twice.
         assert_eq!(texts(&all[..2]).len(), 1);
     }
 

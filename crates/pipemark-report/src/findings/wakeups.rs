@@ -116,7 +116,7 @@ pub(super) fn against_no_gap(group: &[MeasuredTrial]) -> Option<Candidate> {
     Some(Candidate::new("gap", widest(&contrasts)?.effect(), text, json!({ "by_gap": by_gap })))
 }
 
-/// A slowest hundredth that takes less than so many times the median is no tail to speak of.
+/// A slowest hundredth below this multiple of the median is no tail to report.
 const TAIL: f64 = 1.5;
 
 /// The shortest round trip of each wait policy, back to back, always with its CPU time and what is done to the bytes.
@@ -174,7 +174,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// The longest tail and the shortest of each situation, where they can be told apart.
+/// The longest tail and the shortest of each situation, where they differ significantly.
 pub(super) fn tail(group: &[MeasuredTrial]) -> Option<Candidate> {
     let tails: Vec<Tail> = group.iter().filter_map(|trip| Tail::of(*trip)).collect();
     let longest =

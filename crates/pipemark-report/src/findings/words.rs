@@ -4,7 +4,7 @@ use pipemark_model::{ByteSize, Capacity, Ends, Job, Key, Unit, Value, WaitPolicy
 
 use crate::findings::MeasuredTrial;
 
-/// What is told of a setting in brackets, in this order.
+/// What stands in brackets behind a setting, in this order.
 const DETAILS: [Key; 15] = {
     use Key::*;
     [
@@ -14,7 +14,7 @@ const DETAILS: [Key; 15] = {
 };
 
 /// `write → read across two cores (blocks of 64 KiB, capacity 1 MiB)`: what was set, without the keys in `omit`. What
-/// is as by default is left out, but for methods, place and block.
+/// is as by default is omitted, except methods, place and block.
 pub(super) fn setting(job: &Job, omit: &[Key]) -> String {
     let Some(ends) = job.ends() else { return job.id() };
     let settings = job.settings();
@@ -113,9 +113,9 @@ pub(super) fn work_in_words(work: Work) -> String {
     let copies = ["not copied", "copied once", "copied twice"][usize::from(work.copies.min(2))];
     let rest = match (work.written, work.read) {
         (false, false) => "",
-        (true, false) => ", written anew",
+        (true, false) => ", newly written",
         (false, true) => ", read",
-        (true, true) => ", written anew and read",
+        (true, true) => ", newly written and read",
     };
     format!("{copies}{rest}")
 }

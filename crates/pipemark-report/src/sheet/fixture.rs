@@ -472,7 +472,7 @@ pub fn ipc() -> Document {
     document
 }
 
-/// A table of gains: signs that hold, that turned round and that can't be told, a trial that was not measured, a cell that
+/// A table of gains: signs that hold, that turned round and that are inconclusive, a trial that was not measured, a cell that
 /// is not in the table, a column without published figures, gains of any size.
 pub fn gains() -> Document {
     let mut trials = Vec::new();

@@ -86,7 +86,7 @@ fn part(gains: &Gains, block: &GainsBlock, experiment: &MeasuredExperiment, docu
 
 /// What the marks of a gain mean.
 pub(super) const TIED: &str = "tied with the base, as far as all cells together can tell, or too few runs";
-pub(super) const REVERSED: &str = "certainly the other sign than published";
+pub(super) const REVERSED: &str = "significantly the other sign than published";
 
 /// The baseline of a trial, if it was measured.
 fn base_of<'a>(trial: &str, experiment: &MeasuredExperiment<'a>, document: &'a Document) -> Option<&'a Record> {
@@ -186,7 +186,7 @@ impl Gain {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 
-    /// Whether it has the other sign than published, for certain.
+    /// Whether it significantly has the other sign than published.
     fn is_reversed(&self) -> bool {
         self.differs() && self.published.is_some_and(|published| published * self.percent < 0.0)
     }

@@ -26,12 +26,12 @@ pub(super) const WARNED: &str = "!";
 
 /// Each in its order, its sign, and what it means.
 const MARKS: [(FigureMark, &str, &str); 6] = [
-    (FigureMark::Read, "●", "reader looked at each byte"),
-    (FigureMark::Copied, "◐", "reader got the bytes and did not look at them"),
+    (FigureMark::Read, "●", "reader checked each byte"),
+    (FigureMark::Copied, "◐", "reader got the bytes but did not check them"),
     (FigureMark::Unseen, "○", "reader never saw the bytes"),
     (FigureMark::Wide, "~", "the ends of the 95 % interval are more than a factor of two apart"),
     (FigureMark::Few, "?", "too few runs for an interval: a hint"),
-    (FigureMark::Warned, WARNED, "see the sentence below the table"),
+    (FigureMark::Warned, WARNED, "see the note below the table"),
 ];
 
 impl FigureMark {

@@ -145,7 +145,7 @@ pub fn main_charts(documents: &[Document]) -> Sheet {
         }
     }
     if sheet.blocks.is_empty() {
-        let text = "Fewer than two trials of an experiment were measured: there is nothing to draw.";
+        let text = "Nothing to draw: fewer than two trials of an experiment were measured.";
         sheet.text(Style::Plain, [text]);
     }
     sheet
@@ -157,7 +157,7 @@ fn measured(document: &Document) -> Vec<String> {
     let runs: usize = document.trials.iter().map(|record| record.samples.len()).sum();
     let started = words::time(&document.started);
     let mut facts = match watched(document) {
-        Some(watched) => vec![format!("looked at {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
+        Some(watched) => vec![format!("sampled {} times in {}", watched.samples, Nanos(document.elapsed_ns))],
         None => vec![format!("{trials} trials, {runs} runs in {}", Nanos(document.elapsed_ns))],
     };
     facts.extend(words::memory_copy(document));

@@ -1,4 +1,4 @@
-//! Whether this process may start a chain as long as asked for. Looked at before anything is started, because half a chain
+//! Whether this process may start a chain as long as asked for. Checked before anything is started, because half a chain
 //! helps nobody; raises soft limits as far as the hard ones allow.
 
 use std::fs;

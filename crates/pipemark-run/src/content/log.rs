@@ -14,7 +14,7 @@ static PATHS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("paths.txt").l
 
 static AGENTS: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("agents.txt").lines().collect());
 
-/// Statuses as often as they come.
+/// Statuses, by frequency.
 const STATUSES: [u16; 16] = [200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 206, 301, 304, 304, 404, 500];
 
 /// No line is longer, but for the last of a log of a given size.

@@ -11,7 +11,7 @@ use crate::link::{BoxReceiver, BoxSender, Handle, Handles, Link, Naming, options
 
 pub struct PosixMq;
 
-/// Messages that fit, where the system allows: its usual limit for unprivileged users.
+/// Messages that fit, where the system allows: its default limit for unprivileged users.
 const MESSAGES: usize = 10;
 
 impl Link for PosixMq {

@@ -83,7 +83,7 @@ impl Design {
         Design { name: name.to_owned(), title: title.to_owned(), ..Design::default() }
     }
 
-    /// How many trials are ordered, baselines that have to be added aside.
+    /// How many trials are ordered, without baselines that are added.
     pub fn count(&self) -> u128 {
         let cases = self.cases.len().max(1) as u128;
         self.axes.iter().fold(cases, |count, axis| count.saturating_mul(axis.values.len() as u128))

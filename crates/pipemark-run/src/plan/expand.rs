@@ -51,7 +51,7 @@ pub(super) fn expand(suite: &Suite, scale: VolumeScale) -> Result<Plan, Refusal>
     }
 
     if let Some((name, at)) = suite.headline.iter().find(|(name, _)| !names.contains(name)) {
-        return Err(Refusal::new(format!("there is no experiment '{name}' to be the headline"), Some(at.clone())));
+        return Err(Refusal::new(format!("headline: there is no experiment '{name}'"), Some(at.clone())));
     }
     let (mut title, mut scaled) = (suite.title.clone(), String::new());
     if scale != VolumeScale::ONE {
@@ -125,7 +125,7 @@ fn too_many(count: u128, at: Option<Range<usize>>) -> Refusal {
     }
     // A count that has saturated is a lower bound.
     let or_more = if count == u128::MAX { " or more" } else { "" };
-    Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so leave out some values"), at)
+    Refusal::new(format!("these are {digits}{or_more} trials; the limit is 10,000, so omit some values"), at)
 }
 
 fn trials_of(defaults: &[Setting], design: &Design, scale: VolumeScale) -> Result<Vec<Trial>, Refusal> {
@@ -286,7 +286,7 @@ fn check_axes(design: &Design) -> Result<(), Refusal> {
     }
     for setting in design.params.iter().chain(design.cases.iter().flatten()) {
         if seen.contains(&subject(setting.key())) {
-            let sentence = format!("'{}' is varied by an axis, so it cannot be fixed as well", setting.key());
+            let sentence = format!("'{}' is varied by an axis, so it cannot be fixed too", setting.key());
             return Err(Refusal::new(sentence, setting.at.clone()));
         }
     }

@@ -46,7 +46,7 @@ pub struct Schedule {
 /// How many runs each trial gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
-    /// So many.
+    /// This number.
     Fixed(u32),
     /// At least `min`; then until the interval is narrow enough, the budget is spent or `max` is reached.
     Adaptive { min: u32, max: u32 },

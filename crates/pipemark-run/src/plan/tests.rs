@@ -239,12 +239,12 @@ fn mistakes_are_pointed_at() {
         (e("axes = { block = [true] }"), "x.toml:6:18: a value has to be a number or a string", "[true]"),
         (
             e("params = { total = \"1g\", time = \"1s\" }"),
-            "x.toml:6:26: total, blocks and time exclude each other; leave one out",
+            "x.toml:6:26: total, blocks and time exclude each other; omit one",
             "time",
         ),
         (
             e("axes = { block = [64, 128] }\ncases = [{ send = \"tee\", block = 1 }]"),
-            "x.toml:7:34: 'block' is varied by an axis, so it cannot be fixed as well",
+            "x.toml:7:34: 'block' is varied by an axis, so it cannot be fixed too",
             "1",
         ),
         (
@@ -254,7 +254,7 @@ fn mistakes_are_pointed_at() {
         ),
         (
             e("params = { recv = \"splice\", verify = \"full\" }"),
-            "x.toml:4:8: experiment 'e': --recv splice never sees the bytes, so --verify full is impossible; ",
+            "x.toml:4:8: experiment 'e': --recv splice never reads the bytes, so --verify full is impossible; ",
             "\"e\"",
         ),
         (
@@ -627,7 +627,7 @@ fn suites_name_what_they_are_for() {
     assert!(headline("headline = \"e\"").unwrap().experiments[0].headline);
     assert!(headline("headline = [\"e\"]").unwrap().experiments[0].headline);
     let error = headline("headline = \"f\"").unwrap_err().to_string();
-    assert!(error.contains("there is no experiment 'f' to be the headline"), "{error}");
+    assert!(error.contains("headline: there is no experiment 'f'"), "{error}");
 }
 
 #[test]

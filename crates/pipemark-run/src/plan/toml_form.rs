@@ -312,8 +312,7 @@ fn published(table: &Spanned<PublishedForm>) -> Result<PublishedFigures, Refusal
     let by = key(&form.by)?;
     let unknown = form.unit == SuiteUnit::SecondsOfSomething;
     if form.unit == SuiteUnit::Seconds && form.total.is_none() || unknown && form.total.is_some() {
-        let sentence = "total says how many bytes took a time in seconds: unit = \"s\" needs it, and a total that is \
-                        unknown can't be given";
+        let sentence = "total is the bytes moved in the published seconds: required with unit = \"s\", not allowed where the total is unknown";
         return Err(Refusal::new(sentence, Some(table.span())));
     }
     let unit = UNITS.iter().find(|(_, unit)| *unit == form.unit).map_or("", |(word, _)| word);
@@ -447,7 +446,7 @@ fn settings(table: &SuiteTable<Scalar>) -> Result<Vec<Setting>, Refusal> {
     for (word, value) in entries(table) {
         let key = key(word)?;
         if key.is_volume() && settings.iter().any(|setting| setting.key().is_volume()) {
-            return Err(Refusal::new("total, blocks and time exclude each other; leave one out", Some(word.span())));
+            return Err(Refusal::new("total, blocks and time exclude each other; omit one", Some(word.span())));
         }
         settings.push(setting(key, value)?);
     }

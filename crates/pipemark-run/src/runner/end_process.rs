@@ -50,7 +50,7 @@ impl Peer {
         match channel::send(&peer.socket, order, descriptors) {
             Ok(()) => Ok(peer),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(peer.how_it_ended()),
-            Err(error) => Err(format!("the {name} did not take what it is to do: {}", explained(&error))),
+            Err(error) => Err(format!("the {name} did not accept its assignment: {}", explained(&error))),
         }
     }
 
@@ -67,7 +67,7 @@ impl Peer {
         match channel::receive(&self.socket) {
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(self.how_it_ended()),
-            Err(error) => Err(format!("what the {} says is unreadable: {error}", self.child.name())),
+            Err(error) => Err(format!("the {}'s report is unreadable: {error}", self.child.name())),
         }
     }
 

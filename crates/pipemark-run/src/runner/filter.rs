@@ -168,9 +168,7 @@ impl FilterPipeline {
         let read = moved(&self.filter, "rchar");
         // What is spliced is not counted. A reader also reads its libraries, so the writer's count comes first.
         match written.max(read) {
-            0 => {
-                Err(RunError::NotHere("how many bytes passed is not known: /proc/PID/io does not tell here".to_owned()))
-            }
+            0 => Err(RunError::NotHere("bytes passed are unknown: /proc/PID/io doesn't count here".to_owned())),
             _ if written >= read / 2 => Ok(written),
             _ => Ok(read),
         }

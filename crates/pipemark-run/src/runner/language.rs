@@ -176,7 +176,7 @@ fn check_end(outcome: &StagesEnded) -> Result<(), RunError> {
         (_, Some(0), _) => return Ok(()),
         (_, Some(code), _) => format!("it ended with status {code}"),
         (_, None, Some(signal)) => format!("it was ended by signal {signal}"),
-        (_, None, None) => "how it ended is not known".to_owned(),
+        (_, None, None) => "its exit status is unknown".to_owned(),
     };
     Err(RunError::Failed(with_stderr(trouble, outcome)))
 }
@@ -221,7 +221,7 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// What came of the entrant; `None` if that isn't known until the deadline.
+    /// The result of the entrant; `None` if the deadline comes first.
     fn take(&mut self, deadline: Instant, interrupt: Option<&Interrupt>) -> Result<Option<StagesEnded>, RunError> {
         if wait_readable(&[self.0.socket()], deadline, interrupt)?.is_none() {
             return Ok(None);

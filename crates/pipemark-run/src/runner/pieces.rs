@@ -44,7 +44,7 @@ pub struct Passed {
     pub switches: Option<u64>,
 }
 
-/// Looks at a run in intervals.
+/// Reads a run's counters in intervals.
 pub struct Sampler {
     interval: Duration,
     /// When to look next.
@@ -71,7 +71,7 @@ impl Sampler {
         Sampler { interval, next: Instant::now() + interval, ends, looks: Vec::new(), last: None, seen: 0, stride: 1 }
     }
 
-    /// Looks at the run, once it has been released; tells `watch` what has passed since the last look in the window.
+    /// Reads the counters, once the run has been released; passes `watch` what has moved since the last call.
     pub fn look(&mut self, control: &Control, watch: &mut dyn FnMut(Passed)) {
         self.next = (self.next + self.interval).max(Instant::now() + self.interval / 2);
         if control.met() < 2 {

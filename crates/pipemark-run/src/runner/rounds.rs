@@ -1,4 +1,4 @@
-//! Whose turn it is: rounds in a shuffled order, until each trial is precise enough or the budget is spent.
+//! Runs trials interleaved: rounds in a shuffled order, until each trial is precise enough or the budget is spent.
 
 use std::time::{Duration, Instant};
 
@@ -33,13 +33,13 @@ pub struct Measurement {
 }
 
 /// A trial on its way.
-struct Turn<'a> {
+struct TrialInProgress<'a> {
     outcome: Outcome,
     conditions: Option<Conditions<'a>>,
 }
 
-impl Turn<'_> {
-    /// Ends the turn without a figure.
+impl TrialInProgress<'_> {
+    /// Ends the trial without a figure.
     fn fail(&mut self, error: &RunError) {
         self.conditions = None;
         self.outcome.status = if matches!(error, RunError::NotHere(_)) { Status::Skipped } else { Status::Failed };
@@ -50,7 +50,7 @@ impl Turn<'_> {
         }
     }
 
-    /// Ends the turn if its schedule says that there were enough runs.
+    /// Ends the trial if its schedule says that there were enough runs.
     fn end_if_enough(&mut self, schedule: &Schedule) {
         let samples = &self.outcome.samples;
         let runs = samples.len();
@@ -92,7 +92,8 @@ pub fn measure(
     // What several experiments have is measured once.
     let first = |trial: &Trial| plan.trials.iter().position(|other| trial.is_same_as(other));
     let once = plan.trials.iter().enumerate().filter(|(index, trial)| first(trial) == Some(*index));
-    let mut turns: Vec<Turn> = once.map(|(_, trial)| turn(trial, machine, entrants, schedule, interrupt)).collect();
+    let mut trials: Vec<TrialInProgress> =
+        once.map(|(_, trial)| prepare(trial, machine, entrants, schedule, interrupt)).collect();
     let (least, budget) = match schedule.runs {
         Runs::Fixed(runs) => (runs, Duration::MAX),
         Runs::Adaptive { min, .. } => (min, schedule.budget),
@@ -101,11 +102,11 @@ pub fn measure(
     let mut lines = filter::FilterState::default();
     let mut partial = false;
     let mut done = 0;
-    let words = names(&turns.iter().map(|turn| &turn.outcome.trial.job).collect::<Vec<_>>(), &[]);
+    let words = names(&trials.iter().map(|current| &current.outcome.trial.job).collect::<Vec<_>>(), &[]);
     // The latest figure, for whoever waits.
     let mut latest: Option<String> = None;
     'rounds: for round in 0.. {
-        let mut order: Vec<usize> = (0..turns.len()).filter(|&i| turns[i].conditions.is_some()).collect();
+        let mut order: Vec<usize> = (0..trials.len()).filter(|&i| trials[i].conditions.is_some()).collect();
         if order.is_empty() {
             break;
         }
@@ -116,13 +117,13 @@ pub fn measure(
             if round >= least && begin.elapsed() >= budget {
                 break 'rounds;
             }
-            let turn = &mut turns[i];
+            let current = &mut trials[i];
             let to_come = order.len() - place + order.len() * least.saturating_sub(round + 1) as usize;
             progress.update(done, done + to_come as u64, latest.as_ref().unwrap_or(&words[i]));
             let started_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let Some(conditions) = &mut turn.conditions else { continue };
+            let Some(conditions) = &mut current.conditions else { continue };
             conditions.seed = seed;
-            let job = &turn.outcome.trial.job;
+            let job = &current.outcome.trial.job;
             let run = match job {
                 Job::Entrant(entrant) => language::run(entrant, conditions, entrants, &mut lines.proven),
                 Job::Lines(pipeline) => filter::run(pipeline, conditions, entrants, &mut lines),
@@ -133,40 +134,40 @@ pub fn measure(
             };
             match run {
                 Ok(RunResult { sample, notes }) => {
-                    turn.outcome.samples.push(Sample { round, started_ns, ..sample });
-                    if let Some(sample) = turn.outcome.samples.last() {
-                        progress.sampled(&turn.outcome.trial, sample);
+                    current.outcome.samples.push(Sample { round, started_ns, ..sample });
+                    if let Some(sample) = current.outcome.samples.last() {
+                        progress.sampled(&current.outcome.trial, sample);
                     }
-                    latest = so_far(&words[i], job, &turn.outcome.samples);
+                    latest = so_far(&words[i], job, &current.outcome.samples);
                     for note in notes {
-                        if !turn.outcome.notes.contains(&note) {
-                            turn.outcome.notes.push(note);
+                        if !current.outcome.notes.contains(&note) {
+                            current.outcome.notes.push(note);
                         }
                     }
-                    turn.end_if_enough(schedule);
+                    current.end_if_enough(schedule);
                 }
                 Err(RunError::Interrupted) => {
                     partial = true;
                     break 'rounds;
                 }
-                Err(error) => turn.fail(&error),
+                Err(error) => current.fail(&error),
             }
-            if turn.conditions.is_none() {
-                progress.ended(&turn.outcome);
+            if current.conditions.is_none() {
+                progress.ended(&current.outcome);
             }
             done += 1;
         }
     }
     let left_over = if partial { Stopped::Interrupted } else { Stopped::Budget };
-    let mut last = |turn: Turn<'_>| {
-        let open = turn.conditions.is_some();
-        let outcome = finished(turn, left_over);
+    let mut last = |current: TrialInProgress<'_>| {
+        let open = current.conditions.is_some();
+        let outcome = finished(current, left_over);
         if open {
             progress.ended(&outcome);
         }
         outcome
     };
-    let measured: Vec<Outcome> = turns.into_iter().map(&mut last).collect();
+    let measured: Vec<Outcome> = trials.into_iter().map(&mut last).collect();
     let of_trial = |trial: &Trial| {
         let outcome = measured.iter().find(|outcome| trial.is_same_as(&outcome.trial)).cloned();
         Outcome { trial: trial.clone(), ..outcome.expect("every trial was measured") }
@@ -175,21 +176,21 @@ pub fn measure(
     Measurement { outcomes, partial, elapsed: begin.elapsed() }
 }
 
-fn turn<'a>(
+fn prepare<'a>(
     trial: &Trial,
     machine: &Host,
     entrants: &Entrants,
     schedule: &Schedule,
     interrupt: &'a Interrupt,
-) -> Turn<'a> {
-    let mut turn = Turn { outcome: Outcome::of(trial.clone()), conditions: None };
+) -> TrialInProgress<'a> {
+    let mut current = TrialInProgress { outcome: Outcome::of(trial.clone()), conditions: None };
     match available::check(&trial.job, machine, entrants) {
         Ok(cpus) => {
             let node = |cpu: Cpu| machine.topology.iter().find(|one| one.cpu == cpu)?.node;
             if let Some((Some(writer), Some(reader))) = cpus.map(|(writer, reader)| (node(writer), node(reader)))
                 && writer != reader
             {
-                turn.outcome.notes.push(Warning::Nodes { writer, reader });
+                current.outcome.notes.push(Warning::Nodes { writer, reader });
             }
             // A short window has a few pieces as well.
             let interval = match trial.job.volume() {
@@ -198,16 +199,16 @@ fn turn<'a>(
                 }
                 _ => schedule.interval,
             };
-            turn.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval, interrupt })
+            current.conditions = Some(Conditions { cpus, seed: 0, limit: schedule.run_limit, interval, interrupt })
         }
-        Err(error) => turn.fail(&error),
+        Err(error) => current.fail(&error),
     }
-    turn
+    current
 }
 
-fn finished(turn: Turn<'_>, left_over: Stopped) -> Outcome {
-    let mut outcome = turn.outcome;
-    if turn.conditions.is_some() {
+fn finished(current: TrialInProgress<'_>, left_over: Stopped) -> Outcome {
+    let mut outcome = current.outcome;
+    if current.conditions.is_some() {
         outcome = match outcome.samples.is_empty() {
             true => outcome.left_out(left_over),
             false => Outcome { stopped: Some(left_over), ..outcome },

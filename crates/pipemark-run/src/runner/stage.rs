@@ -109,7 +109,7 @@ impl RunningStages {
     pub fn reason_behind(&mut self, reason: String) -> String {
         let until = Instant::now() + MOMENT;
         while !self.stages.is_empty() {
-            // The last first: a stage that is seen to have ended because the one before it had finds that one ended as well.
+            // From the last to the first: a stage may have ended because the one before it did.
             for stage in self.stages.iter_mut().rev() {
                 let _ = stage.wait(Instant::now(), None);
             }

@@ -137,7 +137,7 @@ fn write(to: OwnedFd, rate: u32, time: Nanos, stop: &AtomicBool, closed_ns: &Ato
     Ok(Written { lines, ns: window })
 }
 
-/// A line: its number, its time, so many spaces as its number says, and what fills it up.
+/// A line: its number, its time, as many spaces as its number says, and what fills it up.
 fn line(number: u64, ns: u64) -> [u8; LINE] {
     let mut line = [b'x'; LINE];
     line[..16].copy_from_slice(&hex(number));

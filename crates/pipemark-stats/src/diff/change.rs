@@ -101,7 +101,7 @@ pub struct Change {
     pub typical: Option<(f64, f64)>,
     /// The change.
     pub comparison: Comparison,
-    /// Where it can't be told: why, and what would help.
+    /// Where there is no verdict: why, and what would help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

@@ -62,7 +62,7 @@ fn warnings(party: Party) -> Vec<String> {
 
 type Disturbance = (fn(&Warning) -> Option<f64>, &'static str, &'static str, f64);
 
-/// What disturbs, how it is said, and from which difference between the sides on there is no verdict.
+/// What disturbs, its text, and from which difference between the sides on there is no verdict.
 const DISTURBANCES: [Disturbance; 3] = [
     (|warning| if let Warning::Load { busy } = warning { Some(*busy) } else { None }, "others used", " CPUs", 0.2),
     (
@@ -82,11 +82,11 @@ const DISTURBANCES: [Disturbance; 3] = [
 /// What disturbed one of the two more than the other, in words.
 fn disturbed_unlike(base: &[Document], new: &[Document]) -> Option<(String, String)> {
     DISTURBANCES.iter().find_map(|(of, says, unit, most)| {
-        let usual = |documents: &[Document]| {
+        let mean = |documents: &[Document]| {
             let found = documents.iter().flat_map(|document| &document.warnings).filter_map(of);
             found.fold(0.0, |sum, of_one| sum + of_one) / documents.len() as f64
         };
-        let (base, new) = (usual(base), usual(new));
+        let (base, new) = (mean(base), mean(new));
         let said = |figure: f64| format!("{figure:.2}{unit}");
         ((base - new).abs() > *most).then(|| (format!("{says} {}", said(base)), said(new)))
     })

@@ -39,8 +39,7 @@ pub(super) fn matches<'a>(base: Party<'a>, new: Party<'a>) -> Result<Matches<'a>
     matches.alone.extend(alone.map(|(_, record)| (Side::New, *record)));
     if matches.pairs.is_empty() {
         return Err(Refusal(
-            "no trial of BASE has a counterpart in NEW with the same parameters; \
-             say which parameters may differ, such as --base capacity=default --new capacity=1m"
+            "no trial of BASE has a counterpart in NEW with the same parameters; name the parameters that differ, such as --base capacity=default --new capacity=1m"
                 .to_owned(),
         ));
     }
@@ -69,7 +68,7 @@ fn places<'a>(side: Side, party: Party<'a>, chosen: &[&Value]) -> Result<Vec<(Ma
         if !seen.insert(place.clone()) {
             let advice = match chosen {
                 [] => "the file is damaged",
-                _ => "say more about which is meant in --base and --new",
+                _ => "give more parameters in --base and --new",
             };
             return Err(Refusal(format!(
                 "{side} ({}) has several trials for '{}' of the experiment '{}'; {advice}",

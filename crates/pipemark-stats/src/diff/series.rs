@@ -106,7 +106,7 @@ impl SidesSeries {
         }
     }
 
-    /// The comparison, one of so many, and where it can't be told why. `family` is that of one measurement's rounds.
+    /// The comparison, one of several, or the reason for no verdict. `family` is that of one measurement's rounds.
     pub fn compare(
         &self,
         family: &Family,
@@ -154,7 +154,7 @@ impl SidesSeries {
     }
 }
 
-/// The smallest change that would have been seen, and what would decide it.
+/// The smallest detectable change, and what would decide it.
 fn too_noisy(comparison: &Comparison, criterion: Criterion, flag: &str, had: usize) -> String {
     let smallest =
         comparison.smallest_change.map(|change| format!("; smallest detectable change: {} %", digits(change * 100.0)));

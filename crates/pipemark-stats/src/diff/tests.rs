@@ -273,7 +273,7 @@ fn what_else_differs_is_named() {
         "pipe-user-pages-soft (no limit in BASE, 16384 pages in NEW)",
         "pipemark 0.2.0 measured NEW",
         "NEW was interrupted",
-        "NEW: the hypervisor took 7.0 % of the CPU time away; measure when the host is quieter (5 of 5 sessions)",
+        "NEW: the hypervisor took 7.0 % of the CPU time (steal); measure when the host is quieter (5 of 5 sessions)",
         "the capacity granted was 64 KiB in BASE and 8 KiB in NEW",
     ] {
         assert!(warnings.contains(part), "{part} is not in\n{warnings}");
@@ -372,7 +372,7 @@ fn what_is_not_disturbed_alike_has_no_verdict() {
     }
 }
 
-/// A file of several sessions with --base and --new: in turns within each, and the session counts.
+/// A file of several sessions with --base and --new: interleaved within each, and the session counts.
 #[test]
 fn sides_that_ran_in_turns_in_several_sessions_are_compared_in_each() {
     let one = |capacity, speed| record("e", &[("capacity", capacity)], speed, &STEADY);

@@ -65,6 +65,6 @@ fn round_trip(sample: &Sample) -> Result<f64, String> {
     match sample.latency.as_ref().map(|latency| latency.p50) {
         Some(ns @ 1..=SLOWEST) => Ok(ns as f64),
         Some(ns) => Err(format!("has a median round trip of {ns} ns, which cannot be")),
-        None => Err("has no round trips, though the trial is one of latency".to_owned()),
+        None => Err("has no round trips, although it is a latency trial".to_owned()),
     }
 }

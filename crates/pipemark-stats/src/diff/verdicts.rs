@@ -18,7 +18,7 @@ use crate::verdict::{Criterion, Verdict};
 
 impl Diff {
     /// Compares. One measurement with itself (parts of it chosen on each side) is compared round by round. `history` are
-    /// other sessions, which say how much sessions of a trial differ; those that measured otherwise are left out.
+    /// other sessions, which say how much sessions of a trial differ; those that measured otherwise are skipped.
     ///
     /// # Errors
     /// A sentence, when the two are of different workloads or methods, have nothing in common, or hold figures that cannot be.
@@ -96,15 +96,15 @@ impl Diff {
             }
             Ok(group)
         };
-        let usual = criterion(Better::Higher);
+        let limits = criterion(Better::Higher);
         Ok(Diff {
             schema: COMPARISON_SCHEMA.to_owned(),
             base: Origin::of(base),
             new: Origin::of(new),
             warnings,
             known_sessions: groups.iter().map(Vec::len).sum(),
-            threshold: usual.threshold,
-            same_within: usual.same_within,
+            threshold: limits.threshold,
+            same_within: limits.same_within,
             groups: measured.into_iter().map(group).collect::<Result<_, Refusal>>()?,
             missing,
         })
@@ -117,15 +117,13 @@ fn check_alike(base: Party, new: Party) -> Result<(), Refusal> {
         let (one, name) = (base.first(), new.name);
         if one.workload != other.workload {
             return Err(Refusal(format!(
-                "BASE ({}) measured version {} of the workload and NEW ({name}) version {}, which is other work; \
-                 measure both with one version of pipemark",
+                "BASE ({}) measured workload version {} and NEW ({name}) version {}; measure both with one version of pipemark",
                 base.name, one.workload, other.workload
             )));
         }
         if one.method != other.method {
             return Err(Refusal(format!(
-                "BASE ({}) was measured by method {} and NEW ({name}) by method {}, which times other things: there is no \
-                 verdict across methods; measure both with one version of pipemark",
+                "BASE ({}) was measured by method {} and NEW ({name}) by method {}: no verdict across methods; measure both with one version of pipemark",
                 base.name, one.method, other.method
             )));
         }
@@ -171,7 +169,7 @@ fn groups<'a>(base: Party, new: Party, history: &'a [Document]) -> Vec<Vec<&'a D
     groups.into_values().collect()
 }
 
-/// The figures of either trial in sessions of the history; damaged ones are left out.
+/// The figures of either trial in sessions of the history; damaged ones are skipped.
 fn figures_in_history(group: &[&Document], one: &Record, other: &Record) -> Vec<SidesFigures> {
     let record = |document: &&Document| {
         let own = document.trials.iter().find(|record| record.job == one.job || record.job == other.job)?;
@@ -195,7 +193,7 @@ impl Judged {
         let comparisons = pairs.len() + if pairs.len() > groups { groups } else { 0 };
         Judged {
             family: Family::of_ratios(&ratios),
-            together: Together { comparisons, usual: Spread::usual(&spreads) },
+            together: Together { comparisons, prior: Spread::prior(&spreads) },
         }
     }
 }
@@ -251,7 +249,7 @@ fn mean(pairs: &[Pair], judged: &Judged, criterion: Criterion) -> Option<Compari
     if series.len() < 2 {
         return None;
     }
-    // What is usual in single trials is not in their mean.
-    let together = Together { usual: None, ..judged.together };
+    // The prior of single trials doesn't hold for their mean.
+    let together = Together { prior: None, ..judged.together };
     Some(SidesSeries::mean(&series)?.compare(&judged.family, together, criterion).ok()?.0)
 }

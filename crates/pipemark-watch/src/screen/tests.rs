@@ -8,8 +8,8 @@ use crate::{SamplingOptions, Subject, Timeline, Watcher};
 
 /// Of one stage.
 fn report() -> PipelineReport {
-    let manner = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
-    let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), manner);
+    let options = SamplingOptions { touch: false, access: ProcFile::Syscall, period: Duration::from_millis(1) };
+    let mut watcher = Watcher::new(Subject::Processes(vec![std::process::id()]), options);
     let mut timeline = Timeline::default();
     (0..30).for_each(|_| watcher.sample());
     timeline.add(watcher.close_interval());
@@ -19,9 +19,9 @@ fn report() -> PipelineReport {
     report
 }
 
-fn drawn(manner: ScreenOptions, width: usize, height: usize) -> Vec<String> {
+fn drawn(options: ScreenOptions, width: usize, height: usize) -> Vec<String> {
     let terminal = Terminal { width, colour: Colour::Never, characters: Characters::Unicode };
-    picture(&report(), &[vec![0.0, 0.5, 1.0]], manner, terminal, height)
+    frame(&report(), &[vec![0.0, 0.5, 1.0]], options, terminal, height)
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_narrow_screen_has_what_stages_do_and_no_rates() {
 
 #[test]
 fn keys_do_what_the_last_line_says() {
-    let mut manner = ScreenOptions::default();
+    let mut options = ScreenOptions::default();
     let pressed: [(&[u8], _); 6] = [
         (b"q", Some(Key::Quit)),
         (b"\x1b", Some(Key::Quit)),
@@ -61,9 +61,9 @@ fn keys_do_what_the_last_line_says() {
         (b"s ", None),
     ];
     for (bytes, key) in pressed {
-        assert_eq!(manner.take(bytes), key, "{bytes:?}");
+        assert_eq!(options.take(bytes), key, "{bytes:?}");
     }
-    assert!(manner.busiest_first && manner.frozen);
+    assert!(options.busiest_first && options.frozen);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A stage that is busy computing, starved and blocked for so many per cent.
+/// A stage that is busy computing, starved and blocked for these per cent.
 pub(crate) fn stage(number: usize, busy: u32, starved: u32, blocked: u32) -> StageFigures {
     let share = |percent: u32| f64::from(percent) / 100.0;
     StageFigures {

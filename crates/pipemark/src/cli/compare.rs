@@ -16,10 +16,10 @@ use crate::cli::{noise_floor, read};
 /// What `compare` takes.
 #[derive(Debug, Clone, Args)]
 pub struct CompareOptions {
-    /// What to compare with, and what to judge: runs of the history by number or label, or files that --json wrote; - is
+    /// The reference and the new measurement: runs of the history by number or label, or files that --json wrote; - is
     /// standard input. All runs with a label are its sessions, and so are all documents in a file
     ///
-    /// One is enough where --base and --new say which of its trials are which.
+    /// One is enough if --base and --new select its trials.
     #[arg(value_name = "BASE NEW", num_args = 1..=2, required_unless_present = "aa")]
     files: Vec<String>,
     /// Only trials with these parameters as BASE
@@ -36,7 +36,7 @@ pub struct CompareOptions {
     /// End with a code of its own when a trial has this verdict (see below)
     #[arg(long, value_name = "VERDICT,…", value_delimiter = ',', value_parser = one_of(&FAIL_ON))]
     fail_on: Vec<FailOn>,
-    /// Measure the same thing against itself here, and say which change could be seen
+    /// Measure one trial against itself here, and print the smallest detectable change
     #[arg(long, conflicts_with_all = ["files", "base", "new", "fail_on"])]
     aa: bool,
     /// Print all rows, however many
@@ -56,7 +56,7 @@ const FAIL_ON: [WordChoice<FailOn>; 7] = [
     ("missing", FailOn::Missing, "A trial is on one side only, or was not measured on both: code 11"),
     ("no-verdict", FailOn::NoVerdict, "A trial can't be judged, such as with one session each: code 15"),
     ("inconclusive", FailOn::Verdict(Verdict::Inconclusive), "A trial is inconclusive or has no verdict: code 12"),
-    ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "The same"),
+    ("cant-tell", FailOn::Verdict(Verdict::Inconclusive), "Old name of inconclusive"),
     ("better", FailOn::Verdict(Verdict::Better), "A trial is better: code 13"),
     ("same", FailOn::Verdict(Verdict::Same), "A trial is the same: code 14"),
 ];
@@ -127,8 +127,7 @@ fn report(options: &CompareOptions) -> Result<Diff, Stop> {
     let (base, new) = match options.files.as_slice() {
         [one] if options.base.is_empty() => {
             return Err(Stop::usage(format_args!(
-                "there is nothing to compare {} with; name a second file, or say which of its trials to compare, such as \
-                 --base capacity=default --new capacity=1m",
+                "nothing to compare {} with; name a second file, or select trials of this one, such as --base capacity=default --new capacity=1m",
                 neutral(one)
             )));
         }

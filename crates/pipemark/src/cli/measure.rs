@@ -199,7 +199,7 @@ fn verdict(document: &Document, written: bool) -> Ending {
         && any(|record| record.job.ends().is_some() && record.experiment != MEMORY_COPY)
     {
         // The limit that comes before all others was not asked for. Tools that are not here are no failure.
-        Err(Stop::failed("nothing of what was asked for can be measured here; the reasons are beside each trial"))
+        Err(Stop::failed("none of these trials can be measured here; each row has its reason"))
     } else {
         Ok(())
     }

@@ -22,10 +22,10 @@ const SESSIONS: [usize; 4] = [5, 7, 10, 20];
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Noise floor (with --aa)")]
 pub struct NoiseFloorOptions {
-    /// The trial to measure [default: a plain pipe, as 'pipemark bw' measures it]
+    /// The trial to measure [default: the default pipe of 'pipemark bw']
     #[arg(long, value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = Value::parse_pair, requires = "aa")]
     with: Vec<Value>,
-    /// Measure it in N sessions; fewer than 8 do not tell much
+    /// Measure it in N sessions, at least 8 if possible
     #[arg(long, value_name = "N", value_parser = count::<u32>(5, 1000), default_value_t = 8, requires = "aa")]
     sessions: u32,
     /// Measure it N times on each side in each session
@@ -167,8 +167,8 @@ fn sheet(floor: &NoiseFloor) -> Sheet {
         floor.pairs,
         floor.differ_by_runs
     );
-    sheet.text(Style::Plain, [format!("In turns: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
-    sheet.heading(2, "The smallest change in speed that is seen 9 times of 10");
+    sheet.text(Style::Plain, [format!("Interleaved: {change} % ({}): {verdict}", interval(&floor.itself)), between]);
+    sheet.heading(2, "Smallest change in speed that is detected 9 times out of 10");
     let change = |by: f64| Cell::of(format!("{} %", signed_percent(by)), by);
     let table = Table::of(&floor.floors)
         .column(Column::figures("sessions", "sessions"), |one| Cell::of(one.sessions.to_string(), one.sessions))

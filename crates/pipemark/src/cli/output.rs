@@ -85,7 +85,7 @@ pub struct DbOption {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "History")]
 pub struct KeepOptions {
-    /// What to call this measurement, such as before-upgrade; lists and charts show it
+    /// Name this measurement, such as before-upgrade; lists and charts show it
     #[arg(long, value_name = "TEXT", value_parser = label)]
     pub label: Option<String>,
     /// Do not keep this measurement in the history
@@ -113,7 +113,7 @@ pub fn keep(document: &Document, options: &KeepOptions) -> Option<Id> {
         Ok(History::create(options.db.db.as_deref())?.save(document, &json)?)
     };
     let kept = (!options.no_save).then(save)?;
-    kept.inspect_err(|error| say(format_args!("pipemark: this measurement is not kept in the history: {error}"))).ok()
+    kept.inspect_err(|error| say(format_args!("pipemark: this measurement was not saved in the history: {error}"))).ok()
 }
 
 /// Keeps what was seen of a pipeline.
@@ -145,7 +145,7 @@ pub fn printed(format: Format, all: bool, document: &Document, kept: Option<Id>)
     document.trials.retain(|record| record.stopped != Some(Stopped::Interrupted) || !record.samples.is_empty());
     if document.trials.len() < all_trials {
         let reached = document.trials.len();
-        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; these are the figures so far"));
+        say(format_args!("interrupted: {reached} of {all_trials} trials were measured; figures so far"));
     }
     let pointers = match kept {
         Some(id) => {

@@ -52,7 +52,7 @@ pub fn measurement(name: &str, db: &DbOption) -> Result<Document, Stop> {
 
 /// The most sessions on each side of a comparison.
 const MOST_SESSIONS: u32 = 100;
-/// So many of the history are asked how much sessions differ.
+/// Runs of the history that show how much sessions differ.
 const MOST_OTHERS: u32 = 60;
 
 /// Sessions of the history that measured the first trial of this one on its machine; none where they can't be read.
@@ -82,7 +82,9 @@ fn documents(history: &History, filter: &Filter) -> Result<Vec<Document>, Stop> 
 pub fn refuse_to_replace(files: &[String], destinations: &[&Destination]) -> Result<(), Stop> {
     let clash = |destination: &&&Destination| files.iter().any(|file| destination.is_file(Path::new(file)));
     match destinations.iter().find(clash) {
-        Some(file) => Err(Stop::usage(format_args!("{file} is read, so it can't be written as well; write elsewhere"))),
+        Some(file) => {
+            Err(Stop::usage(format_args!("{file} is an input, so it can't be the output too; write elsewhere")))
+        }
         None => Ok(()),
     }
 }
@@ -152,7 +154,8 @@ pub fn text(name: &str, most: u64) -> Result<String, String> {
 /// A sentence that names the file and what is wrong with it.
 pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     let shown = if name == "-" { "standard input".to_owned() } else { neutral(name) };
-    let failed = |error: io::Error| format!("cannot read {shown}: {error}; use a file that --json wrote");
+    let failed =
+        |error: io::Error| format!("cannot read {shown}: {error}; expected a run number, a label or a JSON file");
     let mut bytes = Vec::new();
     let length = match name {
         "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64,
@@ -168,7 +171,9 @@ pub fn file(name: &str) -> Result<Vec<(Document, String)>, String> {
     if length > MOST_BYTES {
         return Err(format!("{shown} is larger than {} MiB, the limit for results of pipemark", MOST_BYTES >> 20));
     }
-    let wrong = |what: &str| format!("{shown} does not hold results of pipemark: {what}; use a file that --json wrote");
+    let wrong = |what: &str| {
+        format!("{shown} does not hold results of pipemark: {what}; expected a run number, a label or a JSON file")
+    };
     let damaged = |error: serde_json::Error| wrong(&neutral(&error.to_string()));
     let json = String::from_utf8(bytes).map_err(|error| wrong(&error.to_string()))?;
     let mut forms = serde_json::Deserializer::from_str(&json).into_iter::<SchemaOnly>();

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// Tells it.
 pub struct Reporter<'a> {
-    shown: Shown,
+    shown: ProgressView,
     lines: Option<&'a mut JsonLines>,
     session: u32,
     /// Why a line could not be written; no more are.
@@ -19,7 +19,7 @@ pub struct Reporter<'a> {
 }
 
 /// What people see.
-enum Shown {
+enum ProgressView {
     /// In a line on a terminal.
     Line(Progress),
     /// As results, by interval; the trial that was announced.
@@ -57,7 +57,8 @@ struct TrialLine<'a> {
 impl<'a> Reporter<'a> {
     /// By interval, or in a line that is not shown where it should be `quiet`.
     pub fn new(by_interval: bool, quiet: bool) -> Reporter<'a> {
-        let shown = if by_interval { Shown::Intervals(String::new()) } else { Shown::Line(Progress::new(quiet)) };
+        let shown =
+            if by_interval { ProgressView::Intervals(String::new()) } else { ProgressView::Line(Progress::new(quiet)) };
         Reporter { shown, lines: None, session: 1, failed: None }
     }
 
@@ -106,9 +107,9 @@ impl Observer for Reporter<'_> {
 
     fn update(&mut self, done: u64, total: u64, trial: &str) {
         match &mut self.shown {
-            Shown::Line(progress) => progress.update(done, total, trial),
-            Shown::Intervals(announced) if announced == trial => {}
-            Shown::Intervals(announced) => {
+            ProgressView::Line(progress) => progress.update(done, total, trial),
+            ProgressView::Intervals(announced) if announced == trial => {}
+            ProgressView::Intervals(announced) => {
                 trial.clone_into(announced);
                 // Who reads it may be gone; the run goes on.
                 let _ = writeln!(stdout(), "{}", neutral(trial));
@@ -117,7 +118,7 @@ impl Observer for Reporter<'_> {
     }
 
     fn passed(&mut self, Passed { from_ns, to_ns, bytes, switches }: Passed) {
-        if let Shown::Line(_) = self.shown {
+        if let ProgressView::Line(_) = self.shown {
             return;
         }
         let seconds = |ns: u64| ns as f64 / 1e9;

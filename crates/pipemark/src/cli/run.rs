@@ -42,11 +42,12 @@ pub struct RunOptions {
     schedule: ScheduleOptions,
     #[command(flatten)]
     entrants: EntrantOptions,
-    /// What programs of other languages check: full is a checksum that sees lost and moved blocks, xor the XOR over 0 to 255
+    /// What programs of other languages check: full is a checksum that detects lost and moved blocks, xor the XOR over 0 to
+    /// 255
     /// of the published benchmark [default: the suite's]
     #[arg(long, value_name = "LEVEL", value_parser = ["full", "xor"], help_heading = "Programs of other languages")]
     verify: Option<String>,
-    /// Build the programs of other languages anew, and measure nothing
+    /// Rebuild the programs of other languages, and measure nothing
     #[arg(long, help_heading = "Programs of other languages")]
     build: bool,
     #[command(flatten)]

@@ -14,8 +14,8 @@ use pipemark_run::plan::ScheduleChoices;
 pub struct ScheduleOptions {
     /// Run each trial exactly N times
     ///
-    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % or --budget is
-    /// spent. A suite may say otherwise.
+    /// Without it each trial is run at least 5 times, until its 95 % interval is within ±3 % or --budget is spent. A suite
+    /// may override this.
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count::<u32>(1, 10_000), conflicts_with = "budget")]
     pub runs: Option<u32>,
     /// Stop adding runs after TIME, such as 30s or 2min
@@ -24,7 +24,7 @@ pub struct ScheduleOptions {
     /// End a run that takes this long [default: 60s more than it should take]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = parse_duration, hide_short_help = true)]
     pub limit: Option<Duration>,
-    /// Measure N times from the start, each as a session of its own, for 'pipemark compare'
+    /// Measure N times from scratch, each as a session of its own, for 'pipemark compare'
     ///
     /// Each session starts new processes, in another order, at other addresses. JSON then holds one document
     /// after the other; the history has an entry for each, and 'pipemark compare' joins those with one --label.

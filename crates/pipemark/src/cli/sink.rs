@@ -44,10 +44,10 @@ pub struct SinkOptions {
 
 const METHODS: [WordChoice<ReceiveCall>; 2] = [
     ("read", ReceiveCall::Read, "read(2): the bytes are copied to memory of the sink"),
-    ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: a pipe's pages are dropped, nobody sees the bytes"),
+    ("splice", ReceiveCall::Splice, "splice(2) to /dev/null: a pipe's pages are dropped unread"),
 ];
 
-/// Between two looks at what has arrived.
+/// Between two counts of what has arrived.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// A larger block would only take memory.
@@ -56,7 +56,7 @@ const LARGEST_BLOCK: ByteSize = ByteSize(1 << 30);
 /// Takes all of standard input, or what comes until Ctrl-C.
 pub fn run(options: &SinkOptions) -> Ending {
     if options.recv == ReceiveCall::Splice && options.verify.is_some() {
-        return Err(Stop::usage("--recv splice never sees the bytes, so it can't verify them; use --recv read"));
+        return Err(Stop::usage("--recv splice never reads the bytes, so it can't verify them; use --recv read"));
     }
     let interrupt = Arc::new(catch_interrupts()?);
     let count = Arc::new(Count { bytes: AtomicU64::new(0), start: OnceLock::new(), line: Mutex::new(SinkLine::new()) });
@@ -215,7 +215,9 @@ fn receive(input: BorrowedFd<'_>, options: &SinkOptions, count: &Count) -> io::R
 fn receiver(input: BorrowedFd<'_>, options: &SinkOptions) -> io::Result<Box<dyn Receiver + Send>> {
     let method = options.recv;
     if method == ReceiveCall::Splice && FileType::from_raw_mode(rustix::fs::fstat(input)?.st_mode) != FileType::Fifo {
-        return Err(io::Error::other("--recv splice takes pages from a pipe, and this is none; use --recv read"));
+        return Err(io::Error::other(
+            "--recv splice takes pages from a pipe, and standard input isn't one; use --recv read",
+        ));
     }
     let options =
         recv::RecvOptions { block: options.block.as_usize(), align: 0, pages: Pages::Base, wait: Wait::Shared };

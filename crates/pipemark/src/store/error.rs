@@ -70,7 +70,7 @@ impl From<rusqlite::Error> for HistoryError {
                 let seconds = PATIENCE.as_secs();
                 format!("was locked by another process for {seconds} seconds; end it, or use another --db FILE")
             }
-            Some(ErrorCode::DiskFull) => "is on a disk that is full; free some space, or use another --db FILE".into(),
+            Some(ErrorCode::DiskFull) => "is on a full disk; free some space, or use another --db FILE".into(),
             Some(ErrorCode::ReadOnly) => "or its folder can't be written to; use another --db FILE".into(),
             Some(ErrorCode::CannotOpen) => {
                 "or its journal can't be opened; see the folder's permissions, or use another --db FILE".into()

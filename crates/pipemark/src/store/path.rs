@@ -22,14 +22,14 @@ pub fn usual_path() -> Result<PathBuf, HistoryError> {
         (Some(data), _) if data.is_absolute() => data,
         (Some(data), _) => {
             return Err(HistoryError::new(format!(
-                "XDG_DATA_HOME is '{}', which is not an absolute path, so the history has no place; correct it, or use --db FILE",
+                "XDG_DATA_HOME is '{}', which is not an absolute path, so there is no place for the history; correct it, or use --db FILE",
                 shown(&data)
             )));
         }
         (None, Some(home)) if home.is_absolute() => home.join(".local/share"),
         (None, _) => {
             return Err(HistoryError::new(
-                "neither XDG_DATA_HOME nor HOME is set to an absolute path, so the history has no place; use --db FILE",
+                "neither XDG_DATA_HOME nor HOME is set to an absolute path, so there is no place for the history; use --db FILE",
             ));
         }
     };
@@ -47,7 +47,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), HistoryError> {
     {
         return Err(HistoryError::of(
             above,
-            format!("belongs to user {}, so no history is kept there; use --db FILE, or sudo -H", metadata.uid()),
+            format!("belongs to user {}, so the history isn't kept there; use --db FILE, or sudo -H", metadata.uid()),
         ));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| HistoryError::folder(folder, &error))

@@ -7,7 +7,7 @@ use crate::store::HistoryError;
 /// "pipe": tells the history from databases of other programs.
 const APPLICATION: i64 = 0x7069_7065;
 
-/// What makes version N + 1 of version N. Never changed once released: there are databases of every version.
+/// The migrations from version N to N + 1. Never changed once released: there are databases of every version.
 const STEPS: [&str; 2] = [
     // Listings read `run` alone; documents would make its pages few and far between.
     "CREATE TABLE run (
@@ -78,7 +78,7 @@ fn state(connection: &Connection) -> Result<i64, HistoryError> {
         (0, 0) if tables == 0 => Ok(0),
         (APPLICATION, 1..=CURRENT) => Ok(version),
         (APPLICATION, found) if found > CURRENT => Err(HistoryError::new(format!(
-            "was written by a newer pipemark (form {found}, and this one knows {CURRENT}); it is left as it is: update \
+            "was written by a newer pipemark (format {found}; this one knows {CURRENT}); it is unchanged: update \
              pipemark, or use another --db FILE"
         ))),
         _ => Err(HistoryError::new("is a database of another program; use another --db FILE")),

@@ -3,7 +3,7 @@
 
 /// The header of `line`: how many spaces it has, `>6` if more than six.
 ///
-/// Characters are looked at one by one, as the document's programs do it.
+/// Characters are compared one by one, as the document's programs do it.
 pub fn header(line: &str) -> &'static str {
     match line.chars().filter(|&character| character == ' ').count() {
         0 => "[spaces: 0]",

@@ -94,13 +94,13 @@ const fn header_len(many: bool) -> usize {
 /// Up to this length a line is copied with one small store: a word's would cross two lines of the cache each time.
 const SHORT: usize = 16;
 
-/// Words copied between two looks at how much room is left and how long the line has become.
+/// Words copied between two checks of how much room is left and how long the line has become.
 const CHUNK: usize = 64;
 
 /// From this length on, a line is handed to the output, which knows whether to copy or to lend it.
 const LONG: usize = 16 << 10;
 
-/// Room for what becomes of so many words, which is most if all of them are terminators, and for what is stored behind.
+/// Room for what becomes of `words` words, which is most if all of them are terminators, and for what is stored behind.
 const fn room_for(words: usize) -> usize {
     words * WORD * (1 + header_len(true)) + 2 * WORD
 }
@@ -122,7 +122,7 @@ unsafe fn run<'b, L: Lanes>(batch: &Batch<'b>, shapes: &mut Shapes, output: &mut
         }
         let words = CHUNK.min((bytes.len() - at) / WORD - 1);
         let room = output.spare(line.filled + room_for(words))?;
-        // SAFETY: `bytes` has so many words from `at` on and one more, for `words` is one less than it has at most. `room` is
+        // SAFETY: `bytes` has `words` words from `at` on and one more, for `words` is one less than it has at most. `room` is
         // for them behind the line in progress, and is the output's own memory. The caller has the instructions.
         let done = unsafe { line.words::<L>(bytes[at..].as_ptr(), words, terminator, shapes, room.as_mut_ptr()) };
         output.advance(done);
@@ -168,7 +168,7 @@ impl SpacesLine {
         self.filled - header_len(self.many)
     }
 
-    /// Goes on with so many words at `from`, and with the lines that begin in them. Returns how many bytes at `room` are
+    /// Goes on with `words` words at `from`, and with the lines that begin in them. Returns how many bytes at `room` are
     /// whole lines now; the bytes of the line then in progress are behind them, as they were at `room` before.
     ///
     /// # Safety
@@ -338,7 +338,7 @@ impl SpacesLine {
 /// Whether no line has more than [`SHORT`] of a word's bytes, if lines end at these bits.
 #[inline(always)]
 fn all_short(ends: u64) -> bool {
-    // The bits less than so many behind where a line begins, or goes on with the word.
+    // The bits less than that far behind where a line begins, or goes on with the word.
     let mut near = ends << 1 | 1;
     for bits in [1, 2, 4, 8] {
         near |= near << bits;
@@ -346,7 +346,8 @@ fn all_short(ends: u64) -> bool {
     near == u64::MAX
 }
 
-/// What becomes of words without spaces whose lines are [short](all_short) and end at the same bits, as in a column of numbers:
+/// What becomes of words without spaces whose lines are [short](all_short) and end at the same bits, as in a column of
+/// numbers:
 /// their bytes and those of headers, always in the same order.
 #[derive(Debug, Clone, Copy)]
 struct Shapes([Shape; SHAPES]);
@@ -371,7 +372,8 @@ struct Shape {
 
 const MOST_STORES: usize = 4;
 
-/// A shape is given up for another after so many words: two that have the same place would otherwise never stay long enough.
+/// A shape is given up for another after this number of words: two that have the same place would otherwise never stay long
+/// enough.
 const MOST_MISSED: u8 = 32;
 
 /// The header of a line without spaces.
@@ -398,7 +400,7 @@ impl Shapes {
         (slot.ends == ends && slot.stored > 0).then_some(slot)
     }
 
-    /// Takes note of a word in which lines end at these bits.
+    /// Records a word in which lines end at these bits.
     #[inline(always)]
     fn learn(&mut self, ends: u64) {
         if ends.count_ones() as usize * header_len(false) > (MOST_STORES - 1) * WORD {
@@ -455,7 +457,8 @@ impl Shape {
     }
 }
 
-/// Goes on with a word without spaces whose lines end at these bits and are [all short](all_short): there is nothing to count
+/// Goes on with a word without spaces whose lines end at these bits and are [all short](all_short): there is nothing to
+/// count
 /// and nothing to choose, and no line waits for the one before. Returns where the line then in progress begins, header
 /// included, and where it goes on.
 ///
@@ -490,7 +493,7 @@ unsafe fn plain<L: Lanes>(
     }
 }
 
-/// Gives the line from `start` to `end` the header for so many spaces, where there is room for one of `many` or not.
+/// Gives the line from `start` to `end` the header for `spaces` spaces, where there is room for one of `many` or not.
 /// Returns its end, and whether they are many.
 ///
 /// # Safety
@@ -509,7 +512,7 @@ unsafe fn finish(start: *mut u8, end: *mut u8, many: bool, spaces: u64) -> (*mut
     }
 }
 
-/// Gives the line from `start` to `end` the header for so many spaces, which is a byte longer or shorter than the one it
+/// Gives the line from `start` to `end` the header for `spaces` spaces, which is a byte longer or shorter than the one it
 /// has room for now. Returns its new end.
 ///
 /// # Safety

@@ -14,9 +14,9 @@ use pipemark_stats::fit::{FittedLine, Weighting};
 
 use crate::sheet::charts::{Context, MOST_CURVES, Trial, at_most, number, published, spread, thinned, title_of};
 
-/// The most distributions that can be told apart in one chart.
+/// The most distributions that can be distinguished in one chart.
 const MOST_DISTRIBUTIONS: usize = 8;
-/// The most runs of one trial that are looked at: each takes some time to unpack.
+/// The most runs of one trial that are drawn: each takes some time to unpack.
 const MOST_RUNS: usize = 30;
 /// Fewer round trips than this beyond a percentile are chance.
 const FEWEST_BEYOND: f64 = 5.0;

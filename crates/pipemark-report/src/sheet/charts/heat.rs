@@ -107,7 +107,7 @@ fn columns(trials: &[Trial], across: Key) -> Vec<String> {
     names
 }
 
-/// A mechanism is told as in the tables: `shm in-place`.
+/// A mechanism is named as in the tables: `shm in-place`.
 fn row_label(context: &Context, trial: &Trial, down: &[Key]) -> String {
     if !down.contains(&Key::Link) {
         return context.section.name_of(trial, down);
@@ -121,7 +121,7 @@ fn row_label(context: &Context, trial: &Trial, down: &[Key]) -> String {
 fn cell(context: &Context, trial: &Trial, (column, row): (usize, usize), compared: bool) -> Point {
     let mut point = context.point(trial, 0.0);
     if is_null(trial) {
-        point.about.push_str("; transfers nothing, not ranked");
+        point.about.push_str("; transfers nothing; not ranked");
     }
     let (value, unit) = match trial.estimates.ratio().filter(|_| compared) {
         Some(ratio) => (ratio.median, Unit::Ratio),

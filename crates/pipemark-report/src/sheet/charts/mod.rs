@@ -77,7 +77,7 @@ impl<'a> Context<'a> {
         &self.labels[trial.run]
     }
 
-    /// The name of something, with the run that it is of where there are several.
+    /// A name, with its run where there are several.
     fn with_run(&self, name: String, run: usize) -> String {
         match (self.several_runs(), name.is_empty()) {
             (true, true) => self.labels[run].clone(),
@@ -119,7 +119,7 @@ impl<'a> Context<'a> {
         grouped(self.ranked().map(|trial| (self.label(trial, but), trial)))
     }
 
-    /// The unit of the figure that trials are told by.
+    /// The unit of the figure that trials are reported by.
     fn unit(&self) -> Unit {
         if self.section.latency { Unit::Nanoseconds } else { Unit::BytesPerSecond }
     }
@@ -194,7 +194,7 @@ fn thinned<T>(points: Vec<T>) -> Vec<T> {
     points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || n + 1 == count).map(|(_, point)| point).collect()
 }
 
-/// The most of `groups` that a chart shows, those with the most important figures first; and what was left out.
+/// The most of `groups` that a chart shows, those with the most important figures first; and what was omitted.
 fn at_most<T>(mut groups: Vec<T>, most: usize, what: &str) -> (Vec<T>, String) {
     let all = groups.len();
     if all <= most {

@@ -1,4 +1,4 @@
-//! Speed over time of trials that have two speeds: a strip for each run.
+//! Speed over time of bimodal trials: a strip for each run.
 
 use pipemark_model::{Pieces, Unit, Warning, neutral};
 use pipemark_show::{Axis, Chart, ChartKind, Colouring, Point, Series, SeriesRole, extent};
@@ -8,7 +8,7 @@ use crate::sheet::charts::{Section, at_most};
 const MOST_STRIPS: usize = 30;
 const MOST_PIECES: u64 = 60;
 
-/// A chart for each trial of the section that has two speeds.
+/// A chart for each bimodal trial of the section.
 pub(in crate::sheet) fn over_time(section: &Section, labels: &[String]) -> Vec<Chart> {
     let strips = section.trials.iter().filter_map(|trial| {
         let two = trial.record.warnings.iter().find(|warning| matches!(warning, Warning::Regimes { .. }))?;

@@ -196,7 +196,7 @@ fn of_time(text: &str, asked: &[Key]) -> Result<Vec<ForeignRun>, String> {
                 match runs.last_mut().map(|run| &mut run.figure) {
                     Some(ForeignFigure::Seconds { user, .. }) if word == "user" => *user = seconds,
                     Some(ForeignFigure::Seconds { system, .. }) => *system = seconds,
-                    _ => return Err(at(format!("'{word}' stands before any 'real'"))),
+                    _ => return Err(at(format!("'{word}' comes before any 'real'"))),
                 }
             }
             None if !line.trim().is_empty() => before = line,

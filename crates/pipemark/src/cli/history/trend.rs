@@ -22,7 +22,7 @@ use crate::store::{Entry, Filter, KnownTrial};
 /// What `trend` takes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct TrendOptions {
-    /// Which trial: by parameters, others being as by default if several have these, or by its whole key; lists trials without
+    /// The trial, by parameters (defaults for the rest if several match) or by its whole key; without, lists all trials
     #[arg(value_name = "KEY=VALUE|TRIAL")]
     trial: Vec<String>,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(super) struct TrendOptions {
     /// Use the newest N runs; 0 uses all
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = count::<u32>(0, u32::MAX.into()))]
     limit: u32,
-    /// A change counts when it is certainly past this, such as 5%
+    /// A change counts when its whole interval is past this, such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = threshold)]
     threshold: Option<f64>,
     /// End with a code of its own when this is the newest change of one of the trials: 10 worse, 13 better
@@ -60,9 +60,7 @@ pub(super) fn trend(options: &TrendOptions) -> Ending {
             return Ok(());
         }
         [] => {
-            return Err(Stop::usage(
-                "no run in the history has such a trial; 'pipemark history trend' lists all trials",
-            ));
+            return Err(Stop::usage("no run in the history has this trial; 'pipemark history trend' lists all trials"));
         }
         [one] => Some(one.key.clone()),
         _ if options.trial.is_empty() => None,

@@ -36,12 +36,12 @@ pub struct RelayOptions {
     /// Keep up to SIZE bytes in memory, so that input and output can pause independently
     #[arg(long, value_name = "SIZE", value_parser = buffer, help_heading = "Buffer")]
     buffer: Option<ByteSize>,
-    /// Start to write when the buffer is filled to PERCENT, again each time it was empty [default: 0]
+    /// Start writing at PERCENT full, and again after each time it was empty [default: 0]
     ///
     /// Writing also starts when the input has ended, or has brought nothing for 1 to 2 s.
     #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
     start_at: Option<u8>,
-    /// When the buffer was full, read on when it has fallen to PERCENT [default: 100]
+    /// After the buffer was full, resume reading at PERCENT [default: 100]
     #[arg(long, value_name = "PERCENT", value_parser = percent(), requires = "buffer", help_heading = "Buffer")]
     stop_at: Option<u8>,
     /// Show what the reader has taken, the rate, and what is left: on a terminal in one line, else a line per interval
@@ -56,7 +56,7 @@ pub struct RelayOptions {
     /// Pass on at most RATE bytes per second, such as 20m
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rate")]
     limit: Option<NonZeroU64>,
-    /// Change the limit of your relay with this process number, which has one, and do nothing else
+    /// Change the limit of your running relay PID, started with --limit, and do nothing else
     #[arg(long, num_args = 2, value_names = ["PID", "limit=RATE"], exclusive = true, help_heading = "Rate")]
     set: Vec<String>,
 }
@@ -193,7 +193,8 @@ fn say_undelivered(bytes: u64) {
     }
 }
 
-/// The capacity to go on with. One that can't be had is reported, and the pipes are made as large as they may be: at a pipeline that runs
+/// The capacity to go on with. One that can't be had is reported, and the pipes are made as large as they may be: at a
+/// pipeline that runs
 /// already, it would be worse to stop.
 fn granted(capacity: Capacity) -> Capacity {
     let Capacity::Set(bytes) = capacity else { return capacity };
