@@ -92,7 +92,7 @@ fn without_a_place_the_measurement_goes_on() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{said}");
         assert!(
-            said.contains("not kept in the history") && said.contains(expected) && said.lines().count() == 1,
+            said.contains("not saved in the history") && said.contains(expected) && said.lines().count() == 1,
             "{said}"
         );
         assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok());
@@ -291,7 +291,7 @@ fn a_trend_tells_changes_from_noise() {
     );
     assert!(flat.contains("also new there: kernel 99.1, another load (others used 0.00 CPUs before"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
-    // A job is told by code, of one trial and of all.
+    // A job is reported by code, of one trial and of all.
     for (words, code) in [
         (&["block=4k", "place=free", "--fail-on", "worse"][..], 10),
         (&["--fail-on", "worse"], 10),
@@ -401,13 +401,13 @@ fn nothing_but_a_result_is_taken_in() {
         let path = past.file("bad.json");
         fs::write(&path, document.to_string()).unwrap();
         let ended = past.run(&["history", "import", path.to_str().unwrap()]);
-        assert_eq!(ended.code(), Some(1));
+        assert_eq!(ended.code(), Some(2));
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
         document[field] = before;
     }
     for path in ["/dev/null", "/nonexistent", "/"] {
         let ended = past.run(&["history", "import", path]);
-        assert!(ended.code() == Some(1) && ended.stderr.contains(path), "{}", ended.stderr);
+        assert!(ended.code() == Some(2) && ended.stderr.contains(path), "{}", ended.stderr);
     }
 }
 

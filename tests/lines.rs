@@ -279,7 +279,7 @@ fn files_are_read_in_order() {
     command.current_dir(folder.path());
     assert_eq!(text(&filter(command, b"").stdout), "X\n");
     for (words, code, expected) in [
-        (&["upper", "/nonexistent/x"][..], 1, "/nonexistent/x can't be read"),
+        (&["upper", "/nonexistent/x"][..], 2, "there is no file /nonexistent/x"),
         (&["uper"], 2, "did you mean upper?"),
         (&["upper", "/"], 1, "Is a directory"),
         (&[&one, "upper"], 2, "name it before the files"),

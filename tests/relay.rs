@@ -342,7 +342,7 @@ fn what_has_no_limit_is_not_changed() {
     for (pid, setting, code, expected) in [
         (cat.id(), "limit=1m", 1, "is not a relay (it is cat)"),
         (plain.id(), "limit=1m", 1, "is a relay without --limit"),
-        (gone, "limit=1m", 1, "there is no process"),
+        (gone, "limit=1m", 2, "there is no process"),
         (cat.id(), "limit=0", 2, "out of range"),
         (cat.id(), "limit=99999999999t", 2, "fits 64 bits"),
         (cat.id(), "buffer=1m", 2, "can't be set"),

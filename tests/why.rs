@@ -21,7 +21,7 @@ while block := os.read(0, 65536):
     )
 }
 
-/// A pipeline that is looked at while it runs, in a process group of its own.
+/// A pipeline that is sampled while it runs, in a process group of its own.
 pub struct Running(Child);
 
 impl Running {
@@ -263,11 +263,11 @@ fn own_failures_have_codes_of_their_own() {
         (vec!["watch", "no-such-verb"], 125),
         (vec!["tune", " "], 125),
         (vec!["why", "--unknown"], 125),
-        (vec!["why", "2147483646"], 1),
-        (vec!["watch", "2147483646"], 1),
-        (vec!["why", "--name", "no-such-name"], 1),
-        (vec!["why", "4294967297"], 1),
-        (vec!["why", "1 99999999999999999999"], 1),
+        (vec!["why", "2147483646"], 2),
+        (vec!["watch", "2147483646"], 2),
+        (vec!["why", "--name", "no-such-name"], 2),
+        (vec!["why", "4294967297"], 2),
+        (vec!["why", "1 99999999999999999999"], 2),
         (vec!["why", &own, "--for", "1ms"], 1),
         // Before the pipeline runs: it would write to standard output.
         (vec!["why", "--json", "/nonexistent/file", "echo it ran"], 125),

@@ -1,5 +1,8 @@
-//! The pipelines that run now: which there are, and why a process can't be looked at.
+//! The pipelines that run now: which there are, and why a process can't be sampled.
 
+use std::fmt::Display;
+
+use pipemark_console::Stop;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
@@ -15,7 +18,7 @@ pub struct LivePipeline {
     pub stages: Vec<String>,
 }
 
-/// The live pipelines whose processes may be looked at: stages that standard input and output join.
+/// The live pipelines whose processes may be sampled: stages that standard input and output join.
 pub fn live() -> Vec<LivePipeline> {
     let mut processes = process::all();
     for ends in processes.iter_mut().filter_map(|process| process.ends.as_mut()) {
@@ -49,18 +52,23 @@ pub fn named(name: &str) -> Vec<u32> {
     processes.iter().filter(called).map(|process| process.pid).collect()
 }
 
-/// Why a process can't be looked at, if it can't.
-pub fn refusal(pid: u32) -> Option<String> {
+/// Nothing has this number.
+pub fn no_process(number: impl Display) -> Stop {
+    Stop::usage(format_args!("there is no process {number}; 'pipemark why' lists live pipelines"))
+}
+
+/// Why a process can't be sampled, if it can't.
+pub fn refusal(pid: u32) -> Option<Stop> {
     // The kernel knows it, and /proc doesn't show it.
     let hidden = || Pid::from_raw(pid.cast_signed()).map(test_kill_process) == Some(Err(Errno::PERM));
     match Process::read(pid) {
         Some(Process { of_kernel: true, comm, .. }) => {
-            Some(format!("process {pid} is a thread of the kernel ({comm}), which no pipe joins to anything"))
+            Some(Stop::failed(format_args!("process {pid} is a kernel thread ({comm}), which has no pipes")))
         }
         Some(process) if process.state != 'Z' => None,
-        _ if hidden() => {
-            Some(format!("process {pid} is another user's, and hidden here (hidepid); look as that user, or as root"))
-        }
-        _ => Some(format!("there is no process {pid}; 'pipemark why' lists live pipelines")),
+        _ if hidden() => Some(Stop::failed(format_args!(
+            "process {pid} belongs to another user and is hidden here (hidepid); run pipemark as that user, or as root"
+        ))),
+        _ => Some(no_process(pid)),
     }
 }

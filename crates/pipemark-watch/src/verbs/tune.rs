@@ -54,7 +54,7 @@ pub fn run(options: &TuneOptions, keep: Keep<'_>) -> Ending {
         quits: false,
         signals: None,
     };
-    let target = wanted(watched)?;
+    let target = watch_target(watched)?;
     if !matches!(target, WatchTarget::Live) {
         let pipes = options.pipe.map_or_else(|| "all pipes".to_owned(), |number| format!("pipe {number}"));
         let size = options.capacity;

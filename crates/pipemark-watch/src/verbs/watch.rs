@@ -11,7 +11,7 @@ use pipemark_show::{Sheet, Style, json_line};
 
 use crate::report::PipelineReport;
 use crate::screen::{Key, Screen};
-use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, ended, wanted};
+use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, ended, watch_target};
 use crate::{Timeline, Watcher, live};
 
 /// What the long help ends with.
@@ -22,7 +22,7 @@ pub const EXAMPLES: &str = include_str!("watch.txt").trim_ascii_end();
 pub struct WatchOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// Stop after TIME; a pipeline that it runs goes on afterwards [default: when the pipeline ends]
+    /// Stop after TIME; a pipeline that it started goes on afterwards [default: when the pipeline ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
     /// Time between two updates of the screen, or two lines
@@ -36,9 +36,9 @@ pub fn run(options: &WatchOptions, keep: Keep<'_>) -> Ending {
     if let Some(Destination::File(_)) = watched.json {
         return Err(Stop::with(why::FAILED, "watch writes JSON lines to standard output: use '--json -'"));
     }
-    match wanted(watched)? {
+    match watch_target(watched)? {
         WatchTarget::Start(command, text) => {
-            let mut live = Shown::new(options, why::is_free())?;
+            let mut live = WatchOutput::new(options, why::is_free())?;
             live.may_draw = why::can_draw() && watched.json.is_none() && matches!(live.how, How::Lines);
             let ending = why::start(watched, command, &text, options.time, &mut live, keep);
             if let Some(error) = live.broken {
@@ -58,7 +58,7 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -
             let found = live::live();
             Some(vec![found.get(nth % found.len().max(1))?.pid])
         });
-        let none = || Stop::failed("no live pipeline that may be looked at; 'pipemark watch 'a | b'' runs one");
+        let none = || Stop::failed("no live pipeline that may be sampled; 'pipemark watch 'a | b'' runs one");
         match show(options, &pids.ok_or_else(none)?, keep)? {
             Some(Key::Next) => {}
             key => return ended(key),
@@ -68,7 +68,7 @@ fn follow(options: &WatchOptions, mut asked: Option<Vec<u32>>, keep: Keep<'_>) -
 }
 
 fn show(options: &WatchOptions, pids: &[u32], keep: Keep<'_>) -> Result<Option<Key>, Stop> {
-    let mut live = Shown::new(options, why::can_draw() && io::stdout().is_terminal())?;
+    let mut live = WatchOutput::new(options, why::can_draw() && io::stdout().is_terminal())?;
     let (_, key) = why::look(&options.watched, pids, options.time, &mut live, keep)?;
     live.broken.map_or(Ok(key), |error| Err(error.into()))
 }
@@ -80,7 +80,7 @@ enum How {
     Json,
 }
 
-struct Shown {
+struct WatchOutput {
     how: How,
     interval: Duration,
     next: Instant,
@@ -92,8 +92,8 @@ struct Shown {
     broken: Option<OutputError>,
 }
 
-impl Shown {
-    fn new(options: &WatchOptions, screen: bool) -> Result<Shown, Stop> {
+impl WatchOutput {
+    fn new(options: &WatchOptions, screen: bool) -> Result<WatchOutput, Stop> {
         let how = match (&options.watched.json, screen) {
             (Some(_), _) => How::Json,
             (None, true) => How::Screen(Box::new(Screen::open(terminal_of(&io::stderr()))?)),
@@ -102,14 +102,14 @@ impl Shown {
         if !matches!(how, How::Screen(_)) {
             check_stdout()?;
         }
-        // A picture is shown as soon as there is one; a line is about an interval.
+        // A frame is drawn as soon as there is one; a line is about an interval.
         let first = if matches!(how, How::Screen(_)) { Duration::ZERO } else { options.interval };
         let next = Instant::now() + first;
-        Ok(Shown { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
+        Ok(WatchOutput { how, interval: options.interval, next, gone: false, may_draw: false, broken: None })
     }
 }
 
-impl Shown {
+impl WatchOutput {
     /// Draws from now on where nothing of the pipeline reads or writes the terminal; otherwise says why not.
     fn decide(&mut self, watcher: &Watcher, timeline: &Timeline) {
         if watcher.uses_terminal() || watcher.waits_for_terminal(timeline) {
@@ -123,9 +123,9 @@ impl Shown {
     }
 }
 
-impl WatchView for Shown {
+impl WatchView for WatchOutput {
     fn show(&mut self, watcher: &Watcher, timeline: &Timeline) {
-        /// Intervals of half a second that a picture is about, and that its history is.
+        /// Intervals of half a second that a frame covers, and that its history is.
         const RECENT: usize = 4;
         const HISTORY: usize = 240;
         if std::mem::take(&mut self.may_draw) {

@@ -1,4 +1,4 @@
-//! `pipemark why`: what holds a pipeline back, one that it runs or one that runs already.
+//! `pipemark why`: names the bottleneck of a pipeline that it runs, or of one that runs already.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -27,7 +27,7 @@ use crate::{PipelineFigures, SamplingOptions, Subject, Timeline, Watcher, live, 
 /// How long an interval is.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a signal may take to reach a pipeline that isn't looked at any more.
+/// How long a signal may take to reach a pipeline that isn't sampled any more.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// What is wrong with `why` itself, as `env` and `timeout` have it: its other codes are the pipeline's.
@@ -43,7 +43,8 @@ pub const EXAMPLES: &str = include_str!("why.txt").trim_ascii_end();
 pub struct WhyOptions {
     #[command(flatten)]
     watched: WatchedOptions,
-    /// How long to look; a pipeline that it runs goes on afterwards [default: 2s at one that runs already, else until it ends]
+    /// How long to sample; a pipeline that it started goes on afterwards [default: 2s for a running one, else until it
+    /// ends]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     time: Option<Duration>,
 }
@@ -57,19 +58,19 @@ pub struct WatchedOptions {
     /// A command with its arguments, to run without a shell
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Look at the pipelines with a process of this name
+    /// Sample the pipelines with a process of this name
     #[arg(long, value_name = "NAME", conflicts_with_all = ["words", "command"])]
     name: Option<String>,
     /// Write everything as JSON to FILE, or to standard output for '-'
     #[arg(long, value_name = "FILE|-", value_parser = destination)]
     pub json: Option<Destination>,
-    /// Keep what each stage did when in the history; 'pipemark report' draws it
+    /// Save each stage's activity over time in the history; 'pipemark report' draws it
     #[arg(long)]
     record: bool,
     /// Open no pipe, not even once for its capacity
     #[arg(long)]
     pub no_touch: bool,
-    /// Judge threads by this file of /proc/PID, or by the next one below where it can't be read
+    /// Read thread states from this file of /proc/PID, or from the next one if it is unreadable
     #[arg(long, value_name = "FILE", value_parser = one_of(&FILES), default_value = "syscall")]
     access: ProcFile,
 }
@@ -77,12 +78,12 @@ pub struct WatchedOptions {
 /// The choices of `--access`: files in /proc/PID.
 const FILES: [WordChoice<ProcFile>; 3] = [
     ("syscall", ProcFile::Syscall, "The system call that a thread waits in"),
-    ("wchan", ProcFile::Wchan, "The kernel's function that it waits in"),
+    ("wchan", ProcFile::Wchan, "The kernel function that it waits in"),
     ("stat", ProcFile::Stat, "Whether it runs or sleeps"),
 ];
 
 impl WatchedOptions {
-    pub fn manner(&self) -> SamplingOptions {
+    pub fn sampling(&self) -> SamplingOptions {
         SamplingOptions { touch: !self.no_touch, access: self.access, period: Duration::from_millis(10) }
     }
 }
@@ -96,8 +97,8 @@ pub enum WatchTarget {
     Start(Command, OsString),
 }
 
-/// What the words ask for.
-pub fn wanted(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
+/// What to watch, by the command line.
+pub fn watch_target(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     let usage = |sentence: &str| Stop::with(FAILED, sentence);
     // Before a pipeline runs for hours.
     if let Some(destination) = &options.json {
@@ -106,13 +107,13 @@ pub fn wanted(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     if let Some(name) = &options.name {
         let found = live::named(name);
         if found.is_empty() {
-            return Err(Stop::failed(format_args!("there is no process called '{}'", neutral(name))));
+            return Err(Stop::usage(format_args!("there is no process called '{}'", neutral(name))));
         }
         return Ok(WatchTarget::Processes(found));
     }
     if !options.command.is_empty() {
         if !options.words.is_empty() {
-            return Err(usage("a pipeline in quotes and a command after -- exclude each other; leave one out"));
+            return Err(usage("a pipeline in quotes and a command after -- exclude each other; omit one"));
         }
         // One word with blanks is a pipeline in quotes.
         if let [pipeline] = &options.command[..]
@@ -131,10 +132,7 @@ pub fn wanted(options: &WatchedOptions) -> Result<WatchTarget, Stop> {
     }
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let numbers = joined.to_str().filter(|text| text.split_whitespace().all(is_number));
-    let pid = |word: &str| {
-        let refused = || Stop::failed(format_args!("there is no process {word}; 'pipemark why' lists live pipelines"));
-        word.parse().map_err(|_| refused())
-    };
+    let pid = |word: &str| word.parse().map_err(|_| live::no_process(word));
     match (numbers, options.words.len()) {
         (Some(numbers), _) => {
             Ok(WatchTarget::Processes(numbers.split_whitespace().map(pid).collect::<Result<_, _>>()?))
@@ -202,7 +200,7 @@ pub trait WatchView {
 /// Finds out.
 pub fn run(options: &WhyOptions, keep: Keep<'_>) -> Ending {
     let watched = &options.watched;
-    match wanted(watched)? {
+    match watch_target(watched)? {
         WatchTarget::Live => list(watched, "why"),
         WatchTarget::Processes(pids) => {
             let time = options.time.unwrap_or(Duration::from_secs(2));
@@ -302,7 +300,7 @@ fn watch(
     (timeline, key)
 }
 
-/// Looks at what runs already, for so long or until it ends. What the person asked for meanwhile.
+/// Samples what runs already, for `time` or until it ends. Returns what the user asked for meanwhile.
 pub fn look(
     options: &WatchedOptions,
     pids: &[u32],
@@ -310,12 +308,12 @@ pub fn look(
     live: &mut dyn WatchView,
     keep: Keep<'_>,
 ) -> Result<(PipelineReport, Option<Key>), Stop> {
-    if let Some(reason) = pids.iter().find_map(|&pid| live::refusal(pid)) {
-        return Err(Stop::failed(reason));
+    if let Some(stop) = pids.iter().find_map(|&pid| live::refusal(pid)) {
+        return Err(stop);
     }
     // It starts nothing, so no guards are needed.
     let interrupt = Interrupt::catch().map_err(Stop::failed)?;
-    let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.manner());
+    let mut watcher = Watcher::new(Subject::Processes(pids.to_vec()), options.sampling());
     let deadline = time.map(|time| Instant::now() + time);
     let mut interrupted = false;
     let mut alive = Instant::now();
@@ -379,7 +377,7 @@ pub fn start(
         Stop::with(code, format_args!("'{}' could not be started: {error}", neutral(&program)))
     })?;
     let pid = child.pid();
-    let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.manner());
+    let mut watcher = Watcher::new(Subject::Child(pid.as_raw_nonzero().get().cast_unsigned()), options.sampling());
     let mut broken = None;
     let mut timeline = Timeline::default();
     // Opened once: to open and close one for each sample cost the pipeline a tenth of its speed.

@@ -38,7 +38,7 @@ pub struct LinesOptions {
     /// Bytes to ask for with one read, of a pipe a page at least [default: 512k from a file, else up to 64k, of a pipe on one CPU 256k]
     #[arg(long, value_name = "SIZE", value_parser = |text: &str| bounded("batch", text, ByteSize(1), LARGEST_BATCH), global = true)]
     batch: Option<ByteSize>,
-    /// Only the lines that start in these bytes of a file; either side may be left out
+    /// Only the lines that start in these bytes of a file; either side may be omitted
     #[arg(long, value_name = "LOW:HIGH", value_parser = range, global = true)]
     range: Option<Range<u64>>,
     /// Lines end with NUL instead of newline
@@ -65,7 +65,7 @@ enum Instructions {
 }
 
 const INSTRUCTIONS: [WordChoice<Instructions>; 2] = [
-    ("best", Instructions::Best, "the widest vectors that this processor has"),
+    ("best", Instructions::Best, "the widest vectors of this processor"),
     ("portable", Instructions::Portable, "none but those of every processor; slower, same output"),
 ];
 
@@ -113,7 +113,7 @@ const SENDS: [WordChoice<SendMethod>; 2] = [
     (
         "give-away",
         SendMethod::GiveAway,
-        "vmsplice(2): a pipe gets our pages, which are never written again; pays where capacity is large and output is read late",
+        "vmsplice(2): a pipe gets our pages, which are never written again; faster where the pipe is large and read late",
     ),
 ];
 
@@ -227,9 +227,7 @@ fn stop(error: &Error, path: Option<&Path>) -> Stop {
     let name = path.map_or_else(String::new, |path| format!("{}: ", path.display()));
     match error {
         Error::LineTooLong { .. } => Stop::failed(format_args!("{name}{error}; raise --max-line to accept it")),
-        Error::RangeOfNoFile => {
-            Stop::failed(format_args!("{name}{error}; write it to a file first, or leave out --range"))
-        }
+        Error::RangeOfNoFile => Stop::failed(format_args!("{name}{error}; write it to a file first, or omit --range")),
         _ => Stop::failed(format_args!("{name}{error}")),
     }
 }
@@ -250,6 +248,7 @@ fn not_opened(path: &Path, error: &io::Error) -> Stop {
                 names.join(", ")
             ))
         }
+        None if error.kind() == io::ErrorKind::NotFound => Stop::usage(format_args!("there is no file {name}")),
         None => Stop::failed(format_args!("{name} can't be read: {error}")),
     }
 }

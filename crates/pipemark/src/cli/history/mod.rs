@@ -119,7 +119,8 @@ struct ImportOptions {
     /// Results as JSON; with --as a log of time(1), what hyperfine's --export-json wrote, or CSV
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// What others measured, such as block=64k or total=1g; KEY alone takes each run's own from the file: the line before a time,
+    /// Parameters of these measurements, such as block=64k or total=1g; KEY alone takes each run's own from the file: the
+    /// line before a time,
     /// hyperfine's parameter or the column of that name
     #[arg(long = "as", value_name = "KEY[=VALUE]")]
     settings: Vec<foreign::OwnSetting>,
@@ -199,8 +200,8 @@ fn export(options: &HistoryExportOptions) -> Ending {
 fn import(options: &ImportOptions) -> Ending {
     // Everything is read before anything is kept.
     let read = |path: &PathBuf| match options.settings.is_empty() {
-        true => read::file(&path.to_string_lossy()).map_err(Stop::failed),
-        false => of_others(&path.to_string_lossy(), options).map_err(Stop::failed),
+        true => read::file(&path.to_string_lossy()).map_err(Stop::usage),
+        false => of_others(&path.to_string_lossy(), options).map_err(Stop::usage),
     };
     let documents = options.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut history = History::create(options.db.db.as_deref())?;
@@ -228,7 +229,7 @@ fn of_others(name: &str, options: &ImportOptions) -> Result<Vec<(Document, Strin
 fn delete(options: &DeleteOptions) -> Ending {
     let mut history = present(&options.db)?;
     if !options.yes && !io::stdin().is_terminal() {
-        return Err(Stop::usage("standard input is no terminal, so nothing was deleted; use --yes"));
+        return Err(Stop::usage("standard input isn't a terminal, so nothing was deleted; use --yes"));
     }
     if !options.yes && !confirmed(&history, &options.ids)? {
         say("nothing was deleted");

@@ -71,7 +71,7 @@ pub fn set(pid: u32, limit: NonZeroU64) -> Result<(), Stop> {
 
 fn find(pid: u32) -> Result<OwnedFd, Stop> {
     let failed = |errno: Errno| match errno {
-        Errno::NOENT | Errno::SRCH => Stop::failed(format_args!("there is no process {pid}")),
+        Errno::NOENT | Errno::SRCH => Stop::usage(format_args!("there is no process {pid}")),
         _ => Stop::failed(format_args!("process {pid} can't be read: {}", io::Error::from(errno))),
     };
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
