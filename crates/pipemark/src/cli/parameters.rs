@@ -62,7 +62,9 @@ impl<K: KeySet> Args for ParameterFlags<K> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading(K::HEADING);
         let default = |key| K::DEFAULTS.iter().find(|(own, _)| *own == key).map_or("", |(_, default)| default);
-        let flags = K::KEYS.iter().map(|&key| {
+        // Groups appear in the order of their first flags: the common ones first.
+        let (common, rare): (Vec<Key>, Vec<Key>) = K::KEYS.iter().copied().partition(|key| K::COMMON.contains(key));
+        let flags = common.into_iter().chain(rare).map(|key| {
             let flag = flag(key, default(key)).hide(K::HIDDEN.contains(&key));
             match K::COMMON.iter().position(|&common| common == key) {
                 Some(place) => flag.display_order(place),
