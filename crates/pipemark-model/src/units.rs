@@ -299,6 +299,56 @@ impl Unit {
     }
 }
 
+/// One multiple of a unit, in which all figures of a column are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct ColumnUnit {
+    unit: Unit,
+    divisor: f64,
+    name: &'static str,
+}
+
+impl Unit {
+    /// The largest multiple of which the smallest figure is a tenth or more. Where the largest would then have five digits or more
+    /// before the point, the next one, if the smallest still has a digit.
+    pub fn common(self, figures: impl IntoIterator<Item = f64>) -> ColumnUnit {
+        let of = |(divisor, name)| ColumnUnit { unit: self, divisor, name };
+        let figures = figures.into_iter().filter(|figure| figure.is_finite() && *figure > 0.0);
+        let (least, most) = figures.fold((f64::MAX, 0.0_f64), |(least, most), own| (least.min(own), most.max(own)));
+        let multiples = self.multiples();
+        if most == 0.0 {
+            return of(multiples[multiples.len() - 1]);
+        }
+        let fits = |multiple: &(f64, &'static str)| least >= multiple.0 * 0.0995 && most >= multiple.0 * 0.9995;
+        let at = multiples.iter().position(fits).unwrap_or(multiples.len() - 1);
+        let larger = at.checked_sub(1).map(|at| multiples[at]);
+        of(larger
+            .filter(|(larger, _)| most >= 9999.5 * multiples[at].0 && least >= larger * 0.001)
+            .unwrap_or(multiples[at]))
+    }
+}
+
+impl ColumnUnit {
+    /// `0.997 GiB/s`.
+    pub fn show(self, figure: f64) -> String {
+        match self.unit {
+            Unit::BytesPerSecond => format!("{} {}/s", digits(figure / self.divisor), self.name),
+            Unit::Bytes | Unit::Nanoseconds => format!("{} {}", digits(figure / self.divisor), self.name),
+            unit => unit.show(figure),
+        }
+    }
+
+    /// `0.997G`.
+    pub fn brief(self, figure: f64) -> String {
+        match self.unit {
+            Unit::BytesPerSecond | Unit::Bytes | Unit::Nanoseconds => {
+                let letter = self.name.chars().next().filter(|c| *c != 'B').map(String::from).unwrap_or_default();
+                format!("{}{letter}", digits(figure / self.divisor))
+            }
+            unit => unit.brief(figure),
+        }
+    }
+}
+
 /// Whether more or less of a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -403,5 +453,22 @@ mod tests {
             let _ = text.parse::<Nanos>();
             let _ = text.parse::<Delay>();
         }
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        const MIB: f64 = GIB / 1024.0;
+        let column = |figures: &[f64]| {
+            let unit = Unit::BytesPerSecond.common(figures.iter().copied());
+            figures.iter().map(|figure| unit.brief(*figure)).collect::<Vec<_>>()
+        };
+        assert_eq!(column(&[1021.0 * MIB, 1.05 * GIB]), ["0.997G", "1.05G"]);
+        assert_eq!(column(&[62.5 * MIB, 3.0 * GIB]), ["62.5M", "3072M"]);
+        // Five digits before the point are too many, if the smallest keeps a digit.
+        assert_eq!(column(&[5.0 * MIB, 40.0 * GIB]), ["0.005G", "40.0G"]);
+        assert_eq!(column(&[645.0 * MIB, 55.4 * 1024.0 * GIB]), ["0.630G", "56730G"]);
+        assert_eq!(column(&[0.0]), ["0"]);
+        let times = Unit::Nanoseconds.common([634e6, 2.09e9]);
+        assert_eq!([times.show(634e6), times.show(2.09e9)], ["0.634 s", "2.09 s"]);
     }
 }

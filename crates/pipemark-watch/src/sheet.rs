@@ -1,6 +1,6 @@
 //! A running pipeline: its stages and pipes, and what holds it back, which comes last.
 
-use pipemark_model::{ByteSize, Nanos, Throughput, Unit, counted};
+use pipemark_model::{ByteSize, ColumnUnit, Nanos, Unit, counted};
 use pipemark_show::{
     Axis, Block, Cell, Chart, ChartKind, Column, Fit, Grid, Note, Point, Row, RowGroup, Scale, Series, SeriesRole,
     Sheet, Style, Table, sparkline,
@@ -15,7 +15,7 @@ const MOST: usize = 30;
 /// Points of the past that are shown beside a stage.
 const POINTS: usize = 10;
 
-/// What was found out about a pipeline.
+/// The report on a pipeline.
 pub fn why(report: &PipelineReport) -> Sheet {
     let mut sheet = Sheet::default();
     let mut about = vec![format!("why · {}", report.pipeline), format!("{:.1} s", report.seconds)];
@@ -93,6 +93,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
     if !busiest_first {
         shown.sort_by_key(|stage| stage.number);
     }
+    let unit = unit_of_rates(&shown);
     for figures in shown {
         let mark = report.verdict.stage == Some(figures.number);
         let busy = history.get(figures.number - 1).map_or(&[][..], Vec::as_slice);
@@ -102,7 +103,7 @@ fn grid(report: &PipelineReport, history: &[Vec<f64>], busiest_first: bool) -> G
         let switches = figures.switches_per_second.map_or_else(|| "–".to_owned(), thousands);
         let live = [Cell::shown(switches), Cell::shown(sparkline(&busy)).style(Style::Bar)];
         rows.push(Row::from(
-            [stage(figures, mark, runs), calls(figures), live[..if runs { 2 } else { 0 }].to_vec()].concat(),
+            [stage(figures, unit, mark, runs), calls(figures), live[..if runs { 2 } else { 0 }].to_vec()].concat(),
         ));
         let outs = report.pipes.iter().filter(|pipe| pipe.from == figures.number && !busiest_first);
         rows.extend(outs.map(|one| pipe(one, figures.number, report.verdict.pipe == Some(one.number), runs)));
@@ -126,9 +127,15 @@ fn thousands(count: f64) -> String {
     if count < 9_999.5 { format!("{count:.0}") } else { format!("{:.0}k", count / 1e3) }
 }
 
-fn stage(figures: &StageFigures, mark: bool, runs: bool) -> Vec<Cell> {
-    let rate =
-        |rate: Option<f64>| Cell::shown(rate.map_or_else(|| "–".to_owned(), |rate| Throughput(rate).to_string()));
+/// The unit of all rates of the table. A trickle beside a flood doesn't decide it.
+fn unit_of_rates(stages: &[&StageFigures]) -> ColumnUnit {
+    let rates = stages.iter().flat_map(|stage| [stage.bytes_in_per_second, stage.bytes_out_per_second]).flatten();
+    let most = rates.clone().fold(0.0, f64::max);
+    Unit::BytesPerSecond.common(rates.filter(|rate| *rate > most * 1e-4))
+}
+
+fn stage(figures: &StageFigures, unit: ColumnUnit, mark: bool, runs: bool) -> Vec<Cell> {
+    let rate = |rate: Option<f64>| Cell::shown(rate.map_or_else(|| "–".to_owned(), |rate| unit.show(rate)));
     let share = |share: f64| Cell::of(percent(share), share);
     let style = if mark { Style::Success } else { Style::Plain };
     let several = if figures.processes > 1 { format!(" ×{}", figures.processes) } else { String::new() };
@@ -160,7 +167,7 @@ fn pipe(figures: &PipeFigures, after: usize, mark: bool, short: bool) -> Row {
     Row { cells: vec![Cell { text: name, ..Cell::default() }], instead: Some((style, text)) }
 }
 
-/// Adds what was found out about a pipeline, with what each stage did when.
+/// Adds the report on a pipeline, with each stage's activity over time.
 pub fn timeline(sheet: &mut Sheet, report: &PipelineReport) {
     sheet.heading(2, &report.pipeline);
     sheet.blocks.extend(why(report).blocks);
@@ -197,7 +204,7 @@ pub fn live(found: &[LivePipeline], verb: &str) -> Sheet {
         .column(Column::figures("pid", "PID"), |live| Cell::of(live.pid.to_string(), live.pid))
         .column(Column::words("pipeline", "pipeline").fit(Fit::Elastic), stages);
     let text = match found.len() {
-        0 => format!("no live pipeline that may be looked at; 'pipemark {verb} 'a | b'' runs one"),
+        0 => format!("no live pipeline that may be sampled; 'pipemark {verb} 'a | b'' runs one"),
         count => format!("{}; 'pipemark {verb} PID' takes one", counted(count, "live pipeline")),
     };
     Sheet::of(table.grid(), [Note::plain(text)])

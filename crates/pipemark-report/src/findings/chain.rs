@@ -18,6 +18,9 @@ const STRAIGHT: f64 = 0.1;
 /// What a line that explains less than so much of the variance says is not told.
 const LEAST_R_SQUARED: f64 = 0.9;
 
+/// An interval whose ends are further apart than this factor gives no figure.
+const WIDEST: f64 = 2.0;
+
 /// One length of a chain.
 struct ChainPoint<'a> {
     measured: MeasuredTrial<'a>,
@@ -44,6 +47,19 @@ impl<'a> ChainPoint<'a> {
     /// Bytes per second that all stages together passed on, over the time that bytes flowed.
     fn per_hop(&self) -> f64 {
         self.length * self.bytes / self.flow
+    }
+
+    /// The rate per hop with its interval, if that is narrow enough.
+    fn per_hop_in_words(&self) -> String {
+        let estimate = self.measured.record.estimate.as_ref().map(|own| own.throughput());
+        let length = self.length;
+        match estimate.and_then(|own| Some((own.median, own.low?, own.high?))) {
+            Some((median, low, high)) if low > 0.0 && high <= WIDEST * low => {
+                let hop = |rate: f64| Throughput(length * rate).to_string();
+                format!("Rate per hop at {length} stages: {} ({}–{})", hop(median), hop(low), hop(high))
+            }
+            _ => format!("Rate per hop at {length} stages: inconclusive"),
+        }
     }
 }
 
@@ -99,27 +115,28 @@ pub(super) fn cost(group: &[MeasuredTrial]) -> Option<Candidate> {
         ),
         (None, None) => "Not linear: no three lengths in a row are within 10 % of one line".to_owned(),
     };
-    let hops = points.iter().filter(|point| point.length > 0.0);
-    let per_hop: Vec<String> =
-        hops.map(|point| format!("{} at {}", Throughput(point.per_hop()), point.length)).collect();
     let seconds = |seconds: f64| time(seconds.max(0.0) * 1e9);
-    let interval = per_gib.slope.low.zip(per_gib.slope.high);
     let fits = |line: &FittedLine| line.r_squared >= LEAST_R_SQUARED;
-    let interval = interval.map_or_else(String::new, |(low, high)| format!(" ({}–{})", seconds(low), seconds(high)));
-    let costs = [
-        fits(&per_gib).then(|| format!("{}{interval} per GiB", seconds(per_gib.slope.value))),
-        fits(&to_start).then(|| format!("{} to start", seconds(to_start.slope.value))),
-    ];
-    let costs = match costs.into_iter().flatten().collect::<Vec<_>>() {
-        none if none.is_empty() => "no line tells what it costs".to_owned(),
-        costs => costs.join(" and "),
+    // A cost whose interval reaches zero, or spans more than a factor of two, is no figure.
+    let cost = |line: &FittedLine, unit: &str| match (line.slope.low, line.slope.high) {
+        _ if !fits(line) => None,
+        (Some(low), Some(high)) if low > 0.0 && high <= WIDEST * low => {
+            Some(format!("{} ({}–{}) {unit}", seconds(line.slope.value), seconds(low), seconds(high)))
+        }
+        _ => None,
+    };
+    let costs = match [cost(&per_gib, "per GiB"), cost(&to_start, "to start")] {
+        [None, None] => "cost inconclusive".to_owned(),
+        [Some(flow), None] => flow,
+        [None, Some(start)] => format!("cost per GiB inconclusive; {start}"),
+        [Some(flow), Some(start)] => format!("{flow} and {start}"),
     };
     let text = format!(
-        "One more '{}', {}: {costs}. {shape}{}. Per hop: {}.",
+        "One more '{}', {}: {costs}. {shape}{}. {}.",
         stage(first.measured),
         setting(first.measured.job, &[Key::Length, Key::Stage]),
         if fits(&of_real) { format!(" (R² {:.4})", of_real.r_squared) } else { String::new() },
-        per_hop.join(", "),
+        last.per_hop_in_words(),
     );
     let chain = |point: &ChainPoint| {
         json!({
@@ -249,6 +266,16 @@ mod tests {
         let slope = |name: &str| finding.evidence[name]["value"].as_f64().unwrap();
         assert!((slope("seconds_per_gib_and_stage") - 0.4).abs() < 1e-6);
         assert!((slope("seconds_to_start_a_stage") - 0.002).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_cost_whose_interval_holds_zero_is_inconclusive() {
+        let noise = [0.0, 3.0, -2.0, 4.0, -3.0, 2.0];
+        let lengths = [0, 1, 2, 4, 8, 16].into_iter().zip(noise);
+        let outcomes = lengths.map(|(n, noise)| chain(n, 5.0 + 0.05 * f64::from(n) + noise, 0.01)).collect();
+        let text = finding(outcomes, "chain-cost").text;
+        assert!(text.contains("cost inconclusive") || text.contains("per GiB inconclusive"), "{text}");
+        assert_eq!(text.matches("Rate per hop").count(), 1, "{text}");
     }
 
     #[test]

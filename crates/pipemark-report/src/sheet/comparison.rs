@@ -9,7 +9,7 @@ use pipemark_stats::verdict::Verdict;
 
 use crate::sheet::words::time;
 
-/// Rows beyond these are left out unless asked for: a screen has no more. Those that changed are never left out.
+/// Rows beyond these are hidden unless asked for: a screen has no more. Those that changed are never hidden.
 const MOST_ROWS: usize = 24;
 /// More that were not compared are only counted.
 const MOST_MISSING: usize = 3;
@@ -43,9 +43,11 @@ pub fn comparison(diff: &Diff, all: bool) -> Sheet {
 }
 
 /// For programs, `kind` is trial, reference (a copy within one process, which has no verdict), mean (of the experiment's
-/// trials, geometric; it has no `base` and `new`) or missing (its `name` is the reason, its verdict the side that lacks it).
+/// trials, geometric; it has no `base` and `new`) or missing (its `name` is the reason, its verdict the side that lacks
+/// it).
 /// `base` and `new` are bytes per second, or in latency mode nanoseconds. `change`, `low` and `high` are fractions; `low`
-/// and `high` are the ends of its 95 % interval, empty where too few runs allow none; `judged_low` and `judged_high` those of
+/// and `high` are the ends of its 95 % interval, empty where too few runs allow none; `judged_low` and `judged_high` those
+/// of
 /// the interval that the verdict goes by, which people see. `p` is of the test for no difference.
 fn columns() -> Vec<Column> {
     let mut columns = vec![Column::words("name", "trial").fit(Fit::Wrapped)];
@@ -76,6 +78,7 @@ fn group(group: &diff::ChangeGroup, room: &mut usize) -> RowGroup {
         Mode::Throughput => ("throughput, higher is better", Unit::BytesPerSecond),
         Mode::Latency => ("median round trip, lower is better", Unit::Nanoseconds),
     };
+    let unit = unit.common(group.changes.iter().filter(|change| !change.reference).flat_map(|c| [c.base, c.new]));
     let row = |kind: &str, name: &str, change: Option<&Change>, comparison: &Comparison| {
         // What is shown agrees with the change.
         let figure = |of: fn(&Change) -> f64, typical: fn((f64, f64)) -> f64| {
@@ -159,7 +162,7 @@ fn outcome(comparison: &Comparison, in_brackets: bool) -> Vec<Cell> {
     ]
 }
 
-/// What nothing can be judged by has no verdict, be it one for programs.
+/// Where nothing can be judged there is no verdict, not even one for programs.
 fn verdict_in_words(comparison: &Comparison) -> &'static str {
     match comparison.judged() {
         None => NO_VERDICT,
@@ -217,7 +220,7 @@ fn legend(diff: &Diff) -> String {
         (Some(Pairing::Rounds), false) => "; compared round by round, at 95 % for all rows together",
         (Some(Pairing::Rounds), true) => "; compared round by round in each session, at 98 % for all rows together",
         (Some(_), _) => "; compared by session, at 98 % for all rows together",
-        (None, _) => "; intervals: 95 %, of these runs, which say nothing of other sessions",
+        (None, _) => "; intervals: 95 %, of these runs only, not of other sessions",
     });
     if diff.known_sessions > 0 && by_session {
         text.push_str(&format!(", with {} of the history", counted(diff.known_sessions, "session")));

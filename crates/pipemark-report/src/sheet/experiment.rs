@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pipemark_model::{
-    COPIED, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between, differing,
-    digits, distinct, neutral, percent, shared, three_digits,
+    COPIED, ColumnUnit, Estimate, Estimates, Figure, Job, Key, LinkKind, Record, Unit, Volume, WaitPolicy, between,
+    differing, digits, distinct, neutral, percent, shared, three_digits,
 };
 use pipemark_show::{Align, Cell, Column, Fit, Grid, Note, Style, Table};
 
@@ -67,7 +67,7 @@ impl<'a> MeasuredExperiment<'a> {
         shared(&self.jobs())
     }
 
-    /// Whether its trials are told by their times, though those of a rate that was not reached are left out.
+    /// Whether its trials are reported by their times, though those of a rate that was not reached are omitted.
     pub(super) fn is_latency(&self) -> bool {
         let mut measured = self.records.iter().filter(|record| record.estimate.is_some()).peekable();
         measured.peek().is_some() && measured.all(|record| record.job.is_latency())
@@ -103,15 +103,22 @@ impl<'a> MeasuredExperiment<'a> {
         &'s self,
         table: &mut Table<'s, &'a Record>,
         heading: &str,
-        show: fn(&Estimates, &MeasuredExperiment, &Record) -> Option<String>,
+        show: impl Fn(&Estimates, &MeasuredExperiment, &Record) -> Option<String> + 's,
     ) {
-        table.push(Column::figures("", heading), |record| {
+        table.push(Column::figures("", heading), move |record| {
             let text = record.estimate.as_ref().and_then(|estimates| show(estimates, self, record));
             Cell::shown(text.unwrap_or_default())
         });
     }
 
-    /// Adds the columns; how many of them tell which row it is.
+    /// The unit in which a column of a figure is shown.
+    fn common(&self, figure: Figure, of: fn(&Estimate) -> f64) -> ColumnUnit {
+        let measured = self.records.iter().filter(|record| missing(record).is_none());
+        let estimates = measured.filter_map(|record| record.estimate.as_ref()?.get(figure));
+        figure.unit().common(estimates.map(of))
+    }
+
+    /// Adds the columns; how many of them name the row.
     fn add_columns<'s>(&'s self, table: &mut Table<'s, &'a Record>) -> usize {
         let (latency, has) = (self.is_latency(), |figure| self.has(figure));
         let chained = self.records.iter().any(|record| record.job.chain().is_some());
@@ -122,15 +129,16 @@ impl<'a> MeasuredExperiment<'a> {
             table.push(column, |record| Cell::shown(parameter(key, record)));
         }
         let groups = self.records.iter().any(|record| record.job.wait() != self.records[0].job.wait());
-        // A row without parameters may still be told by its group.
+        // A row without parameters may still be identified by its group.
         if table.columns.is_empty() && self.records.len() > 1 + usize::from(groups) {
             table.push(Column::words("", "trial").fit(Fit::Elastic), |record| Cell::shown(&record.name));
         }
         let labels = table.columns.len();
         let headline = if latency { Figure::P50 } else { Figure::Throughput };
-        let cell = |record: &&Record| {
+        let unit = self.common(headline, |estimate| estimate.median);
+        let cell = move |record: &&Record| {
             let estimate = record.estimate.as_ref().and_then(|estimates| estimates.get(headline));
-            let text = estimate.map_or_else(String::new, |estimate| headline.unit().show(estimate.median));
+            let text = estimate.map_or_else(String::new, |estimate| unit.show(estimate.median));
             Cell::shown(text).mark(marks(record))
         };
         let of_lines = latency && self.records.iter().all(|record| record.job.lines().is_some());
@@ -141,16 +149,19 @@ impl<'a> MeasuredExperiment<'a> {
             figure => figure.heading(),
         };
         table.push(Column::figures("", heading(headline)), cell);
-        self.add(table, "95\u{a0}% interval", |estimates, own, _| {
-            let unit = estimates.headline_figure().unit();
-            let told = own.is_latency() == (unit == Unit::Nanoseconds);
+        self.add(table, "95\u{a0}% interval", move |estimates, own, _| {
+            let told = own.is_latency() == (estimates.headline_figure().unit() == Unit::Nanoseconds);
             told.then(|| interval(estimates.headline(), |end| unit.show(end)))
         });
         self.add(table, "runs", |estimates, _, _| Some(estimates.headline().runs.to_string()));
         if chained {
-            self.add(table, "per hop", |estimates, _, record| {
-                let hops = |chain: &pipemark_model::Chain| estimates.throughput().median * f64::from(chain.length);
-                Some(record.job.chain().map_or_else(|| "–".to_owned(), |chain| Unit::BytesPerSecond.show(hops(chain))))
+            let hops = |record: &Record, estimates: &Estimates| {
+                Some(estimates.throughput().median * f64::from(record.job.chain()?.length))
+            };
+            let all = self.records.iter().filter_map(|record| hops(record, record.estimate.as_ref()?));
+            let unit = Unit::BytesPerSecond.common(all);
+            self.add(table, "per hop", move |estimates, _, record| {
+                Some(hops(record, estimates).map_or_else(|| "–".to_owned(), |rate| unit.show(rate)))
             });
         }
         if chained && !self.sources.is_empty() {
@@ -185,28 +196,33 @@ impl<'a> MeasuredExperiment<'a> {
                 Figure::CpuSecondsPerGib => !latency,
                 _ => true,
             };
-            let text = |record: &Record| {
+            let unit = self.common(figure, |estimate| estimate.median);
+            let text = move |record: &Record| {
                 let median = record.estimate.as_ref()?.get(figure)?.median;
-                Some(if figure.unit() == Unit::Count { Unit::Count.brief(median) } else { figure.unit().show(median) })
+                Some(if figure.unit() == Unit::Count { unit.brief(median) } else { unit.show(median) })
             };
             if figure == Figure::Real && chained {
                 // As documents give it that repeat a command and take the best.
-                self.add(table, "real, least", |estimates, _, _| {
-                    Some(Unit::Nanoseconds.show(estimates.get(Figure::Real)?.min))
+                let unit = self.common(Figure::Real, |estimate| estimate.min);
+                self.add(table, "real, least", move |estimates, _, _| {
+                    Some(unit.show(estimates.get(Figure::Real)?.min))
                 });
             }
             if shown {
-                let cell = |record: &&Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
+                let cell = move |record: &&Record| Cell::shown(text(record).unwrap_or_else(|| "–".to_owned()));
                 table.push(Column::figures("", heading(figure)), cell);
             }
         }
         if has(Figure::StartUp) {
             // Of an entrant, the time that its own clock took.
-            self.add(table, "time inside", |estimates, _, record| match record.job.volume() {
-                Volume::Total(total) => {
-                    Some(Unit::Nanoseconds.show(total.0 as f64 / estimates.throughput().median * 1e9))
-                }
+            let inside = |record: &Record, estimates: &Estimates| match record.job.volume() {
+                Volume::Total(total) => Some(total.0 as f64 / estimates.throughput().median * 1e9),
                 Volume::Time(_) => None,
+            };
+            let all = self.records.iter().filter_map(|record| inside(record, record.estimate.as_ref()?));
+            let unit = Unit::Nanoseconds.common(all);
+            self.add(table, "time inside", move |estimates, _, record| {
+                inside(record, estimates).map(|time| unit.show(time))
             });
         }
         if !self.sources.is_empty() && !chained {
@@ -297,7 +313,7 @@ impl<'a> MeasuredExperiment<'a> {
             note("ratio", &format!("to {}, taken within each round{figure}", self.baseline()));
         }
         if self.records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-            note("null", "transfers nothing, it is what the harness itself costs; not ranked");
+            note("null", "transfers nothing: the harness's own cost; not ranked");
         }
         if self.has(Figure::TaskClock) {
             note("counters", "of all processes of the pipeline, from start to end, a run");
@@ -330,7 +346,7 @@ fn meaning(wait: WaitPolicy) -> &'static str {
     match wait {
         WaitPolicy::Block => "block: an end that has to wait sleeps in the call",
         WaitPolicy::Poll => "poll: an end that has to wait sleeps in poll(2)",
-        WaitPolicy::Spin => "spin: an end that has to wait keeps its CPU busy; not to be ranked with rows that sleep",
+        WaitPolicy::Spin => "spin: a waiting end keeps its CPU busy; not ranked with rows that sleep",
     }
 }
 

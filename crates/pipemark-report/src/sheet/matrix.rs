@@ -1,7 +1,7 @@
 //! A table with one parameter across the top: a row for each combination of the others, the best of each column marked.
 
 use pipemark_model::{
-    Better, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
+    Better, ColumnUnit, Estimate, Figure, Key, LinkKind, Record, Unit, Warning, differing, distinct, grouped, neutral,
 };
 use pipemark_show::{Cell, Column, Fit, Grid, Note, Row, RowGroup, Style};
 
@@ -12,7 +12,7 @@ use crate::sheet::words::{missing, ranked};
 /// What stands in the place of a figure that could not be measured; the reasons follow below.
 pub(super) const NONE: &str = "–";
 
-/// What a row is told by; the rest of what varies makes groups.
+/// What a row is reported by; the rest of what varies makes groups.
 const ROW: [Key; 4] = [Key::Link, Key::Send, Key::Recv, Key::Filter];
 
 /// The table and what has to stand below it; `None` if the experiment does not ask for it.
@@ -52,10 +52,19 @@ fn rows<'a>(records: &[&'a Record], across: Key, columns: &[String]) -> Vec<Row>
             measured.reduce(|best, other| if better(other, best) { other } else { best })
         })
         .collect();
+    let figure = |record: &Record| headline(record).map(|(unit, estimate)| (unit, estimate.median));
+    let units: Vec<Option<ColumnUnit>> = (0..columns.len())
+        .map(|column| {
+            let own: Vec<(Unit, f64)> = rows.iter().filter_map(|(_, cells)| figure(cells[column]?)).collect();
+            own.first().map(|(unit, _)| unit.common(own.iter().map(|(_, figure)| *figure)))
+        })
+        .collect();
     let cell = |record: &Record, column: usize| match headline(record) {
         None => Cell::shown(instead_of_figure(record).unwrap_or_else(|| NONE.to_owned())),
         Some((unit, estimate)) => {
-            let cell = Cell::shown(unit.brief(estimate.median));
+            let cell = Cell::shown(
+                units[column].map_or_else(|| unit.brief(estimate.median), |own| own.brief(estimate.median)),
+            );
             let among_best = best[column].is_some_and(|best| ranked(record) && as_good(best, record));
             if among_best { cell.style(Style::Success).mark("*") } else { cell }
         }
@@ -75,7 +84,7 @@ pub(super) fn headline(record: &Record) -> Option<(Unit, &Estimate)> {
     told.then_some((estimates.headline_figure().unit(), estimates.headline()))
 }
 
-/// What stands in the place of times that are left out: the rate that was reached, or that lines were held back.
+/// What stands in the place of times that are omitted: the rate that was reached, or that lines were held back.
 fn instead_of_figure(record: &Record) -> Option<String> {
     let reached = record.estimate.as_ref()?.get(Figure::RoundTripsPerSecond)?;
     let behind = |warning: &Warning| matches!(warning, Warning::Behind { .. });
@@ -119,7 +128,7 @@ fn notes(records: &[&Record]) -> Vec<String> {
         false => "bytes per second (K, M, G, T: KiB/s and so on); * the best of the column, or tied with it".to_owned(),
     }];
     if records.iter().any(|record| record.job.link() == LinkKind::Null && missing(record).is_none()) {
-        notes.push("null transfers nothing, it is what the harness itself costs; not ranked".to_owned());
+        notes.push("null transfers nothing: the harness's own cost; not ranked".to_owned());
     }
     let reasons = grouped(records.iter().filter_map(|record| Some((missing(record)?, record.mechanism()))));
     notes.extend(

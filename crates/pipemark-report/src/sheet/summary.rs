@@ -39,7 +39,7 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
     let new = |record: &Record| record.job.ends().is_some_and(|ends| ends.work().written);
     let checked = best(&|record| record.verify == Verify::Full && record.touched && new(record));
     let mut rows = Vec::new();
-    let mut told: Vec<&str> = Vec::new();
+    let mut listed: Vec<&str> = Vec::new();
     let mut row = |what: &str, figure: String, details: String| {
         rows.push(vec![Cell::shown(what), Cell::shown(figure).style(Style::Heading), Cell::shown(details)]);
     };
@@ -48,8 +48,8 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
         ("best pipe, write and read", copied),
         ("best, each byte new and checked", checked),
     ] {
-        let Some(record) = record.filter(|record| !told.contains(&record.id.as_str())) else { continue };
-        told.push(&record.id);
+        let Some(record) = record.filter(|record| !listed.contains(&record.id.as_str())) else { continue };
+        listed.push(&record.id);
         let own = record.estimate.as_ref().expect("ranked, so it is measured").throughput();
         let settings = settings_apart(&record.job, plain.map(|plain| &plain.job));
         let details = match plain {
@@ -62,11 +62,19 @@ pub(super) fn summary(document: &Document) -> Vec<Vec<Cell>> {
                         && is_plain(&own.job)
                 };
                 let base = streams.iter().find(beside).filter(|base| base.id != record.id);
-                let name = if record.verify == plain.verify { "plain" } else { "plain, checked alike" };
-                let ratio = base.and_then(|base| ratio_of(&record.samples, &base.samples));
-                let ratio = ratio.map(|ratio| match times(&ratio).as_str() {
-                    "tied" => format!("tied with {name}: "),
-                    times => format!("{times} {name}: "),
+                let ratio = base.and_then(|base| Some((*base, ratio_of(&record.samples, &base.samples)?)));
+                let ratio = ratio.map(|(base, ratio)| {
+                    // It has to agree with the figures that stand beside it, or say why not.
+                    let by_medians = speed(record) / speed(base);
+                    let name = match (base.id == plain.id, (ratio.median / by_medians - 1.0).abs() <= 0.03) {
+                        (true, true) => "plain".to_owned(),
+                        (true, false) => "plain of the same round".to_owned(),
+                        _ => format!("plain, checked alike ({})", Unit::BytesPerSecond.show(speed(base))),
+                    };
+                    match times(&ratio).as_str() {
+                        "tied" => format!("tied with {name}: "),
+                        times => format!("{times} {name}: "),
+                    }
                 });
                 format!("{}{settings}", ratio.unwrap_or_default())
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pipemark_model::{ByteSize, Capacity, Figure, Key, Published, Record, Unit, Volume, grouped, name};
+use pipemark_model::{ByteSize, Capacity, ColumnUnit, Figure, Key, Published, Record, Unit, Volume, grouped, name};
 use pipemark_show::{Cell, Column, Fit, Grid, Style};
 
 use crate::sheet::brief::LINE;
@@ -63,19 +63,20 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     let mut columns = vec![Column::words("", "").fit(Fit::Elastic)];
     columns.extend(headings.iter().map(|heading| Column::figures("", heading)));
     columns.push(Column::words("", ""));
+    let units: Vec<_> =
+        (0..headings.len()).map(|at| in_common(rows.iter().filter_map(|(_, row)| row.get(at).copied()))).collect();
     let row = |(label, records): &(String, Vec<&Record>)| {
         let mut cells = vec![Cell::shown(label)];
-        let figure = |record: &&Record| {
-            let (unit, figure) = headline(record);
+        let figure = |(record, unit): (&&Record, &ColumnUnit)| {
             signs.push_str(&doubts(record));
-            Cell::shown(unit.brief(figure)).mark(doubts(record))
+            Cell::shown(unit.brief(headline(record).1)).mark(doubts(record))
         };
-        cells.extend(records.iter().map(figure));
+        cells.extend(records.iter().zip(&units).map(figure));
         cells.push(Cell::shown(sparkline(records)).style(Style::Bar));
         cells
     };
     let mut rows: Vec<Vec<Cell>> = rows.iter().map(row).collect();
-    // Curves that have no room beside the figures are left out: a screen has none below them.
+    // Curves that have no room beside the figures are omitted: a screen has none below them.
     let marks = rows.iter().flatten().map(|cell| cell.mark.chars().count()).max().unwrap_or(0);
     let chars = |cell: &Cell| 2 + cell.text.chars().count() + marks;
     let widths = (0..columns.len()).map(|at| rows.iter().map(|row| chars(&row[at])).max().unwrap_or(0));
@@ -86,9 +87,16 @@ pub(super) fn as_columns(headings: &[String], rows: &[(String, Vec<&Record>)], s
     Grid::new(columns, rows)
 }
 
-/// The figure that it is told by.
+/// The figure that it is reported by.
 fn headline(record: &Record) -> (Unit, f64) {
     matrix::headline(record).map_or((Unit::Count, 0.0), |(unit, estimate)| (unit, estimate.median))
+}
+
+/// The unit in which the figures of a column are shown.
+fn in_common<'a>(records: impl Iterator<Item = &'a Record>) -> ColumnUnit {
+    let figures: Vec<(Unit, f64)> = records.map(headline).collect();
+    let unit = figures.first().map_or(Unit::Count, |(unit, _)| *unit);
+    unit.common(figures.iter().map(|(_, figure)| *figure))
 }
 
 /// `▁▃█▅`: each figure beside the highest.
@@ -98,7 +106,12 @@ fn sparkline(records: &[&Record]) -> String {
     pipemark_show::sparkline(&figures.iter().map(|figure| figure / most).collect::<Vec<_>>())
 }
 
-/// The rows that are shown: what ratios are taken to, and the best.
+/// Whether its bytes never reached the reader's memory: what the pipe can pass on, not what a reader can use.
+fn passed_unread(record: &Record) -> bool {
+    of_bytes(record) == "○"
+}
+
+/// The rows that are shown: what ratios are taken to, and the best; those of bytes that nobody read come last.
 fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a Record> {
     let measured = || experiment.records.iter().copied().filter(|record| missing(record).is_none());
     let speed = |record: &&Record| {
@@ -107,11 +120,13 @@ fn rows_shown<'a>(experiment: &MeasuredExperiment<'a>, most: usize) -> Vec<&'a R
     };
     let mut best: Vec<&Record> = measured().collect();
     best.sort_by(|one, other| {
-        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record));
+        let first = |record: &&Record| (!experiment.is_baseline(record), !ranked(record), passed_unread(record));
         first(one).cmp(&first(other)).then(speed(other).total_cmp(&speed(one)))
     });
     best.truncate(most);
-    measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record))).collect()
+    let shown = measured().filter(|record| best.iter().any(|own| std::ptr::eq(*own, *record)));
+    let (last, first): (Vec<_>, Vec<_>) = shown.partition(|record| passed_unread(record));
+    first.into_iter().chain(last).collect()
 }
 
 /// The volume that all published figures of an experiment are for, where ours are for another.
@@ -130,14 +145,18 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
     let latency = experiment.is_latency();
     let shown = rows_shown(experiment, most);
     let differs = shown.iter().any(|record| of_bytes(record) != of_bytes(shown[0]));
-    let longest = shown.iter().filter(|record| ranked(record)).map(|record| headline(record).1);
+    // Among rows that read their bytes, those that don't are no headline: they have no ratio and no bar.
+    let aside = |record: &Record| differs && passed_unread(record);
+    let longest = shown.iter().filter(|record| ranked(record) && !aside(record)).map(|record| headline(record).1);
     let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
+    let unit = in_common(shown.iter().copied().filter(|record| !aside(record)));
     let chained = experiment.records.iter().any(|record| record.job.chain().is_some());
     let row = |record: &&Record| {
         let estimates = record.estimate.as_ref();
-        let (unit, figure) = headline(record);
+        let (_, figure) = headline(record);
         let ratio = match estimates.and_then(|own| own.ratio()) {
             _ if experiment.is_baseline(record) => "base".to_owned(),
+            _ if aside(record) => String::new(),
             ratio => ratio.map_or_else(String::new, times),
         };
         let bytes = if differs { of_bytes(record) } else { "" };
@@ -164,7 +183,11 @@ pub(super) fn as_bars(experiment: &MeasuredExperiment, most: usize, signs: &mut 
             Cell::shown(unit.show(figure)).mark(doubts(record)),
             Cell::shown(ratio),
             Cell::shown([more, published].into_iter().flatten().collect::<Vec<_>>().join(", ")),
-            if latency || !ranked(record) { Cell::default() } else { Cell::bar(figure / longest, figure / longest) },
+            if latency || !ranked(record) || aside(record) {
+                Cell::default()
+            } else {
+                Cell::bar(figure / longest, figure / longest)
+            },
         ]
     };
     let columns = vec![

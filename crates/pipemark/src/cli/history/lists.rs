@@ -73,9 +73,13 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     let records = documents.iter().take(1).flat_map(|document| &document.trials);
     let trials: Vec<(&Record, Vec<f64>)> = records.map(|record| (record, figures(record))).collect();
     let logs = |figures: &[f64]| figures.iter().map(|figure| figure.ln()).collect::<Vec<_>>();
+    let unit_of = |record: &Record| record.job.mode().figure().0;
+    let common = |unit: Unit| {
+        unit.common(trials.iter().filter(|own| unit_of(own.0) == unit).flat_map(|(_, figures)| figures.iter().copied()))
+    };
     let shown = |(record, figures): &(&Record, Vec<f64>), of: &dyn Fn(&[f64]) -> f64| {
         let figure = (!figures.is_empty()).then(|| of(figures));
-        figure.map_or_else(Cell::default, |figure| Cell::of(record.job.mode().figure().0.show(figure), figure))
+        figure.map_or_else(Cell::default, |figure| Cell::of(common(unit_of(record)).show(figure), figure))
     };
     let mean = |figures: &[f64]| (logs(figures).iter().sum::<f64>() / figures.len() as f64).exp();
     let least = |figures: &[f64]| figures.iter().copied().fold(f64::INFINITY, f64::min);
@@ -98,7 +102,7 @@ pub fn sessions(documents: &[&Document]) -> Sheet {
     let label = documents.first().and_then(|document| document.label.as_ref());
     let name = label.map_or_else(|| "with --label".to_owned(), |label| format!("as '{}'", neutral(label)));
     let note = Note::plain(format!(
-        "Sessions differ by one standard deviation, as a share. pipemark compare takes them together by name ({name})."
+        "Sessions differ by one standard deviation, as a share. pipemark compare joins them by label ({name})."
     ));
     Sheet::of(table.grouped(|(record, _)| title(record), String::clone), [note])
 }
@@ -154,7 +158,8 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
         Cell::bar(low / most, high / most)
     };
     let (figure, unit_name) = if unit == Unit::Nanoseconds { ("round trip", "ns") } else { ("throughput", "bytes/s") };
-    let median = |point: &TrendPoint| Cell::of(unit.show(point.estimate.median), point.estimate.median);
+    let in_common = unit.common(points.iter().map(|point| point.estimate.median));
+    let median = |point: &TrendPoint| Cell::of(in_common.show(point.estimate.median), point.estimate.median);
     let host = Column::words("host", if machines.len() > 1 { "host" } else { "" }).fit(Fit::Elastic);
     let table = Table::of(points)
         .column(Column::words("started", "when"), |point| started(&point.entry))
@@ -181,7 +186,7 @@ pub fn trend(key: &str, unit: Unit, points: &[TrendPoint]) -> Sheet {
     let turned = points.iter().filter_map(|point| Some((point, point.change.as_ref()?, point.before?)));
     let turned = turned.map(|(point, change, before)| {
         let also = match point.differs.as_slice() {
-            [] => "nothing else that is recorded changed there".to_owned(),
+            [] => "no other recorded property changed there".to_owned(),
             differs => format!("also new there: {}", differs.join(", ")),
         };
         format!(
