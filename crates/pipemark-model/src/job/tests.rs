@@ -10,17 +10,17 @@ fn job(words: &str) -> Result<Job, String> {
 #[test]
 fn contradictions_are_named() {
     for (words, sentence) in [
-        ("recv=splice verify=full", "never sees the bytes"),
+        ("recv=splice verify=full", "never reads the bytes"),
         ("send=tee verify=full", "over and over"),
         ("block=1m total=64k", "larger than the total"),
         ("total=1m time=1s", "not both"),
         ("send=in-place", "does not go with --link pipe; use write, vmsplice"),
         ("link=tcp capacity=1m", "is of pipes and rings"),
-        ("link=pipe buffer=1m", "is of sockets"),
+        ("link=pipe buffer=1m", "is for sockets"),
         ("link=null verify=full", "moves no bytes"),
         ("content=text verify=full", "not for text"),
         ("gap=1ms", "pace messages"),
-        ("mode=latency gap=1ms rate=5", "leave out --gap"),
+        ("mode=latency gap=1ms rate=5", "omit --gap"),
         ("mode=latency recv=splice", "has to be read"),
         ("mode=latency verify=xor", "for streams"),
         ("mode=latency length=2", "passes a stream on"),
@@ -57,7 +57,7 @@ fn an_entrant_takes_what_its_contract_says() {
     };
     assert_eq!(with("verify=xor place=same block=512").unwrap().kind(), JobKind::Entrant);
     for (words, sentence) in [
-        ("verify=count", "checks all that arrives or nothing"),
+        ("verify=count", "checks everything or nothing"),
         ("place=cross", "free or same"),
         ("capacity=1m", "does not take capacity 1 MiB"),
         ("read-block=1k", "does not take read-block"),

@@ -166,7 +166,7 @@ fn parameters_that_were_chosen_may_differ_and_no_others() {
     let error = refused(within(&document, &["capacity=3m"], &["capacity=1m"]));
     assert!(error.contains("no trial with capacity=3 MiB; it has") && error.contains("256 KiB"), "{error}");
     let error = refused(within(&document, &["block=4k"], &["capacity=1m"]));
-    assert!(error.contains("several trials") && error.contains("say more"), "{error}");
+    assert!(error.contains("several trials") && error.contains("give more parameters"), "{error}");
 }
 
 #[test]
