@@ -140,11 +140,12 @@ def page():
     order = [result["name"] for result in tomllib.loads((ROOT / "bench/results.toml").read_text())["result"]]
     found = [DATA / f"{name}.toml" for name in order]
     data = [tomllib.loads(path.read_text()) for path in found if path.exists()]
-    PAGE.write_text(HEAD + "".join(section(one) + age(one) for one in data))
+    empty = "" if data else "\nNothing was measured yet.\n"
+    PAGE.write_text(HEAD + empty + "".join(section(one) + age(one) for one in data))
 
 
 def check():
-    text = PAGE.read_text()
+    text = PAGE.read_text() if PAGE.exists() else ""
     wrong = [path.name for path in sorted(DATA.glob("*.toml")) if section(tomllib.loads(path.read_text())) not in text]
     sys.exit(f"docs/results.md differs from {', '.join(wrong)}; run bench/results.py --page" if wrong else 0)
 
