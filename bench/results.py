@@ -27,9 +27,9 @@ PIPEMARK = Path(os.environ.get("PIPEMARK", ROOT / "target/release/pipemark"))
 QUICK = ["--runs", "5", "--time", "5ms"]
 HEAD = """# Results
 
-Measured by `make results`, which keeps the figures in `docs/results/` and writes this page from them. Medians with their 95 %
-intervals; of promises the median of the ratios and their range. Compare figures of one section only: sections may be of
-different days and machines.
+Measured by `make results`, which keeps the figures in `docs/results/` and writes this page from
+them. Medians with their 95 % intervals; of promises the median of the ratios and their range.
+Compare figures of one section only: sections may be of different days and machines.
 """
 
 
@@ -110,11 +110,9 @@ def section(data):
             if low is not None and high is not None
             else "too few runs"
         )
-        median = shown(row["median"], row["unit"])
-        cells = (
-            [row["what"], row["promised"], median, ends] if promised else [row["what"], median, ends, str(row["runs"])]
-        )
-        lines.append(f"| {' | '.join(cells)} |".replace("\\|", "|"))
+        what, median = row["what"].replace("|", "\\|"), shown(row["median"], row["unit"])
+        cells = [what, row["promised"], median, ends] if promised else [what, median, ends, str(row["runs"])]
+        lines.append(f"| {' | '.join(cells)} |")
     trial = " A trial of the script, not a result." if data["trial"] else ""
     return (
         f"\n## {data['title']}\n\n`{data['command']}`, {data['date']}, {data['machine']}.{trial}\n\n"
