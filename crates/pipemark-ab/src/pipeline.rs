@@ -42,7 +42,7 @@ pub struct RunMode {
     pub kept: bool,
     /// Whether the memory of all processes together is sampled.
     pub memory: bool,
-    /// By so many bytes the environment is larger, which shifts where stacks begin.
+    /// By these bytes the environment is larger, which shifts where stacks begin.
     pub padding: usize,
 }
 

@@ -181,7 +181,7 @@ impl Gain {
         format!("{}{published}", self.marked())
     }
 
-    /// Whether it is over or under the base for certain.
+    /// Whether it is over or under the base.
     fn differs(&self) -> bool {
         self.sure.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
