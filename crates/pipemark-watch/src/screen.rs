@@ -74,11 +74,11 @@ impl Screen {
         let size = tcgetwinsize(&self.keyboard)?;
         let [width, height] = known_size([size.ws_col, size.ws_row]);
         let terminal = Terminal { width, ..self.terminal };
-        if !self.manner.frozen || self.last.is_none() {
+        if !self.options.frozen || self.last.is_none() {
             self.last = Some((report.clone(), history));
         }
         let Some((report, history)) = &self.last else { return Ok(()) };
-        let lines = picture(report, history, self.manner, terminal, height);
+        let lines = frame(report, history, self.options, terminal, height);
         // Cleared before it is written: afterwards that would take the last character of a line as wide as the screen.
         write!(stderr(), "\x1b[H\x1b[K{}", lines.join("\r\n\x1b[K"))?;
         stderr().flush()

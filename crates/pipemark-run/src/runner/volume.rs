@@ -23,7 +23,7 @@ const MOST_GROWTH: f64 = 32.0;
 const ROUND: Duration = Duration::from_secs(60);
 const LARGEST: f64 = 1e12;
 
-/// the result of one chain.
+/// The result of one chain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Found {
     bytes: f64,
