@@ -28,7 +28,7 @@ fn contradictions_are_named() {
         ("writers=2 link=fifo", "--link pipe"),
         ("writers=2 verify=full", "--verify count"),
         ("writers=2 length=1", "writers"),
-        ("exit=1", "use --length"),
+        ("exit=1", "with --length"),
         ("source=yes total=1m send=splice", "calls and blocks of its own"),
         ("source=yes total=1m verify=full", "checks nothing"),
         ("source=yes", "give --total"),

@@ -12,7 +12,7 @@ use pipemark_show::{Note, Sheet, Style};
 use crate::report::PipelineReport;
 use crate::screen::Key;
 use crate::tuning::{LOOKS, TuneOutcome, Tuning};
-use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, wanted};
+use crate::verbs::why::{self, Keep, WatchTarget, WatchView, WatchedOptions, watch_target};
 use crate::{Timeline, Watcher};
 
 /// What the long help ends with.
