@@ -38,7 +38,7 @@ impl Watcher {
 
     fn look_for_cycle(&mut self) {
         // What is ending waits for nobody any more; what was seen before still holds.
-        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid).is_none()) {
+        if self.known.keys().any(|&pid| state::descriptors_of(pid, pid, false).is_none()) {
             return;
         }
         const WORK: [ThreadState; 5] =
@@ -102,7 +102,7 @@ fn waiting(known: &mut Known) -> WaitingProcess {
         WaitingProcess { pid: process.pid, parent: process.parent, name, ends, ..WaitingProcess::default() };
     let mut stopped = matches!(process.state, 'Z' | 'X' | 'T');
     for id in process.thread_ids() {
-        match state::descriptors_of(process.pid, id) {
+        match state::descriptors_of(process.pid, id, false) {
             Some(Descriptors::Files(files)) => {
                 for (fd, way) in files {
                     let end = found.ends.iter().find(|end| u64::from(end.fd) == fd);
@@ -153,9 +153,12 @@ fn socket_of(stage: &WatchedStage, known: &mut BTreeMap<u32, Known>) -> Option<(
         let process = &known.process;
         let mut threads = known.threads.iter().map(|thread| thread.id);
         threads.find_map(|id| {
-            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id) else { return None };
+            let Some(Descriptors::Files(files)) = state::descriptors_of(process.pid, id, true) else { return None };
             let inode = |fd: u64| u32::try_from(fd).ok().and_then(|fd| process::socket_of(process.pid, fd));
-            files.into_iter().find_map(|(fd, way)| Some((inode(fd)?, way == Way::Out)))
+            let found: Vec<(u64, bool)> =
+                files.into_iter().filter_map(|(fd, way)| Some((inode(fd)?, way == Way::Out))).collect();
+            // What it sends waits for room only where there is none; answers are waited for always.
+            found.iter().find(|(_, sends)| *sends).or(found.first()).copied()
         })
     })
 }
