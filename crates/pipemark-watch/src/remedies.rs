@@ -61,11 +61,15 @@ impl RemedyRow {
             let options: Vec<&str> = options.iter().map(String::as_str).collect();
             has_option(&stage.words, &options)
         };
+        // One thread is none more.
+        let one_thread = |word: &String| ["-T1", "--threads=1", "-@1", "-j1"].contains(&word.as_str());
+        let words: Vec<String> = stage.words.iter().filter(|word| !one_thread(word)).cloned().collect();
+        let lacks: Vec<&str> = self.lacks.iter().map(String::as_str).collect();
         let room = !self.parallel || figures.limits.idle_cpus.is_none_or(|idle| idle >= IDLE_CPUS);
         self.cause.iter().any(cause)
             && program
             && (self.has.is_empty() || option(&self.has))
-            && !option(&self.lacks)
+            && !has_option(&words, &lacks)
             && room
             && (!self.locale || stage.collates)
     }
@@ -164,6 +168,7 @@ mod tests {
         assert_eq!(ids("/usr/bin/xz -9", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("xz -d", "computing"), ["xz-threads-decompress"]);
         assert_eq!(ids("xz -T4", "computing"), ["compression-level"]);
+        assert_eq!(ids("xz -T1", "computing"), ["xz-threads", "compression-level"]);
         assert_eq!(ids("python3.11 job.py", "output buffered (held)"), ["python-u"]);
         assert_eq!(ids("nobody", "computing"), Vec::<String>::new());
         assert_eq!(ids("nobody", "small writes"), ["bufwriter"]);

@@ -209,7 +209,11 @@ fn deadlock(figures: &PipelineFigures) -> Option<PipelineVerdict> {
 fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<PipelineVerdict> {
     let [first, second, ..] = order else { return None };
     let gap = busy(first) - busy(second);
-    if figures.samples >= FEW_SAMPLES || gap <= BALANCED || gap > 2.5 * BALANCED || busy(first) >= BUSY {
+    let few = figures.samples < FEW_SAMPLES && gap > BALANCED && gap <= 2.5 * BALANCED && busy(first) < BUSY;
+    // Part of their time is the price of what one does for the other.
+    let costly = has_hidden_cost(first) || has_hidden_cost(second);
+    let close = costly && gap > BALANCED && gap <= 2.0 * BALANCED && busy(second) >= MOSTLY_BUSY;
+    if !few && !close {
         return None;
     }
     let (one, other) = (name(figures, first.number), name(figures, second.number));
@@ -219,7 +223,8 @@ fn inconclusive(figures: &PipelineFigures, order: &[&StageFigures]) -> Option<Pi
         percent(busy(first)),
         percent(busy(second))
     );
-    let verdict = PipelineVerdict::new(VerdictKind::Inconclusive, "too few samples", text);
+    let verdict =
+        PipelineVerdict::new(VerdictKind::Inconclusive, if few { "too few samples" } else { "busy alike" }, text);
     let (stage, next) = (Some(first.number), Some(second.number));
     Some(PipelineVerdict { stage, next, sure: Certainty::Unsure, ..verdict })
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::connections::{self, SocketState};
 use crate::deadlock::{WaitingProcess, cycle};
@@ -16,6 +17,8 @@ use crate::thread;
 
 /// A stage waits for its socket in this share of the samples of an interval.
 const WAITS: f64 = 0.3;
+/// How often it is asked which socket that is.
+const ATTEMPTS: u32 = 5;
 /// At most this share of the samples of a pipeline that doesn't move saw it work.
 const MOVES: f64 = 0.02;
 
@@ -72,10 +75,21 @@ impl Watcher {
             (of(ThreadState::Network) + of(ThreadState::Other)) / all >= WAITS
         };
         let places: Vec<usize> = (0..self.stages.len()).filter(|&at| self.stages[at].alive && waits(at)).collect();
-        let waiting: Vec<(usize, u64, bool)> = places
-            .into_iter()
-            .filter_map(|at| socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)))
-            .collect();
+        let mut waiting: Vec<(usize, u64, bool)> = Vec::new();
+        for attempt in 0..ATTEMPTS {
+            let missing: Vec<usize> =
+                places.iter().copied().filter(|at| waiting.iter().all(|(found, ..)| found != at)).collect();
+            if missing.is_empty() {
+                break;
+            }
+            // At this moment it may be doing something else.
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_micros(700));
+            }
+            for at in missing {
+                waiting.extend(socket_of(&self.stages[at], &mut self.known).map(|(inode, sends)| (at, inode, sends)));
+            }
+        }
         if waiting.is_empty() {
             return;
         }

@@ -128,6 +128,16 @@ fn two_that_are_busy_alike_are_balanced() {
 }
 
 #[test]
+fn stages_that_pay_for_each_other_are_not_told_apart_by_little() {
+    let mut two = line(vec![stage(1, 98, 0, 2), stage(2, 82, 15, 3)]);
+    assert_eq!(verdict(&two).kind, VerdictKind::Stage);
+    two.stages[1].switches_per_second = Some(16_000.0);
+    let found = verdict(&two);
+    assert_eq!((found.kind, found.stage, found.next), (VerdictKind::Inconclusive, Some(1), Some(2)), "{}", found.text);
+    assert!(found.text.contains("s1 (busy 98 %) or s2 (busy 82 %)"), "{}", found.text);
+}
+
+#[test]
 fn pipelines_that_nothing_joins_are_judged_each_alone() {
     let stages = vec![stage(1, 1, 0, 99), stage(2, 99, 1, 0), stage(3, 98, 0, 2), stage(4, 20, 80, 0)];
     let mut two = line(stages);
